@@ -17,7 +17,7 @@ from benchmarks.model import Work
 from benchmarks.peers.git import ENVIRONMENT, git
 from benchmarks.peers.parted import FOLDER
 from benchmarks.peers.trace import NOBODY
-from trace_store import Repo, branching
+from trace_store import Repo, history
 
 KEPT_BESIDE = ("index", "cache", "local/published*")
 """What Trace keeps beside the history to be quicker, and makes anew where it is missing."""
@@ -57,7 +57,7 @@ class TracePlace:
         self.program = here.trace
         self.environment = here.environment
         with Repo.open(folder, create=False, environment=NOBODY) as repo:
-            branching.switch(repo.store, start, author=repo.author)
+            history.switch.switch(repo.store, start, author=repo.author)
         self._saved = Saved(folder / ".trace", folder.with_name("saved"))
 
     def put_back(self) -> None:

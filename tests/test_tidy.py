@@ -271,7 +271,7 @@ def test_nothing_is_imported_by_computed_name() -> None:
         "cli/trace_cli/app.py",
         "cli/trace_cli/console.py",
         "cli/trace_cli/main.py",
-        "trace_store/doors.py",
+        "trace_store/lazy_import.py",
     }
     fronts = {
         (module.name, node.lineno)

@@ -24,13 +24,13 @@ from tests.support.valid_requests import assert_valid_requests
 from trace_store import Draft, Environment, Message, Repo, Store, Text, ToolCall, ToolResult
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import MessageNotFoundError, RepositoryNotFoundError
-from trace_store.history import writing
-from trace_store.maintenance.checking import fsck
-from trace_store.maintenance.sealing import seal
+from trace_store.history import commit
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.seal import seal
 from trace_store.objects.commit import Commit
 from trace_store.oid import hash_object
 from trace_store.revision import resolve
-from trace_store.testing import RecordingDisk
+from trace_store.testing.disks import RecordingDisk
 
 ROOT = Path(trace_store.__file__).parents[1]
 SURROUNDINGS = Environment(author="ada")
@@ -252,7 +252,7 @@ def test_c22_twenty_writers_and_kill(tmp_path: Path) -> None:
 
 def test_c36_fields_of_ours_hold_no_path_of_this_machine(repo: Repo, tmp_path: Path) -> None:
     """What a transcript says about paths is content and stays; what we add is relative."""
-    from trace_store.importers import import_paths
+    from trace_store.importers.import_all import import_paths
 
     transcript = tmp_path / "session.jsonl"
     record = {
@@ -303,7 +303,7 @@ def test_c38_the_version_is_said_without_heavy_imports(tmp_path: Path) -> None:
 
 
 def test_c39_json_loses_no_field(tmp_path: Path) -> None:
-    from trace_store.context.render.lossless import parse
+    from trace_store.providers.lossless import parse
 
     messages = [
         Message("system", "be brief"),
@@ -340,7 +340,7 @@ def test_c43_speed_is_shown_on_a_real_disk() -> None:
 
 def test_writers_of_one_branch_agree(repo: Repo) -> None:
     other = Store.open(repo.store.layout.root)
-    writing.commit(other, [Message("user", "theirs")], author="eve")
+    commit.commit(other, [Message("user", "theirs")], author="eve")
     repo.append("user", "ours")
     assert shown(repo) == ["theirs", "ours"]
     assert repo.store.refs.read("refs/heads/main") == other.refs.read("refs/heads/main")

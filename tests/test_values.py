@@ -8,8 +8,8 @@ from dataclasses import replace as slow_replace
 
 import pytest
 
-from trace_store.doors import door
-from trace_store.values import field, fields, mutable, replace, value
+from trace_store.frozen import field, fields, mutable, replace, value
+from trace_store.lazy_import import names
 
 
 @value
@@ -111,10 +111,10 @@ def test_what_may_be_changed_is_equal_to_itself_alone() -> None:
     assert other.items == []
 
 
-def test_a_door_offers_what_it_says_and_nothing_else() -> None:
-    import trace_store.odb.checks as module
+def test_a_lazy_package_offers_its_names_and_nothing_else() -> None:
+    from trace_store.odb import checks as module
 
-    enter = door("trace_store.odb", {"check_hash": "checks"})
+    enter = names("trace_store.odb", {"check_hash": "checks"})
     assert enter("check_hash") is module.check_hash
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         enter("nothing")

@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from trace_store.context.tokens.ranks import (  # noqa: E402 - the checkout, not an installed copy
+from trace_store.context.tokens.ranks import (  # noqa: E402
     ENCODINGS,
     data_name,
     format_ranks,

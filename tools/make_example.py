@@ -23,29 +23,24 @@ sys.path.insert(0, str(ROOT))
 from trace_store.context.compiler import ContextCompiler  # noqa: E402 - the checkout
 from trace_store.context.usage import Usage  # noqa: E402
 from trace_store.contracts import RefEdit, Transaction  # noqa: E402
-from trace_store.history import writing  # noqa: E402
+from trace_store.history import commit as writing  # noqa: E402
 from trace_store.history.draft import Draft  # noqa: E402
 from trace_store.ident import Clock, FixedRandomness  # noqa: E402
-from trace_store.joining import MergeOptions, cherry_pick, merge  # noqa: E402
-from trace_store.maintenance.sealing import seal  # noqa: E402
+from trace_store.maintenance.seal import seal  # noqa: E402
+from trace_store.merge.cherry_pick import cherry_pick  # noqa: E402
+from trace_store.merge.merge import merge  # noqa: E402
+from trace_store.merge.result import MergeOptions  # noqa: E402
 from trace_store.objects import operations  # noqa: E402
 from trace_store.objects.address import Address  # noqa: E402
 from trace_store.objects.codec import encode_blob  # noqa: E402
 from trace_store.objects.commit import Commit, Tag  # noqa: E402
 from trace_store.objects.message import Message, store_message  # noqa: E402
-from trace_store.objects.parts import (  # noqa: E402
-    Image,
-    Opaque,
-    Reasoning,
-    Text,
-    ToolCall,
-    ToolResult,
-)
-from trace_store.odb import PackWriter  # noqa: E402
+from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult  # noqa: E402
+from trace_store.odb.pack_writer import PackWriter  # noqa: E402
 from trace_store.odb.reachable import reachable  # noqa: E402
 from trace_store.oid import ObjectId, hash_object  # noqa: E402
-from trace_store.refs import BRANCHES, CHECKPOINTS, TAGS, TRASH  # noqa: E402
-from trace_store.store import Store  # noqa: E402
+from trace_store.refs.names import BRANCHES, CHECKPOINTS, TAGS, TRASH  # noqa: E402
+from trace_store.store.handle import Store  # noqa: E402
 
 EXAMPLE = ROOT / ".trace-example"
 KEPT = "README.md"
@@ -68,7 +63,7 @@ def mean(values):
     return sum(values) / len(values)
 '''
 TESTS = """\
-from mean import mean
+from mean import mean  # noqa: E402
 
 
 def test_of_one_number():

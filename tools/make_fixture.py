@@ -19,10 +19,12 @@ sys.path.insert(0, str(ROOT))
 from tools.make_example import MAIN, Watch, build  # noqa: E402 - the checkout
 from trace_store import __version__, importers  # noqa: E402
 from trace_store.context.compiler import ContextCompiler  # noqa: E402
-from trace_store.history import log, new_draft, write  # noqa: E402
-from trace_store.maintenance.sealing import seal  # noqa: E402
-from trace_store.refs import BRANCHES, RefDatabase  # noqa: E402
-from trace_store.store import Store  # noqa: E402
+from trace_store.history.commit import new_draft, write  # noqa: E402
+from trace_store.history.log import log  # noqa: E402
+from trace_store.maintenance.seal import seal  # noqa: E402
+from trace_store.refs.database import RefDatabase  # noqa: E402
+from trace_store.refs.names import BRANCHES  # noqa: E402
+from trace_store.store.handle import Store  # noqa: E402
 
 FIXTURES = ROOT / "tests/format/repositories"
 SAMPLES = ROOT / "trace_store/samples"
@@ -46,7 +48,9 @@ def main() -> int:
 
 def extend(store: Store) -> None:
     """Add what the example has not."""
-    importers.import_paths(store, [str(path) for path in sorted(SAMPLES.glob("*.jsonl"))])
+    importers.import_all.import_paths(
+        store, [str(path) for path in sorted(SAMPLES.glob("*.jsonl"))]
+    )
     assert isinstance(store.refs, RefDatabase)
     say(store, "Before the others moved it.", "shared")
     seal(store)

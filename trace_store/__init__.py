@@ -16,16 +16,15 @@ if TYPE_CHECKING:
     from trace_store.context.compiled import CompiledContext, CompiledMessage
     from trace_store.environment import Environment
     from trace_store.errors import ErrorCode, TraceError
-    from trace_store.history.draft import Draft
-    from trace_store.history.writing import CommitResult
+    from trace_store.history.draft import CommitResult, Draft
     from trace_store.ident import Clock, FixedClock, SystemClock
-    from trace_store.joining.conflicts import Conflict, Settlement
+    from trace_store.merge.conflicts import Conflict, Settlement
     from trace_store.objects.commit import Commit, Tag
     from trace_store.objects.message import Message
     from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
     from trace_store.oid import ObjectId
-    from trace_store.repo import Repo
-    from trace_store.store import Store
+    from trace_store.repo.repository import Repo
+    from trace_store.store.handle import Store
 
 __version__ = "0.1.0"
 
@@ -59,10 +58,10 @@ __all__ = [
 _HOMES = {
     "Clock": "ident",
     "Commit": "objects.commit",
-    "CommitResult": "history.writing",
+    "CommitResult": "history.commit",
     "CompiledContext": "context.compiled",
     "CompiledMessage": "context.compiled",
-    "Conflict": "joining.conflicts",
+    "Conflict": "merge.conflicts",
     "Draft": "history.draft",
     "Environment": "environment",
     "ErrorCode": "errors",
@@ -72,9 +71,9 @@ _HOMES = {
     "ObjectId": "oid",
     "Opaque": "objects.parts",
     "Reasoning": "objects.parts",
-    "Repo": "repo",
-    "Settlement": "joining.conflicts",
-    "Store": "store",
+    "Repo": "repo.repository",
+    "Settlement": "merge.conflicts",
+    "Store": "store.handle",
     "SystemClock": "ident",
     "Tag": "objects.commit",
     "Text": "objects.parts",

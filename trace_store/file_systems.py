@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from trace_store.files import Disk
-from trace_store.values import value
+from trace_store.frozen import value
 
 TABLE = "/proc/self/mountinfo"
 MAXIMUM_TABLE_BYTES = 1 << 24

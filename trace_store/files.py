@@ -13,7 +13,7 @@ import stat
 
 from trace_store import errors, system_calls
 from trace_store.ident import SystemClock
-from trace_store.refusals import OPENED, failure
+from trace_store.os_errors import OPENED, failure
 from trace_store.system_calls import COMMON_FLAGS
 
 READ, APPEND, WRITE, CREATE, PRIVATE = "read", "append", "write", "create", "create for its owner"

@@ -25,9 +25,14 @@ from trace_store.refs.names import ORIGINAL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
-    from trace_store.store import Store
+    from trace_store.commit_table.commits import Commits
+    from trace_store.store.handle import Store
+
+    Ends = tuple[list[ObjectId], list[ObjectId]]
+
 
 HEADS = "refs/heads/"
 TAGS = "refs/tags/"
@@ -54,13 +59,13 @@ class Range:
         self.symmetric = symmetric
 
 
-def commits_of(store: Store) -> commit_table.Commits:
+def commits_of(store: Store) -> commit_table.commits.Commits:
     """Return what answers questions about the commits of a store."""
     if not store.local:
-        return commit_table.Commits(store.objects)
+        return commit_table.commits.Commits(store.objects)
     path = store.layout.commit_table_file
-    table = commit_table.CommitTable(store.disk, path, store.config.store_id, store.objects)
-    return commit_table.Commits(store.objects, table)
+    table = commit_table.table.CommitTable(store.disk, path, store.config.store_id, store.objects)
+    return commit_table.commits.Commits(store.objects, table)
 
 
 def resolve(store: Store, text: str) -> ObjectId:
@@ -82,7 +87,7 @@ def resolve(store: Store, text: str) -> ObjectId:
 
 
 def resolve_commit(
-    store: Store, revision: str | bytes, commits: commit_table.Commits | None = None
+    store: Store, revision: str | bytes, commits: commit_table.commits.Commits | None = None
 ) -> ObjectId:
     """Return the id of the commit that a revision names, through tags.
 
@@ -99,7 +104,9 @@ def resolve_commit(
     return _peel(store, oid or resolve(store, revision), revision, commits)
 
 
-def resolve_range(store: Store, text: str, commits: commit_table.Commits | None = None) -> Range:
+def resolve_range(
+    store: Store, text: str, commits: commit_table.commits.Commits | None = None
+) -> Range:
     """Return what a range names; a plain revision is all of its history. An empty side is HEAD.
 
     Raises:
@@ -156,11 +163,11 @@ def as_address(given: Any) -> Address:
 
 
 def _added(store: Store, commit: ObjectId, number: int) -> Address:
-    made = objects.read_commit(commit, store.objects.read)
-    for at, (address, _) in enumerate(objects.added_messages(made, commit)):
+    made = objects.commit.read_commit(commit, store.objects.read)
+    for at, (address, _) in enumerate(objects.operations.added_messages(made, commit)):
         if at == number:
             return address
-    count = objects.added_by(made)
+    count = objects.operations.added_by(made)
     raise errors.MessageNotFoundError(
         f"commit {commit.short()} adds {count} message{'' if count == 1 else 's'}, "
         f"none numbered {number}",
@@ -181,8 +188,8 @@ def _carried(store: Store, prefix: str, number: int) -> Address | None:
         if oid in seen:
             continue
         seen.add(oid)
-        commit = objects.read_commit(oid, store.objects.read)
-        for address, _ in objects.added_messages(commit, oid):
+        commit = objects.commit.read_commit(oid, store.objects.read)
+        for address, _ in objects.operations.added_messages(commit, oid):
             if address.number == number and address.birth.hex().startswith(prefix):
                 return address
         pending += reversed(commit.parents)
@@ -235,7 +242,11 @@ def branch_of(store: Store, name: str) -> str | None:
 
 def upstreams(store: Store) -> dict[str, str]:
     """Return the upstream of each branch that has one, both by their full names."""
-    return refs.read_upstreams(store.disk, store.layout.upstreams_file) if store.local else {}
+    return (
+        refs.upstreams.read_upstreams(store.disk, store.layout.upstreams_file)
+        if store.local
+        else {}
+    )
 
 
 def parse_moment(text: str, store: Store) -> int | None:
@@ -247,7 +258,7 @@ def newest_not_after(store: Store, start: ObjectId, moment: int) -> ObjectId | N
     """Return the newest commit along first parents that is not younger than a time, or None."""
     oid: ObjectId | None = start
     while oid is not None:
-        commit = objects.read_commit(oid, store.objects.read)
+        commit = objects.commit.read_commit(oid, store.objects.read)
         if commit.time <= moment:
             return oid
         oid = commit.parents[0] if commit.parents else None
@@ -359,16 +370,18 @@ def _id(store: Store, prefix: str, *, commits: bool = False) -> ObjectId:
 def _moved(store: Store, base: str, inner: str, text: str) -> ObjectId:
     """Return `base@{inner}`: n moves ago, at a time, or `@{-n}` the n-th branch left."""
     if inner.startswith("-") and ident.is_count(inner[1:]) and not base:
-        return resolve(store, refs.branch_left(store.refs, ident.count_of(inner[1:]), text))
+        return resolve(
+            store, refs.reflog_query.branch_left(store.refs, ident.count_of(inner[1:]), text)
+        )
     if inner.lower() in ("u", "upstream"):
         branch = branch_of(store, base)
         if branch is None and base not in ("", "HEAD", "@"):
             raise errors.RevisionNotFoundError(f"no branch {base[:80]!r}", revision=text)
-        return resolve(store, refs.upstream_in(upstreams(store), branch))
+        return resolve(store, refs.upstreams.upstream_in(upstreams(store), branch))
     name = "HEAD" if base in ("HEAD", "@") else branch_of(store, base)
     if name is None and base:
         raise errors.RevisionNotFoundError(f"no ref {base!r} to look back on", revision=text)
-    return refs.stood_at(store.refs, name or "HEAD", inner, store.clock.now(), text)
+    return refs.reflog_query.stood_at(store.refs, name or "HEAD", inner, store.clock.now(), text)
 
 
 def _step(store: Store, oid: ObjectId, suffix: str, text: str) -> ObjectId:
@@ -390,7 +403,7 @@ def _step(store: Store, oid: ObjectId, suffix: str, text: str) -> ObjectId:
 
 
 def _parent(store: Store, oid: ObjectId, number: int, text: str) -> ObjectId:
-    parents = objects.parents_of(store.objects.read(oid))
+    parents = objects.commit.parents_of(store.objects.read(oid))
     if number > len(parents):
         raise errors.RevisionNotFoundError(
             f"{text[:120]}: commit {oid.short()} has "
@@ -401,7 +414,7 @@ def _parent(store: Store, oid: ObjectId, number: int, text: str) -> ObjectId:
 
 
 def _peel(
-    store: Store, oid: ObjectId, text: str, commits: commit_table.Commits | None = None
+    store: Store, oid: ObjectId, text: str, commits: commit_table.commits.Commits | None = None
 ) -> ObjectId:
     if commits is not None and commits.is_recent(oid):
         return oid
@@ -412,7 +425,80 @@ def _peel(
             return oid
         if kind != TAG:
             break
-        oid = objects.Tag.decode(data).target
+        oid = objects.commit.Tag.decode(data).target
         data = store.objects.read(oid)
     article = "content" if kind_of(data) == BLOB else f"a {kind_of(data)}"
     raise errors.RevisionNotFoundError(f"{text[:120]} is {article}, not a commit", revision=text)
+
+
+def reach(store: Store, text: str, commits: Commits | None = None) -> Ends:
+    """Return the commits that `A`, `^A`, `A..B` or `A...B` starts from, and those whose past it leaves out.
+
+    Args:
+        store: where the commits are.
+        text: as it is typed.
+        commits: as in `revision.resolve_commit`.
+
+    Raises:
+        RevisionNotFoundError, AmbiguousRevisionError, InvalidInputError: as in `trace_store.revision`.
+    """
+    if text.startswith("^"):
+        return [], [resolve_commit(store, text[1:], commits)]
+    found = resolve_range(store, text, commits)
+    hidden = list(found.exclude)
+    if found.symmetric:
+        hidden += (commits or commits_of(store)).merge_bases(*found.include)
+    return list(found.include), hidden
+
+
+def reach_of_several(
+    store: Store, revisions: Iterable[str | ObjectId], commits: Commits | None = None
+) -> Ends:
+    """Return what several revisions and ranges start from and leave out together; raises as `reach`."""
+    starts: list[ObjectId] = []
+    hidden: list[ObjectId] = []
+    for each in revisions:
+        if isinstance(each, ObjectId):
+            starts.append(each)
+        else:
+            included, excluded = reach(store, each, commits)
+            starts += included
+            hidden += excluded
+    return list(dict.fromkeys(starts)), hidden
+
+
+def tips_of_refs(store: Store, without: tuple[str, ...] = ()) -> list[ObjectId]:
+    """Return every tip of every ref but those whose names begin with one of `without`."""
+    return [
+        tip
+        for name, tips in store.refs.iterate_tips()
+        if not name.startswith(without)
+        for tip in tips
+    ]
+
+
+def all_tips(store: Store, without: tuple[str, ...] = ()) -> list[ObjectId]:
+    """Return what `tips_of_refs` does, each once, and HEAD when it is detached."""
+    found = tips_of_refs(store, without)
+    head = store.refs.head()
+    if head.ref is None and head.oid is not None:
+        found.append(head.oid)
+    return list(dict.fromkeys(found))
+
+
+def all_commits(store: Store, without: tuple[str, ...] = ()) -> list[ObjectId]:
+    """Return the commits that `all_tips` stand for, through tags; a ref may stand for any object."""
+    return commits_among(store, all_tips(store, without))
+
+
+def commits_among(
+    store: Store, tips: Iterable[ObjectId], commits: Commits | None = None
+) -> list[ObjectId]:
+    """Return the commits that tips of refs stand for; `commits` is as in `revision.resolve_commit`."""
+    found: list[ObjectId] = []
+    for tip in tips:
+        try:
+            found.append(resolve_commit(store, tip, commits))
+        except errors.RevisionNotFoundError:
+            continue
+    return list(dict.fromkeys(found))

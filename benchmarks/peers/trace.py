@@ -16,9 +16,9 @@ import msgpack  # noqa: F401
 
 import trace_store
 import trace_store.commit_table.table
-import trace_store.context.loading
+import trace_store.context.prefetch
 import trace_store.odb.loose
-import trace_store.search.finding
+import trace_store.search.query
 from benchmarks.model import Proof, Turn, Work, write_ids
 from benchmarks.peers.floor import write_all
 from trace_store import (
@@ -33,11 +33,11 @@ from trace_store import (
     ToolResult,
 )
 from trace_store.context.compiled import CompiledMessage
-from trace_store.maintenance.checking import fsck
-from trace_store.maintenance.packing import pack
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.repack import pack
 from trace_store.objects.content import read_content, text_of
 from trace_store.objects.parts import Part
-from trace_store.odb.deflate import deflate, inflate
+from trace_store.odb.compression import deflate, inflate
 from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES
 
 inflate(deflate(b"", level=1), 0)  # imports what compresses

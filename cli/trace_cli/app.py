@@ -277,7 +277,7 @@ def _completing(kind: str) -> Callable[[str], Any]:
     """Return what completes values of a kind; few runs complete anything, so it is imported when one does."""
 
     def complete(incomplete: str) -> Any:
-        known = import_module("trace_cli.porcelain.completing").COMPLETED.get(kind)
+        known = import_module("trace_cli.porcelain.completion").COMPLETED.get(kind)
         if known is None:
             return []
         module, _, attribute = known.partition(":")

@@ -57,196 +57,233 @@ def _plumbing(name: str, function: str, help: str) -> Command:
 
 
 COMMANDS = (
-    _porcelain("init", "writing:init", "store.Store.init", "Make a repository in a folder"),
+    _porcelain("init", "commit:init", "store.handle.Store.init", "Make a repository in a folder"),
     _porcelain(
-        "import", "importing:import_", "importers.import_paths", "Import transcripts of agent runs"
+        "import",
+        "import_:import_",
+        "importers.import_all.import_paths",
+        "Import transcripts of agent runs",
     ),
     _porcelain(
         "export",
-        "exporting:export",
-        "exporters.read_session",
+        "export:export",
+        "exporters.session.read_session",
         "Write a session to a file, to read or to go on from",
     ),
-    _porcelain("status", "standing:status", "repo.Repo.status", "Show where things stand"),
-    _porcelain("log", "history:log", "repo.Repo.log", "List commits, newest first"),
+    _porcelain("status", "status:status", "repo.repository.Repo.status", "Show where things stand"),
+    _porcelain("log", "log:log", "repo.repository.Repo.log", "List commits, newest first"),
+    _porcelain("diff", "diff:diff", "history.diff.diff", "Show what differs between two contexts"),
     _porcelain(
-        "diff", "comparing:diff", "comparing.diff", "Show what differs between two contexts"
-    ),
-    _porcelain(
-        "blame", "tracing:blame", "comparing.blame", "Show where each message of a context is from"
+        "blame",
+        "blame:blame",
+        "history.blame.blame",
+        "Show where each message of a context is from",
     ),
     _porcelain(
         "whohas",
-        "tracing:whohas",
-        "comparing.whohas_text",
+        "blame:whohas",
+        "history.whohas.whohas_text",
         "List the branches and contexts that have a message or a text",
     ),
     _porcelain(
         "bisect",
-        "bisecting:GROUP",
-        "comparing.bisecting.next_step",
+        "bisect:GROUP",
+        "history.bisect.next_step",
         "Find the commit, or the message, that changed an outcome",
     ),
     _porcelain(
-        "sessions", "sessions:GROUP", "sessions.list_sessions", "List the sessions of agents"
+        "sessions",
+        "sessions:GROUP",
+        "sessions.listing.list_sessions",
+        "List the sessions of agents",
     ),
-    _porcelain("search", "searching:run", "search.search", "Find messages by what they say"),
-    _porcelain("view", "viewing:view", "exporters.read_session", "Read a session"),
-    _porcelain("show", "showing:show", "history.walk", "Show a commit, a message or a blob"),
+    _porcelain("search", "search:run", "search.query.search", "Find messages by what they say"),
+    _porcelain("view", "view:view", "exporters.session.read_session", "Read a session"),
+    _porcelain("show", "show:show", "history.log", "Show a commit, a message or a blob"),
     _porcelain(
-        "branch", "branching:branch", "branching.list_branches", "List, make or delete branches"
+        "branch", "branch:branch", "history.branches.list_branches", "List, make or delete branches"
     ),
-    _porcelain("switch", "switching:switch", "branching.switch", "Go to another branch"),
+    _porcelain("switch", "switch:switch", "history.switch.switch", "Go to another branch"),
     _porcelain(
-        "checkout", "switching:checkout", "branching.detach", "Go to a branch, or look at a commit"
+        "checkout",
+        "switch:checkout",
+        "history.switch.detach",
+        "Go to a branch, or look at a commit",
     ),
-    _porcelain("tag", "tagging:tag", "branching.create_tag", "List, make or delete tags"),
-    _porcelain("reset", "stepping:reset", "branching.reset_hard", "Move HEAD's branch to a commit"),
-    _porcelain("revert", "reverting:revert", "joining.revert", "Take commits back by new ones"),
-    _porcelain("undo", "stepping:undo", "branching.undo", "Take back the last move of a ref"),
-    _porcelain("redo", "stepping:redo", "branching.redo", "Take up again what was taken back"),
+    _porcelain("tag", "tag:tag", "history.tags.create_tag", "List, make or delete tags"),
+    _porcelain("reset", "undo:reset", "history.reset.reset_hard", "Move HEAD's branch to a commit"),
+    _porcelain("revert", "revert:revert", "merge.revert.revert", "Take commits back by new ones"),
+    _porcelain("undo", "undo:undo", "history.undo.undo", "Take back the last move of a ref"),
+    _porcelain("redo", "undo:redo", "history.undo.redo", "Take up again what was taken back"),
     _porcelain(
         "reflog",
-        "stepping:reflog",
-        "branching.newest_first",
+        "undo:reflog",
+        "history.reflog.newest_first",
         "List where HEAD or a branch has been",
     ),
-    _porcelain("commit", "writing:commit", "repo.Repo.commit", "Record messages as one commit"),
     _porcelain(
-        "compile", "compiling:compile_", "repo.Repo.compile", "Print the context to send to a model"
-    ),
-    _porcelain("edit", "changing:edit", "repo.Repo.edit", "Give a message a new wording"),
-    _porcelain("pin", "changing:pin", "repo.Repo.annotate", "Keep messages whatever is compressed"),
-    _porcelain(
-        "important", "changing:important", "repo.Repo.annotate", "Mark messages as important"
+        "commit", "commit:commit", "repo.repository.Repo.commit", "Record messages as one commit"
     ),
     _porcelain(
-        "normal", "changing:normal", "repo.Repo.annotate", "Take a priority away from messages"
+        "compile",
+        "compile:compile_",
+        "repo.repository.Repo.compile",
+        "Print the context to send to a model",
     ),
-    _porcelain("skip", "changing:skip", "repo.Repo.annotate", "Leave messages out of the context"),
-    _porcelain("label", "changing:label", "repo.Repo.annotate", "Put labels on messages"),
+    _porcelain("edit", "edit:edit", "repo.repository.Repo.edit", "Give a message a new wording"),
     _porcelain(
-        "remove", "changing:remove", "repo.Repo.remove", "Hide messages; they stay restorable"
+        "pin", "edit:pin", "repo.repository.Repo.annotate", "Keep messages whatever is compressed"
+    ),
+    _porcelain(
+        "important", "edit:important", "repo.repository.Repo.annotate", "Mark messages as important"
+    ),
+    _porcelain(
+        "normal",
+        "edit:normal",
+        "repo.repository.Repo.annotate",
+        "Take a priority away from messages",
+    ),
+    _porcelain(
+        "skip", "edit:skip", "repo.repository.Repo.annotate", "Leave messages out of the context"
+    ),
+    _porcelain("label", "edit:label", "repo.repository.Repo.annotate", "Put labels on messages"),
+    _porcelain(
+        "remove",
+        "edit:remove",
+        "repo.repository.Repo.remove",
+        "Hide messages; they stay restorable",
     ),
     _porcelain(
         "restore",
-        "changing:restore",
-        "repo.Repo.restore",
+        "edit:restore",
+        "repo.repository.Repo.restore",
         "Show hidden messages or earlier wordings",
     ),
     _porcelain(
         "merge",
-        "joining:merge",
-        "joining.merge",
+        "merge:merge",
+        "merge.merge.merge",
         "Bring another line of history into the branch",
     ),
     _porcelain(
-        "resolve", "joining:resolve", "joining.resolve", "Settle conflicts of what has stopped"
+        "resolve", "merge:resolve", "merge.resolve.resolve", "Settle conflicts of what has stopped"
     ),
     _porcelain(
         "cherry-pick",
-        "rewriting:cherry_pick",
-        "joining.cherry_pick",
+        "rebase:cherry_pick",
+        "merge.cherry_pick.cherry_pick",
         "Bring commits or messages of another branch to this one",
     ),
     _porcelain(
         "rebase",
-        "rewriting:rebase",
-        "joining.rebase",
+        "rebase:rebase",
+        "merge.rebase.rebase",
         "Make commits anew on top of others, or in another order",
     ),
-    _porcelain("move", "moving:move", "joining.moving.move", "Place messages elsewhere"),
+    _porcelain("move", "move:move", "merge.move.move", "Place messages elsewhere"),
     _porcelain(
         "repair",
-        "repairing:repair",
-        "history.repairing.repair",
+        "repair:repair",
+        "history.repair.repair",
         "Make a sound branch beside a broken one",
     ),
     _porcelain(
-        "tools", "tools:GROUP", "repo.Repo.set_tools", "Set or show the tools a model is offered"
+        "tools",
+        "tools:GROUP",
+        "repo.repository.Repo.set_tools",
+        "Set or show the tools a model is offered",
     ),
     _porcelain(
-        "usage", "usage:GROUP", "repo.Repo.record_usage", "Record or show what providers reported"
+        "usage",
+        "usage:GROUP",
+        "repo.repository.Repo.record_usage",
+        "Record or show what providers reported",
     ),
     _porcelain(
         "bundle",
-        "bundling:GROUP",
-        "exchange.create_bundle",
+        "bundle:GROUP",
+        "bundles.create.create_bundle",
         "Share branches, tags and sessions as one file",
     ),
-    _ancillary("config", "settings:config", "config", "Show and change settings"),
-    _ancillary("model", "models:GROUP", "llm.HttpModel", "Show which model is asked, and try it"),
+    _ancillary("config", "config:config", "config", "Show and change settings"),
     _ancillary(
-        "secrets", "guarding:GROUP", "secrets.Scanner", "Find secrets, and say what is none"
+        "model", "model:GROUP", "llm.http_model.HttpModel", "Show which model is asked, and try it"
     ),
     _ancillary(
-        "trust", "trusting:trust", "store.trust", "Let a repository of another user be opened"
+        "secrets", "secrets:GROUP", "secrets.engine.Scanner", "Find secrets, and say what is none"
     ),
     _ancillary(
-        "fsck", "checking:fsck", "maintenance.checking.fsck", "Check every object, ref and link"
+        "trust", "trust:trust", "store.trust.trust", "Let a repository of another user be opened"
     ),
+    _ancillary("fsck", "fsck:fsck", "maintenance.fsck.fsck", "Check every object, ref and link"),
     _ancillary(
         "purge",
-        "purging:purge",
-        "maintenance.purging.purge",
+        "purge:purge",
+        "maintenance.purge.purge",
         "Remove content for good, and prove that it is gone",
     ),
     _ancillary(
         "doctor",
-        "doctoring:doctor",
-        "maintenance.doctoring.examine",
+        "doctor:doctor",
+        "maintenance.doctor.examine",
         "Look at what the repository stands on, and say what to do",
     ),
     _ancillary(
-        "seal", "maintaining:seal", "repo.Repo.seal", "Make everything ready for `git add .trace`"
+        "seal",
+        "seal:seal",
+        "repo.repository.Repo.seal",
+        "Make everything ready for `git add .trace`",
     ),
     _ancillary(
         "adopt",
-        "adopting:adopt",
-        "maintenance.adopting.adopt",
+        "adopt:adopt",
+        "maintenance.adopt.adopt",
         "Go on after git has moved refs under a running process",
     ),
     _ancillary(
         "pack",
-        "maintaining:pack",
-        "maintenance.packing.pack",
+        "seal:pack",
+        "maintenance.repack.pack",
         "Fold packs and loose objects together",
     ),
     _ancillary(
         "gc",
-        "collecting:gc",
-        "maintenance.collecting.gc",
+        "gc:gc",
+        "maintenance.gc.gc",
         "Seal, pack, and clear away what is old",
     ),
     _ancillary(
         "prune",
-        "collecting:prune",
-        "maintenance.collecting.prune",
+        "gc:prune",
+        "maintenance.gc.prune",
         "Remove what nothing leads to, also from packs",
     ),
+    _ancillary("du", "du:du", "maintenance.du.measure", "Show what takes how much space"),
     _ancillary(
-        "du", "measuring:du", "maintenance.measuring.measure", "Show what takes how much space"
-    ),
-    _ancillary(
-        "demo", "demonstration:demo", "importers.import_paths", "See the main job done on a sample"
+        "demo",
+        "demo:demo",
+        "importers.import_all.import_paths",
+        "See the main job done on a sample",
     ),
     _ancillary(
         "completion",
-        "shells:completion",
-        "refs.RefDatabase.iterate",
+        "completion:completion",
+        "refs.database.RefDatabase.iterate",
         "Print what a shell runs to complete branches and addresses",
     ),
-    _ancillary("help", "helping:show_help", "__version__", "Show help for a command"),
+    _ancillary("help", "help:show_help", "__version__", "Show help for a command"),
     _ancillary("version", "version:show_version", "__version__", "Print the version"),
     _plumbing(
         "hash-object",
         "objects.content.write_content",
         "Print the id of content, and store it with -w",
     ),
-    _plumbing("cat-file", "odb.ObjectDatabase.read", "Print an object, its kind or its size"),
+    _plumbing(
+        "cat-file", "odb.database.ObjectDatabase.read", "Print an object, its kind or its size"
+    ),
     _plumbing(
         "write-commit",
-        "store.Store.transact",
+        "store.handle.Store.transact",
         "Write the commit that JSON on standard input describes",
     ),
     _plumbing("rev-parse", "revision.resolve", "Print the object ids that revisions mean"),
@@ -256,19 +293,21 @@ COMMANDS = (
     ),
     _plumbing(
         "update-ref",
-        "store.Store.transact",
+        "store.handle.Store.transact",
         "Move, make or delete refs, only if they stand where expected",
     ),
     _plumbing(
-        "symbolic-ref", "refs.RefDatabase.set_head", "Print or set the ref that HEAD stands for"
+        "symbolic-ref",
+        "refs.database.RefDatabase.set_head",
+        "Print or set the ref that HEAD stands for",
     ),
-    _plumbing("for-each-ref", "refs.RefDatabase.iterate", "List refs, sorted by name"),
+    _plumbing("for-each-ref", "refs.database.RefDatabase.iterate", "List refs, sorted by name"),
     _plumbing(
-        "ls-context", "context.compiling.compile", "List the messages of a revision's context"
+        "ls-context", "context.compiler.compile", "List the messages of a revision's context"
     ),
     _plumbing(
         "cat-context",
-        "context.streaming.object_stream",
+        "context.object_stream.object_stream",
         "Print the objects of a revision's context, as one stream of bytes",
     ),
     _plumbing(
@@ -289,23 +328,21 @@ COMMANDS = (
     ),
     _plumbing(
         "unpack-objects",
-        "odb.examining.Examination",
+        "odb.verify.Examination",
         "Store the objects of packs on standard input one by one",
     ),
     _plumbing(
         "index-pack",
-        "odb.receiving.PackReceiver",
+        "odb.ingest.PackReceiver",
         "Make a pack's index, or store packs from standard input",
     ),
     _plumbing(
         "verify-pack",
-        "odb.examining.Examination",
+        "odb.verify.Examination",
         "Read packs to their end and hash everything again",
     ),
-    _plumbing(
-        "show-index", "odb.index_content.IndexContent", "Print what the index of a pack holds"
-    ),
-    _plumbing("count-objects", "store.Store", "Count objects and the space they take"),
+    _plumbing("show-index", "odb.index_scan.IndexContent", "Print what the index of a pack holds"),
+    _plumbing("count-objects", "store.handle.Store", "Count objects and the space they take"),
 )
 
 BY_NAME = {command.name: command for command in COMMANDS}

@@ -128,7 +128,10 @@ class Invocation:
 
         command = self.environment.pager
         if command is None:
-            command = maintenance.core_pager(self.environment) or self.environment.other_pager
+            command = (
+                maintenance.git_settings.core_pager(self.environment)
+                or self.environment.other_pager
+            )
         if command.strip() in ("", "cat"):
             return
         import shlex  # these two load slowly, and only a person waits

@@ -10,13 +10,13 @@ import pytest
 
 from tests.support.command_line import Outcome, Trace
 from trace_cli.render.structure import to_json
+from trace_store.bundles.format import BundleHeader
 from trace_store.errors import CorruptBundleError, CorruptObjectError, InvalidInputError
-from trace_store.exchange.bundle_format import BundleHeader
 from trace_store.journal import frames
 from trace_store.objects import codec
-from trace_store.odb import PackWriter
+from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import ObjectId, digest
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 Run = Callable[..., Outcome]
 ITEMS = {

@@ -21,9 +21,9 @@ from tests.importers.support.transcripts import (
 )
 from tests.support.command_line import Trace
 from trace_store import Repo
-from trace_store.exporters.native import find_file, native_file
-from trace_store.importers import import_paths
-from trace_store.store import Store
+from trace_store.exporters.source_files import find_file, native_file
+from trace_store.importers.import_all import import_paths
+from trace_store.store.handle import Store
 
 
 def in_short(store: Store, tip: Any) -> list[str]:

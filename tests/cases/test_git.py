@@ -17,7 +17,7 @@ from trace_store import Image, Repo, maintenance
 from trace_store.errors import BrokenHistoryError, RefLostError
 from trace_store.maintenance import second_copies
 from trace_store.oid import ObjectId
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 WRITERS, COMMITS = (int(os.environ.get(f"TRACE_TEST_GIT_{n}", 4)) for n in ("WRITERS", "COMMITS"))
@@ -337,7 +337,7 @@ def test_case_50_a_tip_that_git_takes_away_during_a_seal_comes_back(
     with Repo.open(".") as repo, monkeypatch.context() as patch:
         patch.setattr(second_copies, "_committed", taking)
         ours.unlink()
-        maintenance.seal(repo.store)
+        maintenance.seal.seal(repo.store)
     assert "2 tips" in project("status").text
     assert theirs.exists()
 

@@ -13,13 +13,12 @@ import pytest
 from tests.cases.support.inputs import case
 from tests.support.command_line import Outcome, Trace
 from trace_store import Repo
-from trace_store.maintenance.absence import search
-from trace_store.maintenance.purging import plan_purge
-from trace_store.maintenance.purging import purge as purge_planned
-from trace_store.maintenance.spellings import Needles
+from trace_store.maintenance.purge import plan_purge
+from trace_store.maintenance.purge import purge as purge_planned
+from trace_store.maintenance.verify_purged import Needles, search
 from trace_store.objects.codec import MAXIMUM_BLOB_BYTES, encode_blob
 from trace_store.odb.fingerprints import Fingerprint, find
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 TEXT = "Hedwig Wanderlust"
 SAID = f"Write to {TEXT}."

@@ -18,10 +18,10 @@ from tests.cases.support.inputs import case
 from tests.support.command_line import Outcome, Trace
 from trace_cli.porcelain.progress import Progress
 from trace_store.environment import Environment
-from trace_store.importers import lines, running
-from trace_store.importers.formats.chats import reading as chats
+from trace_store.importers import decode, import_file
+from trace_store.importers.formats.chats import reader as chats
 
-CHUNK = lines.CHUNK_BYTES
+CHUNK = decode.CHUNK_BYTES
 
 
 def transcript(shift: int = 0, more: int = 20) -> bytes:
@@ -98,8 +98,8 @@ def test_case_49_the_size_of_the_pieces_changes_nothing(
     at_once = [line for line in ok("for-each-ref").lines if "refs/trash/" not in line]
     os.rename(".trace", "at-once")
     ok("init", "-q")
-    for module in (running, chats):
-        monkeypatch.setattr(module, "read_lines", partial(lines.read_lines, chunk_bytes=size))
+    for module in (import_file, chats):
+        monkeypatch.setattr(module, "read_lines", partial(decode.read_lines, chunk_bytes=size))
     for path in files:  # as they grow, too
         data = Path(path).read_bytes()
         grown = tmp_path / Path(path).name

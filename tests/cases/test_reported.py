@@ -11,8 +11,8 @@ import pytest
 from tests.importers.support.transcripts import Transcript, real_files, text
 from tests.support.command_line import Outcome, Trace
 from trace_store.context.compiler import ContextCompiler
-from trace_store.importers import import_paths
-from trace_store.store import Store
+from trace_store.importers.import_all import import_paths
+from trace_store.store.handle import Store
 
 Run = Callable[..., Outcome]
 REPORT = '{"input_tokens": 12, "cache_read_input_tokens": 900, "output_tokens": 80}'

@@ -12,7 +12,7 @@ import pytest
 from tests.cases.support.inputs import case
 from tests.support.command_line import Outcome, Trace
 from trace_store.secrets.engine import Scanner
-from trace_store.secrets.words import may_hold
+from trace_store.secrets.prefilter import may_hold
 
 
 def test_case_56_signed_reasoning_comes_back_byte_for_byte(

@@ -10,7 +10,7 @@ import pytest
 
 from tests.importers.support.transcripts import REASON, real_files, real_format
 from tests.support.command_line import Outcome, Trace
-from trace_cli.porcelain.demonstration import SAMPLE
+from trace_cli.porcelain.demo import SAMPLE
 
 Ok = Callable[..., Outcome]
 

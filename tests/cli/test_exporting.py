@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.command_line import Outcome, Trace
-from trace_cli.porcelain.demonstration import SAMPLE
+from trace_cli.porcelain.demo import SAMPLE
 from trace_store.exporters.registry import FORMS
 
 SESSION = "89c670d1-13e6-5e56-a540-26baed822c05"

@@ -13,11 +13,11 @@ import pytest
 
 from tests.support.command_line import Trace
 from trace_cli.main import main
-from trace_cli.porcelain.demonstration import SAMPLE
+from trace_cli.porcelain.demo import SAMPLE
 from trace_cli.runtime import Invocation
 from trace_store.environment import Environment
 from trace_store.errors import CorruptObjectError
-from trace_store.transcripts.restoring import restore
+from trace_store.transcripts.segments import restore
 
 DATA = Path(SAMPLE).read_bytes()
 
@@ -84,7 +84,7 @@ def test_a_damaged_file_does_not_stop_the_others(
             raise CorruptObjectError("a piece of a transcript is not what the file held")
         yield from restore(tip, read)
 
-    monkeypatch.setattr("trace_store.exporters.native.restore", damaged)
+    monkeypatch.setattr("trace_store.exporters.source_files.restore", damaged)
     outcome = repository("export", "--native", "--all", "-o", "out")
     assert outcome.code == 12
     assert outcome.err.count("does not come back") == 2

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.command_line import Outcome, Trace
-from trace_cli.porcelain.demonstration import NEXT, SAMPLE
+from trace_cli.porcelain.demo import NEXT, SAMPLE
 from trace_store.environment import Environment
 from trace_store.importers.formats.droid import DroidReader
 

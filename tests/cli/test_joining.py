@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Outcome, Trace
-from trace_cli.porcelain.editing import marked
+from trace_cli.porcelain.editor import marked
 from trace_store.environment import Environment
 
 Ok = Callable[..., Outcome]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.command_line import Outcome
-from trace_cli.porcelain.demonstration import SAMPLE
+from trace_cli.porcelain.demo import SAMPLE
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "json.md"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Trace
-from trace_cli.porcelain.demonstration import SAMPLE
+from trace_cli.porcelain.demo import SAMPLE
 
 
 def test_du_lists_sessions_branches_and_kinds(repository: Trace) -> None:

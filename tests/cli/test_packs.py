@@ -19,7 +19,7 @@ from trace_store.objects.codec import encode, encode_blob
 from trace_store.objects.commit import Tag
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import ObjectId, hash_object
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 Ok = Callable[..., Outcome]

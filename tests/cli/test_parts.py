@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.command_line import Outcome
-from trace_cli.porcelain.demonstration import SAMPLE
+from trace_cli.porcelain.demo import SAMPLE
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.objects.codec import MAXIMUM_BLOB_BYTES
 from trace_store.objects.commit import Commit
@@ -20,7 +20,7 @@ from trace_store.objects.message import Message, store_message
 from trace_store.objects.operations import add
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import ObjectId, hash_object
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 Ok = Callable[..., Outcome]
 

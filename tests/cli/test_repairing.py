@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.support.command_line import Outcome, Trace
-from trace_cli.porcelain.demonstration import SAMPLE
-from trace_store.context.mending import PROVIDERS
+from trace_cli.porcelain.demo import SAMPLE
+from trace_store.context.repair.faults import PROVIDERS
 from trace_store.environment import Environment
 
 BROKEN = json.dumps(

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from tests.support.command_line import Outcome, Trace
-from trace_cli.porcelain.demonstration import SAMPLE
-from trace_store.exporters import ExportSession
+from trace_cli.porcelain.demo import SAMPLE
+from trace_store.exporters import session as export_session
+from trace_store.exporters.contract import ExportSession
 from trace_store.sessions import listing
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 PROMPT = "The word counts are wrong"
 
@@ -83,7 +84,7 @@ def test_only_sessions_that_changed_are_read(
         session("branch", f"sessions/claude-code/b{number}")
     session("sessions")
     read: list[str] = []
-    whole = listing.read_session  # type: ignore[attr-defined]
+    whole = export_session.read_session
 
     def counting(store: Store, ref: str, **given: Any) -> ExportSession:
         read.append(ref)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Trace
-from trace_cli.porcelain.completing import branches, refs, revisions
+from trace_cli.porcelain.completion import branches, refs, revisions
 
 SETUP = {
     "bash": 'eval "$(trace completion bash)"; COMP_WORDS=({words} ""); COMP_CWORD={count}; '

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Trace
-from trace_store.store import Store
-from trace_store.testing import RecordingDisk
+from trace_store.store.handle import Store
+from trace_store.testing.disks import RecordingDisk
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {
@@ -206,7 +206,7 @@ def test_c38_branches_load_no_editor_and_compare_no_words(
         assert repository(*asked).code == 0
     loaded = loaded_by(words, folder)
     assert not loaded & HEAVY
-    assert not loaded & {"difflib", "shlex", "trace_store.comparing.words"}
+    assert not loaded & {"difflib", "shlex", "trace_store.history.text_diff"}
 
 
 @pytest.mark.parametrize("words", WITH_JSON_OR_PROCESSES, ids=named)

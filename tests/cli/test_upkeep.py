@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.command_line import Trace
 from trace_store.file_systems import FileSystem
-from trace_store.maintenance import doctoring
+from trace_store.maintenance import doctor
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_another_copy_has_to_be_there(trace: Trace, place: Path) -> None:
 
 
 def test_doctor(trace: Trace, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctoring, "kind_of", lambda path: FileSystem("ext4"))
+    monkeypatch.setattr(doctor, "kind_of", lambda path: FileSystem("ext4"))
     outcome = trace("doctor")
     assert (outcome.code, outcome.out) == (0, b"")
     assert "nothing to do" in outcome.err

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Outcome, Trace
-from trace_cli.porcelain.demonstration import SAMPLE
+from trace_cli.porcelain.demo import SAMPLE
 
 CODE = "import sys; from trace_cli.main import main; sys.exit(main(sys.argv[1:]))"
 

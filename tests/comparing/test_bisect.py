@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from tests.comparing.test_diff import SLOW
 from trace_store import Repo
-from trace_store.comparing import bisecting
-from trace_store.comparing.bisecting import (
+from trace_store.contracts import RefEdit, Transaction
+from trace_store.errors import InvalidInputError, StateError
+from trace_store.history import bisect
+from trace_store.history.bisect import (
     BAD,
     COMMITS,
     GOOD,
@@ -23,8 +25,6 @@ from trace_store.comparing.bisecting import (
     judge,
     next_step,
 )
-from trace_store.contracts import RefEdit, Transaction
-from trace_store.errors import InvalidInputError, StateError
 from trace_store.objects.commit import Commit
 from trace_store.oid import ObjectId, hash_object
 
@@ -106,17 +106,17 @@ def test_among_merges(shape: list[list[int]], chosen: int) -> None:
 
 def test_what_is_written_down(repo: Repo) -> None:
     oid = repo.append("user", "x").oid
-    assert bisecting.load(repo.store) is None
+    assert bisect.load(repo.store) is None
     search = Bisection(MESSAGES, oid, (Told(BAD, "3", 2, 2), Told(SKIP, "1")))
-    bisecting.save(repo.store, search)
-    assert bisecting.load(repo.store) == search
+    bisect.save(repo.store, search)
+    assert bisect.load(repo.store) == search
     for damaged in (b"{", b"[]", b'{"version": 2}', b'{"version": 1, "kind": "x", "told": []}'):
         with open(repo.store.layout.bisect_file, "wb") as file:
             file.write(damaged)
         with pytest.raises(StateError, match="damaged"):
-            bisecting.load(repo.store)
-    assert bisecting.forget(repo.store)
-    assert not bisecting.forget(repo.store)
+            bisect.load(repo.store)
+    assert bisect.forget(repo.store)
+    assert not bisect.forget(repo.store)
 
 
 @pytest.fixture

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from tests.comparing.test_diff import SLOW, branch
 from tests.support.changes import commits, write_changes
 from trace_store import Message, Repo, ToolCall, ToolResult, context
-from trace_store.comparing import (
+from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.history.blame import blame
+from trace_store.history.whohas import (
     Found,
-    blame,
     whohas_commit,
     whohas_content,
     whohas_message,
     whohas_text,
 )
-from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import part_blobs
@@ -30,7 +30,7 @@ from trace_store.oid import ObjectId, hash_object
 def merged(repo: Repo, theirs: str, addresses: list[Any]) -> ObjectId:
     """Commit a merge that includes messages of another branch."""
     parents = [repo.resolve("HEAD"), repo.resolve(theirs)]
-    state = context.fold_of(repo.store, parents[1])
+    state = context.snapshots.fold_of(repo.store, parents[1])
     made = Commit(
         parents, "merger", 99, [ops.add([state.entry(each).carried() for each in addresses])]
     )
@@ -154,7 +154,7 @@ def test_an_inclusion_that_did_nothing_is_no_deed(tmp_path: Path) -> None:
     brought = repo.append("user", "b").addresses[0]
     repo.switch("main")
     merged = repo.merge("side", fast_forward="never")
-    state = context.fold_of(repo.store, repo.resolve("main"))
+    state = context.snapshots.fold_of(repo.store, repo.resolve("main"))
     again = Commit(
         [repo.resolve("main"), repo.resolve("side")],
         "ada",

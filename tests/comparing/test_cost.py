@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from trace_store import FixedClock, Message, Store
-from trace_store.comparing import diff
 from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import RefEdit, Transaction
-from trace_store.history import writing
-from trace_store.maintenance.sealing import seal
-from trace_store.testing import RecordingDisk
+from trace_store.history import commit
+from trace_store.history.diff import diff
+from trace_store.maintenance.seal import seal
+from trace_store.testing.disks import RecordingDisk
 
 SHORT, LONG = 4_000, 20_000
 
@@ -21,7 +21,7 @@ def cost(folder: Path, count: int) -> dict[str, int]:
     store = Store.init(str(folder), clock=FixedClock(), durability="fast", disk=disk)
     for start in range(0, count, 100):
         messages = [Message("user", f"message {n}") for n in range(start, start + 100)]
-        writing.commit(store, messages, author="ada")
+        commit.commit(store, messages, author="ada")
     contexts = ContextCompiler(store)
     late = [m.address for m in contexts.compile().messages[-10:]]
     base = store.refs.head().oid
@@ -29,12 +29,12 @@ def cost(folder: Path, count: int) -> dict[str, int]:
         edit = RefEdit(f"refs/heads/{name}", base, None)
         store.transact(lambda _, e=edit: Transaction([], [e]), author="ada")  # type: ignore[misc]
         store.refs.set_head(edit.name, author="ada")
-        writing.commit(store, [Message("user", name)], author="ada")
-        draft = writing.new_draft(store)
+        commit.commit(store, [Message("user", name)], author="ada")
+        draft = commit.new_draft(store)
         draft.edit(late[3], "the same edit on both sides")
         draft.annotate([late[0], late[9]], priority="pinned")
         draft.append("assistant", f"{name}, too")
-        writing.write(store, draft, author="ada")
+        commit.write(store, draft, author="ada")
         assert contexts.compile().token_count
     seal(store)
     store.close()

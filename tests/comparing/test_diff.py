@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from tests.support.changes import commits, write_changes
 from tests.support.examples import examples
 from trace_store import Message, Repo, Text
-from trace_store.comparing import ContextDiff, diff, word_diff
-from trace_store.comparing.changes import KINDS
 from trace_store.context.compiled import CompiledMessage
 from trace_store.contracts import RefEdit, Transaction
-from trace_store.history import writing
+from trace_store.history import commit
+from trace_store.history.diff import KINDS, ContextDiff, diff
+from trace_store.history.text_diff import word_diff
 
 SLOW = settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(40))
 
@@ -192,10 +192,10 @@ def test_the_operation_that_did_it_is_named() -> None:
         made = repo.append("user", "first").addresses[0]
         repo.append("user", "second")
         start = repo.resolve("HEAD")
-        draft = writing.new_draft(repo.store)
+        draft = commit.new_draft(repo.store)
         draft.edit(made, [Text("another wording")])
         draft.annotate([made], priority="pinned", labels=["plan"])
-        oid = writing.write(repo.store, draft, author="ada").oid
+        oid = commit.write(repo.store, draft, author="ada").oid
         (change,) = diff(repo.contexts, start, "HEAD").changes
         assert change.kinds == ("edited", "priority", "labels")
         assert change.before_by is None

@@ -8,17 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.pictures import PNG as PNG_BYTES
-from trace_store import (
-    Environment,
-    FixedClock,
-    Image,
-    Message,
-    Reasoning,
-    Repo,
-    Text,
-    ToolCall,
-)
-from trace_store.columns import DiskColumn
+from trace_store import Environment, FixedClock, Image, Message, Reasoning, Repo, Text, ToolCall
+from trace_store.column_file import DiskColumn
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.index_records import (
     END,
@@ -27,12 +18,9 @@ from trace_store.context.index_records import (
     MESSAGE_BYTES,
     MessageRecord,
 )
-from trace_store.context.tokens import (
-    MESSAGE_TOKENS,
-    REPLY_TOKENS,
-    CallableTokenizer,
-    get_tokenizer,
-)
+from trace_store.context.tokens.models import REPLY_TOKENS
+from trace_store.context.tokens.overhead import MESSAGE_TOKENS
+from trace_store.context.tokens.tokenizer import CallableTokenizer, get_tokenizer
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import (
     InvalidInputError,
@@ -42,12 +30,12 @@ from trace_store.errors import (
     UnbornBranchError,
     UnsupportedFormatError,
 )
-from trace_store.history import writing
+from trace_store.frozen import replace
+from trace_store.history import commit as writing
 from trace_store.ident import format_time
-from trace_store.maintenance.index_checks import check_indexes
+from trace_store.maintenance.fsck_refs import check_indexes
 from trace_store.objects.commit import Commit, Operation
 from trace_store.oid import hash_object
-from trace_store.values import replace
 
 ADA = Environment(author="ada")
 

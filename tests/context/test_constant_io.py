@@ -8,9 +8,9 @@ import pytest
 
 from trace_store import FixedClock, Message, Store
 from trace_store.context.compiler import ContextCompiler
-from trace_store.history import writing
-from trace_store.maintenance.sealing import seal
-from trace_store.testing import RecordingDisk
+from trace_store.history import commit
+from trace_store.maintenance.seal import seal
+from trace_store.testing.disks import RecordingDisk
 
 SHORT, LONG = 100, 20_000
 
@@ -19,9 +19,9 @@ def grow(store: Store, count: int) -> None:
     """Append until the branch has so many messages, many to a commit except the last hundred."""
     messages = [Message("user", f"message {i}") for i in range(count - 100)]
     for start in range(0, len(messages), 1000):
-        writing.commit(store, messages[start : start + 1000], author="ada")
+        commit.commit(store, messages[start : start + 1000], author="ada")
     for i in range(100):
-        writing.commit(store, [Message("assistant", f"turn {i}")], author="ada")
+        commit.commit(store, [Message("assistant", f"turn {i}")], author="ada")
 
 
 def cost_of_a_turn(folder: Path, count: int, *, sealed: bool, cold: bool) -> dict[str, int]:
@@ -40,11 +40,11 @@ def cost_of_a_turn(folder: Path, count: int, *, sealed: bool, cold: bool) -> dic
         store = Store.open(store.layout.root, clock=FixedClock(), durability="fast", disk=disk)
         contexts = ContextCompiler(store)
     elif sealed:
-        writing.commit(store, [Message("user", "first after the seal")], author="ada")
+        commit.commit(store, [Message("user", "first after the seal")], author="ada")
         contexts.compile().token_count  # noqa: B018
         count += 1
     disk.reset()
-    result = writing.commit(store, [Message("user", "one more turn")], author="ada")
+    result = commit.commit(store, [Message("user", "one more turn")], author="ada")
     context = contexts.compile()
     assert len(context) == count + 1
     assert context.commit == result.oid

@@ -13,9 +13,8 @@ from tests.support.changes import begin, long_histories, write_changes
 from tests.support.examples import examples
 from trace_store import Message, Repo, ToolCall, ToolResult
 from trace_store.context.calls import find_in_history, link_operations
-from trace_store.context.folding import Fold
-from trace_store.context.folding_history import fold
-from trace_store.context.wording import message_at, wording_at
+from trace_store.context.content import message_at, wording_at
+from trace_store.context.fold import Fold, fold
 from trace_store.errors import InvalidOperationError
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address, absolute

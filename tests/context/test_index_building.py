@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.support.changes import begin, long_histories, write_changes
 from tests.support.examples import examples
 from trace_store import Message, Repo, ToolCall, ToolResult, context
-from trace_store.context import index_building, index_growth
+from trace_store.context import index_update
 from trace_store.context.compile_index import IndexView, cold_view, prefix_of
-from trace_store.context.folding_history import fold
+from trace_store.context.content import prefix_after, seen_of_entry
+from trace_store.context.fold import fold
 from trace_store.context.index_records import EDITED, GHOST, LABELLED
-from trace_store.context.wording import prefix_after, seen_of_entry
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import MessageNotFoundError
 from trace_store.objects import operations as ops
@@ -71,7 +71,7 @@ def test_an_index_that_follows_its_branch_has_what_a_fold_has(
 ) -> None:
     """It catches up after every few commits; now and then the branch goes back to an earlier one."""
     with Repo.memory() as repo, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(index_growth, "NEAR", 2)
+        patch.setattr(index_update, "NEAR", 2)
         known = begin(repo)
         for count, changed in enumerate(history):
             if not write_changes(repo, changed, known):
@@ -161,7 +161,7 @@ def test_what_stays_is_neither_hashed_nor_written_otherwise(
         hashed.append(entry.address)
         return seen_of_entry(entry)
 
-    monkeypatch.setattr(index_building, "seen_of_entry", noted)
+    monkeypatch.setattr(index_update, "seen_of_entry", noted)
     repo.edit(made[40], "other")
     repo.annotate(made[42], priority="pinned")
     repo.remove(made[44])

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from trace_store import FixedClock, Message, Repo, branching, joining
+from trace_store import FixedClock, Message, Repo, history, merge
 from trace_store.context.compiler import ContextCompiler
-from trace_store.maintenance.packing import pack
+from trace_store.maintenance.repack import pack
 
 LENGTH = 700
 """More commits than a fold takes that is not kept."""
@@ -53,7 +53,7 @@ def repo(built: Path, tmp_path: Path) -> Iterator[Repo]:
 
 
 def begun(repo: Repo, start: str) -> None:
-    branching.begin_branch(repo.store, "idea", start, author="ada")
+    history.switch.begin_branch(repo.store, "idea", start, author="ada")
 
 
 def begun_and_gone_on(repo: Repo) -> None:
@@ -75,13 +75,13 @@ def edited_after_appends(repo: Repo) -> None:
 
 def rebased(repo: Repo) -> None:
     begun_and_gone_on(repo)
-    joining.rebase(repo.store, "main", author="ada")
+    merge.rebase.rebase(repo.store, "main", author="ada")
 
 
 def merged(repo: Repo) -> None:
     begun_and_gone_on(repo)
-    branching.begin_branch(repo.store, "both", "main", author="ada")
-    joining.merge(repo.store, "idea", author="ada")
+    history.switch.begin_branch(repo.store, "both", "main", author="ada")
+    merge.merge.merge(repo.store, "idea", author="ada")
 
 
 @pytest.mark.parametrize(

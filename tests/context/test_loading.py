@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tests.support.message_strategies import messages as any_messages
 from trace_store import Message, ObjectId, Repo, Text
-from trace_store.context import loading
+from trace_store.context import prefetch
 from trace_store.context.compiled import CompiledContext, CompiledMessage
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError
-from trace_store.history import writing
+from trace_store.history import commit
 from trace_store.objects.content import bytes_of
 from trace_store.objects.message import load_message, part_blobs
 
@@ -52,9 +52,9 @@ def test_messages_that_are_walked_are_those_that_are_picked(
             if change == "usage":
                 repo.record_usage({"input_tokens": 1, "output_tokens": number})
             elif change == "edit":
-                draft = writing.new_draft(repo.store)
+                draft = commit.new_draft(repo.store)
                 draft.edit(target, [Text(f"edited {number}")], force=True)
-                writing.write(repo.store, draft, author="ada")
+                commit.write(repo.store, draft, author="ada")
             elif change == "pin":
                 repo.annotate(target, priority="pinned")
             else:
@@ -115,7 +115,7 @@ def test_neighbours_are_read_together_and_once() -> None:
 
 
 def test_what_is_read_ahead_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "MAXIMUM_BYTES", 1000)
+    monkeypatch.setattr(prefetch, "MAXIMUM_BYTES", 1000)
     with Repo.memory() as repo:
         for number in range(100):
             repo.append("user", f"{number} " + "x" * 300)
@@ -160,11 +160,11 @@ def test_content_that_is_no_text_is_told_of_its_message_alone() -> None:
     with Repo.memory() as repo:
         for text in ("a", "b", "c"):
             repo.append("user", text)
-        draft = writing.new_draft(repo.store)
+        draft = commit.new_draft(repo.store)
         draft.append("user", "d")
         stored = draft.operations[0].fields["messages"][0]
         stored["parts"][0]["blob"] = draft._gathering.put(b"\xff\xfe")
-        writing.write(repo.store, draft, author="ada")
+        commit.write(repo.store, draft, author="ada")
         repo.append("user", "e")
         read = []
         for message in repo.compile().messages:

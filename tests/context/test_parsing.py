@@ -11,11 +11,12 @@ from google.genai.types import Content, GenerateContentResponse
 from openai.types.chat import ChatCompletion, ChatCompletionMessage
 from openai.types.responses import Response, ResponseFunctionToolCall, ResponseReasoningItem
 
-from trace_store.context.parsing import parse_messages, read_messages
-from trace_store.context.render import RENDERERS, render, to_bytes
 from trace_store.errors import InvalidInputError, InvalidMessageError, UnreadableInputError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.documents import parse_messages, read_messages
+from trace_store.providers.rendering import RENDERERS, render
+from trace_store.providers.wire import to_bytes
 
 CHAT: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},

@@ -8,24 +8,16 @@ from typing import Any
 import pytest
 from google.genai import types
 
-from trace_store.context.form_fields import Placed
-from trace_store.context.parsing import (
+from trace_store.errors import InvalidMessageError
+from trace_store.objects.message import Message
+from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.documents import parse_messages
+from trace_store.providers.fields import Placed
+from trace_store.providers.gemini.parse import (
     GeminiCalls,
     message_from_gemini,
     messages_from_gemini,
-    parse_messages,
     place_gemini,
-)
-from trace_store.errors import InvalidMessageError
-from trace_store.objects.message import Message
-from trace_store.objects.parts import (
-    Image,
-    Opaque,
-    Part,
-    Reasoning,
-    Text,
-    ToolCall,
-    ToolResult,
 )
 
 Wire = dict[str, Any]

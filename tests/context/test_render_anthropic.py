@@ -10,10 +10,11 @@ import pytest
 from tests.support.pictures import PNG as PNG_BYTES
 from tests.support.pictures import PNG_TEXT
 from tests.support.valid_requests import assert_valid_requests
-from trace_store.context.render import Rendered, prefix_digests, render
 from trace_store.errors import RenderError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.rendering import prefix_digests, render
+from trace_store.providers.values import Rendered
 
 PNG = Image("image/png", PNG_BYTES)
 PNG_BLOCK = {

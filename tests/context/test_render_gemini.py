@@ -11,12 +11,13 @@ from tests.support.pictures import GIF as GIF_BYTES
 from tests.support.pictures import PNG as PNG_BYTES
 from tests.support.pictures import PNG_TEXT
 from tests.support.valid_requests import assert_valid_requests
-from trace_store.context.parsing import messages_from_gemini
-from trace_store.context.render import Rendered, render
-from trace_store.context.render.signatures import SKIPS_THE_CHECK
 from trace_store.errors import RenderError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.gemini.parse import messages_from_gemini
+from trace_store.providers.rendering import render
+from trace_store.providers.signatures import SKIPS_THE_CHECK
+from trace_store.providers.values import Rendered
 
 PNG = Image("image/png", PNG_BYTES)
 PNG_PART = {"inlineData": {"mimeType": "image/png", "data": PNG_TEXT}}

@@ -12,24 +12,17 @@ from hypothesis import given, settings
 from tests.support.examples import examples
 from tests.support.message_strategies import contexts, tools
 from tests.support.pictures import PNG as PNG_BYTES
-from trace_store.context.parsing import parse_messages
-from trace_store.context.render import (
-    FORMS,
-    RENDERERS,
-    Options,
-    Renderable,
-    Renderer,
-    Repairs,
-    prefix_digests,
-    render,
-    to_bytes,
-)
-from trace_store.context.render.lossless import parse
 from trace_store.errors import InvalidInputError, InvalidMessageError
 from trace_store.objects.address import Address
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import digest, hash_object
+from trace_store.providers import FORMATS
+from trace_store.providers.documents import parse_messages
+from trace_store.providers.lossless import parse
+from trace_store.providers.rendering import RENDERERS, prefix_digests, render
+from trace_store.providers.values import Options, Renderable, Renderer, Repairs
+from trace_store.providers.wire import to_bytes
 
 
 @settings(max_examples=examples(1000), deadline=None)
@@ -250,7 +243,7 @@ def test_what_is_broken_is_shown_as_it_is_to_people() -> None:
 
 def test_the_table_names_every_renderer() -> None:
     names = ["anthropic", "gemini", "json", "openai", "openai-responses", "text"]
-    assert sorted(RENDERERS) == names == list(FORMS)
+    assert sorted(RENDERERS) == names == list(FORMATS)
     for name, renderer in RENDERERS.items():
         rendered = render(name, [Message("user", "hi")])
         assert (rendered.renderer, rendered.version) == (name, renderer.version)

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from tests.support.valid_requests import assert_valid_requests
-from trace_store.context.render import render
-from trace_store.context.render.pairing import pair
 from trace_store.errors import RenderError
 from trace_store.objects.address import Address
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Part, Text, ToolCall, ToolResult
 from trace_store.oid import hash_object
+from trace_store.providers.rendering import render
+from trace_store.providers.validity import pair
 
 
 def asked(*ids: str, text: str = "") -> Message:

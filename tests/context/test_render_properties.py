@@ -12,10 +12,11 @@ from tests.support.examples import examples
 from tests.support.message_strategies import likely_contexts as contexts
 from tests.support.message_strategies import tools
 from tests.support.valid_requests import CHECKS, assert_valid_requests
-from trace_store.context.render import FAULTS, prefix_digests, render
 from trace_store.errors import RenderError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Text, ToolCall, ToolResult
+from trace_store.providers.rendering import prefix_digests, render
+from trace_store.providers.values import FAULTS
 
 options = st.fixed_dictionaries(
     {

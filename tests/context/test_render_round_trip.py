@@ -14,11 +14,12 @@ from tests.support.message_strategies import MODELS, likely_contexts, sound_cont
 from tests.support.pictures import PNG as PNG_BYTES
 from tests.support.pictures import PNG_TEXT
 from tests.support.request_losses import LOSSES, OF_THE_ASSISTANT, changed, without
-from trace_store.context.parsing import parse_messages
-from trace_store.context.render import render, to_bytes
 from trace_store.objects.message import Message, part_blobs
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
-from trace_store.repo import Repo
+from trace_store.providers.documents import parse_messages
+from trace_store.providers.rendering import render
+from trace_store.providers.wire import to_bytes
+from trace_store.repo.repository import Repo
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "format" / "rendering.md"
 PROVIDERS = sorted(MODELS)

@@ -11,8 +11,9 @@ import pytest
 from trace_store import FixedClock, Message, ObjectId, Repo, Store
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.usage import Usage
-from trace_store.history import token_growth, writing
-from trace_store.testing import RecordingDisk
+from trace_store.history import commit
+from trace_store.history.token_history import token_growth
+from trace_store.testing.disks import RecordingDisk
 
 MODEL = "claude-opus-4-5"
 SOURCE = f"provider:{MODEL}"
@@ -246,29 +247,29 @@ def cost_of_a_turn(folder: Path, count: int, *, edited: bool, cold: bool) -> dic
     """Return calls, files and bytes of one append and one count, with a report among the last commits."""
     disk = RecordingDisk()
     store = Store.init(str(folder), clock=FixedClock(), durability="fast", disk=disk)
-    first = writing.commit(store, [Message("user", "first")], author="ada").addresses[0]
+    first = commit.commit(store, [Message("user", "first")], author="ada").addresses[0]
     messages = [Message("user", f"message {i}") for i in range(count)]
     for start in range(0, count, 1000):
-        writing.commit(store, messages[start : start + 1000], author="ada")
-    draft = writing.new_draft(store)
+        commit.commit(store, messages[start : start + 1000], author="ada")
+    draft = commit.new_draft(store)
     draft.append(Message("assistant", "answer"))
     draft.record_usage(usage(9_000), model=MODEL)
-    writing.write(store, draft, author="ada")
+    commit.write(store, draft, author="ada")
     contexts = ContextCompiler(store)
     if edited:
-        draft = writing.new_draft(store)
+        draft = commit.new_draft(store)
         draft.edit(first, "second")
-        writing.write(store, draft, author="ada")
+        commit.write(store, draft, author="ada")
     assert contexts.compile().token_count == 9_000
     for turn in range(20):
-        writing.commit(store, [Message("user", f"turn {turn}")], author="ada")
+        commit.commit(store, [Message("user", f"turn {turn}")], author="ada")
     assert contexts.compile().token_count > 9_000
     if cold:
         store.close()
         store = Store.open(store.layout.root, clock=FixedClock(), durability="fast", disk=disk)
         contexts = ContextCompiler(store)
     disk.reset()
-    writing.commit(store, [Message("user", "one more turn")], author="ada")
+    commit.commit(store, [Message("user", "one more turn")], author="ada")
     context = contexts.compile()
     assert context.reported_token_count == 9_000
     assert 9_000 < context.token_count < 9_500

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.support.changes import begin, long_histories, write_changes
 from tests.support.examples import examples
 from trace_store import FixedClock, Message, Repo, Store, ToolCall, ToolResult
-from trace_store.context import kept_folds, snapshots
-from trace_store.context.folding import Fold
-from trace_store.context.folding_history import fold
+from trace_store.context import snapshots
+from trace_store.context import snapshots as kept_folds
+from trace_store.context.fold import Fold, fold
 from trace_store.context.snapshots import fold_of
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import CorruptIndexError

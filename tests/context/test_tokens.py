@@ -23,14 +23,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
-from trace_store.context.tokens import CallableTokenizer, get_tokenizer
 from trace_store.context.tokens.ranks import ENCODINGS, load_tokens
 from trace_store.context.tokens.tokenizer import (
     HEURISTIC_ENCODING,
     PART_CHARACTERS,
+    CallableTokenizer,
     TiktokenTokenizer,
     estimate_from_bytes,
     exact_parts,
+    get_tokenizer,
 )
 from trace_store.errors import InvalidInputError, StateError
 

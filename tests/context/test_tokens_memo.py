@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
-from trace_store.context.tokens import TokenMemo
+from trace_store.context.tokens.memo import TokenMemo
 from trace_store.errors import StorageError
 from trace_store.files import Disk
 

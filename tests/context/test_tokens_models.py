@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tiktoken.model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING
 
-from trace_store.context.tokens import CallableTokenizer, TokenCounting, describe, get_tokenizer
+from trace_store.context.tokens.models import TokenCounting, describe
+from trace_store.context.tokens.tokenizer import CallableTokenizer, get_tokenizer
 
 SHIPPED = {"o200k_base": "o200k_base", "cl100k_base": "cl100k_base", "o200k_harmony": "o200k_base"}
 KNOWN_TO_TIKTOKEN = sorted(

@@ -9,17 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trace_store.context.tokens import (
-    REPLY_TOKENS,
-    CallableTokenizer,
+from trace_store.context.tokens.memo import TokenMemo
+from trace_store.context.tokens.models import REPLY_TOKENS
+from trace_store.context.tokens.overhead import (
+    IMAGE_TOKENS,
     MessageTokens,
-    TokenMemo,
     count_message,
     count_stored_message,
-    get_tokenizer,
 )
-from trace_store.context.tokens.overhead import IMAGE_TOKENS
 from trace_store.context.tokens.ranks import ENCODINGS
+from trace_store.context.tokens.tokenizer import CallableTokenizer, get_tokenizer
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.message import ROLES, Message, store_message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult

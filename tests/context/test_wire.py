@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trace_store.context.render.wire import marked, scrub, word
+from trace_store.providers.wire import marked, scrub, word
 
 any_text = st.text(st.characters(), max_size=6)
 values = st.recursive(

@@ -13,6 +13,17 @@ from hypothesis import strategies as st
 from tests.exchange.support.graphs import MAIN, Growing, all_refs, everything, files, store_in
 from tests.store.support.histories import errors
 from tests.support.examples import examples
+from trace_store.bundles.create import create_bundle
+from trace_store.bundles.ingest import (
+    BEHIND,
+    CREATED,
+    DIVERGED,
+    FORWARDED,
+    KEPT,
+    UNCHANGED,
+    import_bundle,
+)
+from trace_store.bundles.verify import list_bundle, verify_bundle
 from trace_store.errors import (
     AlreadyExistsError,
     AmbiguousRevisionError,
@@ -23,27 +34,13 @@ from trace_store.errors import (
     StateError,
     UnbornBranchError,
 )
-from trace_store.exchange import (
-    create_bundle,
-    import_bundle,
-    list_bundle,
-    verify_bundle,
-)
-from trace_store.exchange.importing import (
-    BEHIND,
-    CREATED,
-    DIVERGED,
-    FORWARDED,
-    KEPT,
-    UNCHANGED,
-)
-from trace_store.maintenance.packing import pack
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.repack import pack
+from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode, encode_blob
 from trace_store.objects.commit import Tag
 from trace_store.odb.reachable import reachable
 from trace_store.oid import ObjectId, digest, hash_object
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 
 def bundle(store: Store, *words: str, **options: object) -> bytes:

@@ -12,6 +12,17 @@ import pytest
 
 from tests.exchange.support.graphs import MAIN, Growing, all_refs, everything, files, store_in
 from tests.store.support.histories import errors
+from trace_store.bundles.create import create_bundle
+from trace_store.bundles.format import (
+    END,
+    MAXIMUM_HEADER_BYTES,
+    BundledRef,
+    BundleHeader,
+    BundleReader,
+    BundleWriter,
+)
+from trace_store.bundles.ingest import import_bundle
+from trace_store.bundles.verify import list_bundle, verify_bundle
 from trace_store.errors import (
     CorruptBundleError,
     FormatError,
@@ -21,23 +32,14 @@ from trace_store.errors import (
     UnreadableInputError,
     UnsupportedFormatError,
 )
-from trace_store.exchange import create_bundle, import_bundle, list_bundle, verify_bundle
-from trace_store.exchange.bundle_format import (
-    END,
-    MAXIMUM_HEADER_BYTES,
-    BundledRef,
-    BundleHeader,
-    BundleReader,
-    BundleWriter,
-)
 from trace_store.files import Disk
 from trace_store.objects.codec import encode, encode_blob
 from trace_store.objects.commit import Commit
 from trace_store.odb.pack import FRAME, HEADER, MAGIC, TRAILER, VERSION
 from trace_store.odb.pack_writer import PackEncoder
 from trace_store.oid import ObjectId, digest, hash_object
-from trace_store.store import Store
-from trace_store.testing import FailingDisk
+from trace_store.store.handle import Store
+from trace_store.testing.disks import FailingDisk
 
 ABSENT = ObjectId(bytes(range(32)))
 

@@ -13,10 +13,12 @@ from tests.exporters.support.invented import sessions
 from tests.exporters.support.sessions import rich_session
 from tests.support.examples import examples
 from trace_store.errors import InvalidInputError
-from trace_store.exporters import ExportSession, read_session, writer_named
-from trace_store.importers import import_paths
+from trace_store.exporters.contract import ExportSession
+from trace_store.exporters.registry import writer_named
+from trace_store.exporters.session import read_session
+from trace_store.importers.import_all import import_paths
 from trace_store.objects.parts import ToolCall, ToolResult
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 FORMATS = ("atif", "gemini")
 TRANSCRIPTS = os.environ.get("TRACE_TEST_TRANSCRIPTS", "")

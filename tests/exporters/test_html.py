@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 from tests.exporters.support.pages import Element, Page, fragment
 from tests.exporters.support.sessions import ATTACKS, hostile_session, repository, rich_session
 from tests.importers.support.transcripts import each_real_transcript
-from trace_store.exporters import read_session
 from trace_store.exporters.html import page, write
-from trace_store.exporters.html.flowing import preformatted, prose
-from trace_store.exporters.html.markup import ALLOWED, Markup, element, text
-from trace_store.exporters.visible import as_lines, code_of, reveal
-from trace_store.importers import import_paths
+from trace_store.exporters.html.markup import ALLOWED, Markup, element, preformatted, prose, text
+from trace_store.exporters.invisible import as_lines, code_of, reveal
+from trace_store.exporters.session import read_session
+from trace_store.frozen import replace
+from trace_store.importers.import_all import import_paths
 from trace_store.objects.message import Message
-from trace_store.store import Store
-from trace_store.values import replace
+from trace_store.store.handle import Store
 
 CHARACTERS = st.text(
     st.one_of(

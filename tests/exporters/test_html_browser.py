@@ -15,9 +15,10 @@ import pytest
 from tests.exporters.support.pages import Page
 from tests.exporters.support.sessions import ATTACKS, hostile_session, rich_session
 from trace_store import Repo
-from trace_store.exporters import ExportSession, read_session
+from trace_store.exporters.contract import ExportSession
 from trace_store.exporters.html import write
 from trace_store.exporters.html.messages import anchor
+from trace_store.exporters.session import read_session
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 CHROMIUM = next((found for name in NAMES if (found := shutil.which(name))), None)

@@ -14,10 +14,10 @@ from markdown_it.token import Token
 from tests.exporters.support.pages import Page
 from tests.exporters.support.sessions import ATTACKS, hostile_session, rich_session
 from tests.importers.support.transcripts import each_real_transcript
-from trace_store.exporters import read_session
 from trace_store.exporters.markdown import fenced, folded, line, sentences, write
-from trace_store.importers import import_paths
-from trace_store.store import Store
+from trace_store.exporters.session import read_session
+from trace_store.importers.import_all import import_paths
+from trace_store.store.handle import Store
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 CHARACTERS = st.text(

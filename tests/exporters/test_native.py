@@ -13,9 +13,9 @@ from trace_store.errors import (
     ObjectNotFoundError,
     RevisionNotFoundError,
 )
-from trace_store.exporters.native import find_file, kept_files, native_file
-from trace_store.importers import import_paths
-from trace_store.store import Store
+from trace_store.exporters.source_files import find_file, kept_files, native_file
+from trace_store.importers.import_all import import_paths
+from trace_store.store.handle import Store
 
 NAMES = [
     f"sessions/claude-code/{SESSION}",
@@ -99,7 +99,7 @@ def test_a_subagent_has_its_own_file(tmp_path: Path, store: Store) -> None:
 def test_a_damaged_file_is_not_given(
     store: Store, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
-    monkeypatch.setattr("trace_store.exporters.native.HELD_BYTES", held)
+    monkeypatch.setattr("trace_store.exporters.source_files.HELD_BYTES", held)
     file = find_file(store, SESSION)
     assert native_file(store, file).to_bytes() == lively().data
     read = store.objects.read

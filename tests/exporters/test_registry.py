@@ -11,11 +11,11 @@ import pytest
 import trace_store.exporters
 from tests.exporters.support.sessions import MODEL, repository, rich_session
 from trace_store.errors import InvalidInputError
-from trace_store.exporters import read_session, writer_named, writer_names
 from trace_store.exporters.contract import LOSSES, Loss, Losses, file_name
-from trace_store.exporters.registry import FORMS, GROUP
+from trace_store.exporters.registry import FORMS, GROUP, writer_named, writer_names
+from trace_store.exporters.session import read_session
+from trace_store.frozen import replace
 from trace_store.objects.parts import Reasoning
-from trace_store.values import replace
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "exporting.md"
 PLUGIN = """

@@ -36,14 +36,14 @@ from tests.support.request_types import (
 from tests.support.responses_checker import check_openai_responses
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.errors import InvalidInputError
-from trace_store.exporters import Exported, ExportSession, read_session
-from trace_store.exporters.contract import LOSSES
+from trace_store.exporters.contract import LOSSES, Exported, ExportSession
 from trace_store.exporters.registry import FORMS, writer_named
-from trace_store.importers import import_paths
+from trace_store.exporters.session import read_session
+from trace_store.importers.import_all import import_paths
 from trace_store.importers.registry import formats
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Reasoning, Text, ToolCall, ToolResult
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "exporting.md"
 SAMPLE = Path(trace_store.__file__).parent / "samples" / "claude-code.jsonl"

@@ -11,23 +11,18 @@ from tests.exporters.support.sessions import MODEL, rich_repository, rich_sessio
 from tests.importers.support.transcripts import Transcript, call
 from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import RefEdit, Transaction
-from trace_store.errors import (
-    AmbiguousRevisionError,
-    RevisionNotFoundError,
-    UnbornBranchError,
-)
-from trace_store.exporters import read_session
+from trace_store.errors import AmbiguousRevisionError, RevisionNotFoundError, UnbornBranchError
 from trace_store.exporters.contract import models_of
-from trace_store.exporters.reading import answered, callers
-from trace_store.exporters.session import find_branch
-from trace_store.history import writing
-from trace_store.importers import import_paths
+from trace_store.exporters.overview import answered, callers
+from trace_store.exporters.session import find_branch, read_session
+from trace_store.history import commit
+from trace_store.importers.import_all import import_paths
 from trace_store.objects import operations
 from trace_store.objects.address import Address
 from trace_store.objects.message import Message
 from trace_store.objects.parts import ToolResult
-from trace_store.repo import Repo
-from trace_store.store import Store
+from trace_store.repo.repository import Repo
+from trace_store.store.handle import Store
 
 SAMPLE = Path(trace_store.__file__).parent / "samples" / "claude-code.jsonl"
 SESSION = "89c670d1-13e6-5e56-a540-26baed822c05"
@@ -192,14 +187,14 @@ def test_a_report_of_its_own_goes_with_the_answer_before_it() -> None:
 def test_a_carried_message_is_told_of_as_it_was_made() -> None:
     """By whom and when, as long as the commit is here in which it was born; else by whoever carried it."""
     store = Store.memory()
-    writing.commit(store, [Message("user", "First.")], author="ada", branch="side")
+    commit.commit(store, [Message("user", "First.")], author="ada", branch="side")
     there = store.refs.read("refs/heads/side")
     assert there is not None
     (entry,) = ContextCompiler(store).fold(there).entries
     gone = {**entry.carried(), "born": [bytes(16), 0]}
-    draft = writing.new_draft(store)
+    draft = commit.new_draft(store)
     draft.operations += [operations.add([entry.carried(), gone])]
-    written = writing.write(store, draft, author="ben", branch="main")
+    written = commit.write(store, draft, author="ben", branch="main")
     one, other = read_session(store, "main").turns
     assert (one.commit, one.author, one.message.address) == (there, "ada", entry.address)
     assert (other.commit, other.author) == (written.oid, "ben")

@@ -18,13 +18,14 @@ from trace_store.context.compiler import ContextCompiler
 from trace_store.environment import Environment
 from trace_store.errors import RepositoryNotFoundError
 from trace_store.files import Disk
-from trace_store.maintenance.checking import fsck
+from trace_store.maintenance.fsck import fsck
 from trace_store.odb import loose, pack_writer
-from trace_store.odb.deflate import Dictionary, deflate
+from trace_store.odb.compression import Dictionary, deflate
 from trace_store.odb.pack import Pack
 from trace_store.odb.pack_index import build_index
-from trace_store.repo import Repo
-from trace_store.store import Store, find
+from trace_store.repo.repository import Repo
+from trace_store.store.discovery import find
+from trace_store.store.handle import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / ".trace-example"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.format.support import independent_reader as independent
-from trace_store.context.folding import Fold
-from trace_store.context.wording import prefix_after, seen_of_entry
+from trace_store.context.content import prefix_after, seen_of_entry
+from trace_store.context.fold import Fold
 from trace_store.objects import operations as ops
 from trace_store.objects.address import HERE, Address
 from trace_store.objects.commit import Commit, Operation

@@ -16,11 +16,11 @@ from tests.store.support.histories import MAIN, OTHER, append, move, reopen
 from trace_store import FixedClock, Image, Message, ToolCall, ToolResult
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.usage import Usage
-from trace_store.history import writing
+from trace_store.history import commit
 from trace_store.journal.frames import encode_void
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.seal import seal
 from trace_store.oid import ObjectId
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / ".trace-example"
@@ -186,15 +186,15 @@ def test_tokens_run_beside_the_messages(read: Repository) -> None:
 
 
 def test_an_index_made_from_appends(fresh: Store) -> None:
-    draft = writing.new_draft(fresh)
+    draft = commit.new_draft(fresh)
     draft.set_tools([{"name": "read"}])
-    writing.write(fresh, draft, author="ada")
+    commit.write(fresh, draft, author="ada")
     call = Message("assistant", [ToolCall("c1", "read", {})])
-    answered = writing.commit(fresh, [Message("user", "Hi"), call], author="ada").oid
-    draft = writing.new_draft(fresh)
+    answered = commit.commit(fresh, [Message("user", "Hi"), call], author="ada").oid
+    draft = commit.new_draft(fresh)
     draft.append("tool", [ToolResult("c1", "a file")])
     draft.record_usage(Usage(5, 0, 0, 2, 0, "anthropic"), model="m", about=answered)
-    writing.write(fresh, draft, author="ada")
+    commit.write(fresh, draft, author="ada")
     ContextCompiler(fresh).compile(MAIN)
     read = Repository(Path(fresh.layout.root))
     (tip,) = read.refs()[MAIN]
@@ -284,7 +284,7 @@ def test_heads_logs_and_journals_of_all_sorts(fresh: Store) -> None:
 
 def test_a_pack_of_many_and_a_content_in_chunks(fresh: Store) -> None:
     content = bytes(range(256)) * 4 * (9 << 10)
-    result = writing.commit(fresh, [Message("user", [Image("image/x", content)])], author="ada")
+    result = commit.commit(fresh, [Message("user", [Image("image/x", content)])], author="ada")
     for number in range(40):
         append(fresh, str(number), OTHER)
     seal(fresh)

@@ -12,27 +12,28 @@ import pytest
 
 from tests.format.support.independent_reader import read_pack
 from trace_store import ident, layout, ref_names
-from trace_store.commit_table import records
+from trace_store.bundles import format
+from trace_store.bundles.create import create_bundle
+from trace_store.commit_table import rows
 from trace_store.commit_table.rows import CHUNK_ROWS
 from trace_store.config import KNOWN_KEYS, new_config
 from trace_store.context import index_records
 from trace_store.context.compile_index import cold_view
-from trace_store.context.line import LINE_WIDTH, Line
+from trace_store.context.message_text import LINE_WIDTH, Line
 from trace_store.contracts import RefEdit, Transaction
-from trace_store.exchange import bundle_format, create_bundle
 from trace_store.files import Disk
-from trace_store.history import lines
-from trace_store.journal import frames, sealed
+from trace_store.history import line_cache
+from trace_store.journal import frames, sealed_ranges
 from trace_store.objects import codec, message, operations
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
 from trace_store.objects.message import KINDS, ROLES, Message, store_message
-from trace_store.odb import deflate, pack, pack_index
+from trace_store.odb import compression, pack, pack_index
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.tombstones import Tombstone, file_name
 from trace_store.oid import hash_object
 from trace_store.refs import head
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "format"
@@ -115,10 +116,10 @@ def example_parts() -> list[bytes]:
 
 def commit_table_examples() -> list[bytes]:
     data = object_examples()[1]
-    header = records.encode_header(records.tag_of("01" * 16), bytes([1]) * 16)
-    facts = records.facts_of(Commit.decode(data))
-    line, text = lines.encode_line(64, Line("user: ", "Plan the release."), "", records.SEED)
-    return [header + records.encode_rows(hash_object(data), 0, [], 0, facts), line + text]
+    header = rows.encode_header(rows.tag_of("01" * 16), bytes([1]) * 16)
+    facts = rows.facts_of(Commit.decode(data))
+    line, text = line_cache.encode_line(64, Line("user: ", "Plan the release."), "", rows.SEED)
+    return [header + rows.encode_rows(hash_object(data), 0, [], 0, facts), line + text]
 
 
 def tombstone_examples() -> list[bytes]:
@@ -191,7 +192,7 @@ def test_overview_names_every_file() -> None:
         ("packs.md", f"A frame holds at most {pack.MAXIMUM_FRAME_BYTES >> 20} MiB"),
         ("packs.md", f"an object has at most {layout.MAXIMUM_OBJECT_BYTES >> 20} MiB"),
         ("packs.md", f"a dictionary has at most {pack.MAXIMUM_DICTIONARY_BYTES >> 20} MiB"),
-        ("packs.md", f"at most {1 << deflate.MAXIMUM_WINDOW_LOG >> 20} MiB (2²⁵)"),
+        ("packs.md", f"at most {1 << compression.MAXIMUM_WINDOW_LOG >> 20} MiB (2²⁵)"),
         ("packs.md", f"b is at most {pack_index.MAXIMUM_BITS}"),
         ("packs.md", f"is at most {pack_index.BUCKET_OBJECTS}."),
         ("objects.md", f"1 to {ident.MAXIMUM_AUTHOR_BYTES:,} bytes"),
@@ -203,11 +204,11 @@ def test_overview_names_every_file() -> None:
         ("journal.md", f"Kinds below {frames.FIRST_PASSING} are *lasting*"),
         ("journal.md", f"`line`: {frames.LINE_BYTES} bytes"),
         ("journal.md", f"more than {codec.MAXIMUM_ELEMENTS:,} elements"),
-        ("journal.md", f"at most {sealed.MAXIMUM_LINES}, `sealed N ID`"),
+        ("journal.md", f"at most {sealed_ranges.MAXIMUM_LINES}, `sealed N ID`"),
         ("refs.md", f"at most {head.MAXIMUM_BYTES:,} bytes"),
-        ("commit-table.md", f"`0x{records.SEED:08x}`"),
-        ("commit-table.md", f"A row of the table, {records.ROW_BYTES} bytes"),
-        ("commit-table.md", f"A row of the lines, {lines.LINE_BYTES} bytes"),
+        ("commit-table.md", f"`0x{rows.SEED:08x}`"),
+        ("commit-table.md", f"A row of the table, {rows.ROW_BYTES} bytes"),
+        ("commit-table.md", f"A row of the lines, {line_cache.LINE_BYTES} bytes"),
         ("commit-table.md", f"A **chunk** is {CHUNK_ROWS} rows"),
         ("commit-table.md", f"at most {LINE_WIDTH};"),
         ("compile-index.md", f"`0x{index_records.SEED:08x}`"),
@@ -224,8 +225,8 @@ def test_limits_are_those_of_the_code(page: str, said: str) -> None:
 
 def test_bundles_page_says_what_is_written_and_how_much_may_be() -> None:
     text = " ".join((PAGES / "bundles.md").read_text(encoding="utf-8").split())
-    assert f"`{bundle_format.MAGIC.decode()}{bundle_format.VERSION}`" in text
-    assert bundle_format.MAXIMUM_HEADER_BYTES == 16 << 20
-    assert f"at most {bundle_format.MAXIMUM_REFS:,} refs" in text
-    assert f"at most {bundle_format.MAXIMUM_TIPS}, the own one" in text
-    assert {bundle_format.TOMBSTONES} == bundle_format.KNOWN_REQUIREMENTS
+    assert f"`{format.MAGIC.decode()}{format.VERSION}`" in text
+    assert format.MAXIMUM_HEADER_BYTES == 16 << 20
+    assert f"at most {format.MAXIMUM_REFS:,} refs" in text
+    assert f"at most {format.MAXIMUM_TIPS}, the own one" in text
+    assert {format.TOMBSTONES} == format.KNOWN_REQUIREMENTS

@@ -6,8 +6,9 @@ import json
 import re
 from pathlib import Path
 
-from trace_store.context.render import ADAPTATIONS, FAULTS, RENDERERS, render
-from trace_store.context.render.lossless import parse
+from trace_store.providers.lossless import parse
+from trace_store.providers.rendering import RENDERERS, render
+from trace_store.providers.values import ADAPTATIONS, FAULTS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "format" / "rendering.md"
 TEXT = PAGE.read_text(encoding="utf-8")

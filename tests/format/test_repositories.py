@@ -11,15 +11,16 @@ import pytest
 
 from trace_store import __version__
 from trace_store.context.compiler import ContextCompiler
-from trace_store.history import log
-from trace_store.maintenance.checking import ERROR, WARNING, fsck
-from trace_store.maintenance.index_checks import check_derived
-from trace_store.maintenance.packing import pack
-from trace_store.maintenance.salvaging import salvage
-from trace_store.maintenance.sealing import seal
-from trace_store.refs import BRANCHES
-from trace_store.repo import Repo
-from trace_store.store import Store
+from trace_store.history.log import log
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.fsck_objects import ERROR, WARNING
+from trace_store.maintenance.fsck_refs import check_derived
+from trace_store.maintenance.repack import pack
+from trace_store.maintenance.repair import salvage
+from trace_store.maintenance.seal import seal
+from trace_store.refs.names import BRANCHES
+from trace_store.repo.repository import Repo
+from trace_store.store.handle import Store
 
 FIXTURES = Path(__file__).parent / "repositories"
 VERSIONS = sorted(path.name for path in FIXTURES.iterdir() if path.is_dir())

@@ -22,7 +22,7 @@ from tests.growth.support.table import row_of
 from trace_store.commit_table import rows
 from trace_store.journal import published
 from trace_store.odb import pack_index
-from trace_store.refs import overview
+from trace_store.refs import summary
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +44,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "CHUNK_ROWS", 16)
     monkeypatch.setattr(rows, "RECENT_ROWS", 32)
     monkeypatch.setattr(pack_index, "FEW_LOOK_UPS", 1_000_000)
-    monkeypatch.setattr(overview, "FEW", 4)
+    monkeypatch.setattr(summary, "FEW", 4)
 
 
 def looked(place: Place) -> None:

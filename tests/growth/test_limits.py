@@ -19,15 +19,15 @@ from tests.growth.support.table import PAGE
 from trace_cli import runtime
 from trace_store import FixedClock, Message, Repo, Store, ref_names
 from trace_store.context.tokens.tokenizer import PART_CHARACTERS
-from trace_store.history import writing
-from trace_store.importers import lines
-from trace_store.maintenance.packing import pack
-from trace_store.maintenance.sealing import seal
+from trace_store.history import commit
+from trace_store.importers import decode
+from trace_store.maintenance.repack import pack
+from trace_store.maintenance.seal import seal
 from trace_store.objects import codec
 from trace_store.objects.codec import encode_blob
-from trace_store.odb import PackWriter
 from trace_store.odb.open_files import MAXIMUM_DESCRIPTORS
 from trace_store.odb.pack import MAXIMUM_PACK_BYTES
+from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import ObjectId, hash_object
 from trace_store.store import unsealed
 
@@ -129,7 +129,7 @@ def test_the_page_names_the_limits_of_the_code() -> None:
         codec.MAXIMUM_STRUCTURE_BYTES,
         codec.MAXIMUM_BLOB_BYTES,
         runtime.MAXIMUM_INPUT_BYTES,
-        lines.MAXIMUM_LINE_BYTES,
+        decode.MAXIMUM_LINE_BYTES,
         MAXIMUM_PACK_BYTES,
         ref_names.MAXIMUM_NAME_BYTES,
         unsealed.MAXIMUM_JOURNAL_BYTES,
@@ -211,7 +211,7 @@ def test_an_append_looks_at_no_other_branch(many_branches: tuple[Path, int]) -> 
     folder, _ = many_branches
     disk = QuickRecordingDisk()
     with Store.open(str(folder / ".trace"), durability="fast", disk=disk) as store:
-        writing.commit(store, [Message("user", "two")], author="ada", branch=branch(2))
+        commit.commit(store, [Message("user", "two")], author="ada", branch=branch(2))
     assert disk.touched < 60
     assert disk.read_bytes < 64 * 1024
 
@@ -255,6 +255,6 @@ def test_an_append_opens_no_pack(folder: Path) -> None:
     disk = QuickRecordingDisk()
     with Store.open(str(folder / ".trace"), disk=disk, durability="fast") as store:
         for number in range(3):
-            writing.commit(store, [Message("user", f"turn {number}")], author="ada")
+            commit.commit(store, [Message("user", f"turn {number}")], author="ada")
     assert disk.touched < 100
     assert disk.opened < 10

@@ -9,7 +9,7 @@ import pytest
 
 from tests.growth.conftest import Growth, looked
 from tests.growth.support.stores import Place, branch
-from trace_cli.porcelain.completing import MAXIMUM_ADDRESSES, addresses, branches
+from trace_cli.porcelain.completion import MAXIMUM_ADDRESSES, addresses, branches
 from trace_store import Repo
 
 ids: list[str] = []

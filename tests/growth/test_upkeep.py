@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.growth.conftest import Growth, looked
 from tests.growth.support.stores import Place
 from trace_store.environment import Environment
-from trace_store.maintenance.doctoring import examine
-from trace_store.maintenance.packing import pack
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.doctor import examine
+from trace_store.maintenance.repack import pack
+from trace_store.maintenance.seal import seal
 
 
 def a_pack(place: Place) -> str:

@@ -8,8 +8,8 @@ import pytest
 
 from trace_store import FixedClock, Message, Repo, Text, ToolCall, ToolResult
 from trace_store.errors import InvalidInputError, InvalidOperationError
-from trace_store.history import LogFilter, log, matching
-from trace_store.history.filters import mentions
+from trace_store.history.log import log
+from trace_store.history.log_filters import LogFilter, matching, mentions
 from trace_store.objects.address import Address
 from trace_store.oid import ObjectId
 

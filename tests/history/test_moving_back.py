@@ -11,14 +11,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
-from trace_store import FixedClock, Message, ObjectId, Repo, Store, branching, context, joining
-from trace_store.context.folding import Fold
+from trace_store import (
+    FixedClock,
+    Message,
+    ObjectId,
+    Repo,
+    Store,
+    context,
+    history,
+    merge,
+)
+from trace_store.context.fold import Fold
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import StateError, TraceError
-from trace_store.history import writing
+from trace_store.history import commit
 from trace_store.history.draft import Draft
-from trace_store.maintenance.checking import fsck
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.seal import seal
 from trace_store.objects.address import Address
 from trace_store.objects.commit import read_commit
 from trace_store.objects.parts import Text, ToolCall, ToolResult
@@ -35,7 +44,7 @@ def opened() -> Store:
 def told(store: Store, *texts: str) -> list[Address]:
     """Commit messages one by one; return their addresses."""
     return [
-        writing.commit(store, [Message("user", text)], author=AUTHOR).addresses[0] for text in texts
+        commit.commit(store, [Message("user", text)], author=AUTHOR).addresses[0] for text in texts
     ]
 
 
@@ -46,15 +55,15 @@ def born(store: Store, address: Address) -> ObjectId:
 
 
 def change(store: Store, add: Callable[[Draft], object]) -> ObjectId:
-    draft = writing.new_draft(store)
+    draft = commit.new_draft(store)
     add(draft)
-    return writing.write(store, draft, author=AUTHOR).oid
+    return commit.write(store, draft, author=AUTHOR).oid
 
 
 def fold(store: Store, revision: str = "HEAD") -> Fold:
     oid = store.refs.head().oid if revision == "HEAD" else None
     assert oid is not None
-    return context.fold(oid, lambda each: read_commit(each, store.objects.read))
+    return context.fold.fold(oid, lambda each: read_commit(each, store.objects.read))
 
 
 def state(found: Fold) -> list[tuple[object, ...]]:
@@ -102,42 +111,42 @@ def test_each_kind_of_operation_has_an_inverse(kind: str) -> None:
     changed = state(fold(store))
     assert changed != before
     (later,) = told(store, "later")
-    joining.revert(store, [done.hex()], author=AUTHOR)
+    merge.revert.revert(store, [done.hex()], author=AUTHOR)
     assert [each for each in state(fold(store)) if each[0] != later] == before
-    joining.revert(store, ["HEAD"], author=AUTHOR)
+    merge.revert.revert(store, ["HEAD"], author=AUTHOR)
     assert [each for each in state(fold(store)) if each[0] != later] == changed
 
 
 def test_what_a_merge_brought_is_taken_back() -> None:
     store = opened()
     (_base,) = told(store, "base")
-    branching.begin_branch(store, "side", author=AUTHOR)
+    history.switch.begin_branch(store, "side", author=AUTHOR)
     told(store, "theirs")
     theirs = store.refs.read("refs/heads/side")
     assert theirs is not None
-    branching.switch(store, "main", author=AUTHOR)
+    history.switch.switch(store, "main", author=AUTHOR)
     told(store, "ours")
     before = state(fold(store))
-    merge = joining.merge(store, "side", author=AUTHOR).after
-    assert merge is not None
+    joined = merge.merge.merge(store, "side", author=AUTHOR).after
+    assert joined is not None
     assert len(state(fold(store))) == len(before) + 1
-    joining.revert(store, [merge.hex()], author=AUTHOR)
+    merge.revert.revert(store, [joined.hex()], author=AUTHOR)
     assert state(fold(store)) == before
 
 
 def test_a_ghost_that_a_merge_brought_is_taken_back() -> None:
     store = opened()
     told(store, "base")
-    branching.create_branch(store, "side", author=AUTHOR)
+    history.branches.create_branch(store, "side", author=AUTHOR)
     told(store, "ours")
-    branching.switch(store, "side", author=AUTHOR)
+    history.switch.switch(store, "side", author=AUTHOR)
     (theirs,) = told(store, "theirs")
     change(store, lambda draft: draft.remove([theirs], ghost=True))
-    branching.switch(store, "main", author=AUTHOR)
+    history.switch.switch(store, "main", author=AUTHOR)
     before = state(fold(store))
-    joining.merge(store, "side", author=AUTHOR)
+    merge.merge.merge(store, "side", author=AUTHOR)
     assert len(state(fold(store))) == len(before) + 1
-    joining.revert(store, ["HEAD"], author=AUTHOR)
+    merge.revert.revert(store, ["HEAD"], author=AUTHOR)
     assert state(fold(store)) == before
 
 
@@ -148,7 +157,7 @@ def test_a_range_is_taken_back_as_a_whole() -> None:
     change(store, lambda draft: draft.edit(at[1], "once"))
     change(store, lambda draft: draft.edit(at[1], "twice"))
     change(store, lambda draft: draft.remove([at[1]]))
-    found = joining.revert(store, ["HEAD~3..HEAD"], author=AUTHOR)
+    found = merge.revert.revert(store, ["HEAD~3..HEAD"], author=AUTHOR)
     assert len(found.made) == 3
     assert state(fold(store)) == before
 
@@ -186,10 +195,10 @@ def test_each_conflict_has_a_name(kind: str) -> None:
     done = change(store, lambda draft: first(draft, at))
     change(store, lambda draft: second(draft, at))
     head, now = store.refs.head(), state(fold(store))
-    found = joining.revert(store, [done.hex()], author=AUTHOR)
+    found = merge.revert.revert(store, [done.hex()], author=AUTHOR)
     assert (found.outcome, {each.kind for each in found.conflicts}) == ("stopped", {kind})
     assert store.refs.head() == head
-    joining.revert(store, [done.hex()], author=AUTHOR, favour="ours")
+    merge.revert.revert(store, [done.hex()], author=AUTHOR, favour="ours")
     kept = [each for each in state(fold(store)) if kind != "contradicting-priorities"]
     assert kind == "contradicting-priorities" or kept == now
 
@@ -199,7 +208,7 @@ def test_theirs_takes_back_all_the_same() -> None:
     at = prepared(store)
     done = change(store, lambda draft: draft.edit(at[1], "once"))
     change(store, lambda draft: draft.edit(at[1], "twice"))
-    joining.revert(store, [done.hex()], author=AUTHOR, favour="theirs")
+    merge.revert.revert(store, [done.hex()], author=AUTHOR, favour="theirs")
     entry = fold(store).entry(at[1])
     assert entry.parts == entry.versions[0].parts
 
@@ -208,7 +217,7 @@ def test_an_edited_answer_is_not_taken_out_unseen() -> None:
     store = opened()
     at = told(store, "question", "answer")
     change(store, lambda draft: draft.edit(at[1], "a better answer"))
-    found = joining.revert(store, ["HEAD~1"], author=AUTHOR)
+    found = merge.revert.revert(store, ["HEAD~1"], author=AUTHOR)
     assert [each.kind for each in found.conflicts] == ["edited-and-removed"]
 
 
@@ -216,9 +225,9 @@ def test_c17_a_call_is_not_separated_from_its_result() -> None:
     store = opened()
     told(store, "look")
     calls = [Message("assistant", [ToolCall("call_1", "ls", "{}")])]
-    writing.commit(store, calls, author=AUTHOR)
-    writing.commit(store, [Message("tool", [ToolResult("call_1", "a.txt")])], author=AUTHOR)
-    joining.revert(store, ["HEAD"], author=AUTHOR)
+    commit.commit(store, calls, author=AUTHOR)
+    commit.commit(store, [Message("tool", [ToolResult("call_1", "a.txt")])], author=AUTHOR)
+    merge.revert.revert(store, ["HEAD"], author=AUTHOR)
     assert len(list(fold(store).visible())) == 1
 
 
@@ -262,7 +271,7 @@ def test_a_recorded_usage_is_a_fact() -> None:
     counts = {"input_tokens": 1, "output_tokens": 1}
     change(store, lambda draft: draft.record_usage(counts))
     with pytest.raises(StateError, match="changes no message"):
-        joining.revert(store, ["HEAD"], author=AUTHOR)
+        merge.revert.revert(store, ["HEAD"], author=AUTHOR)
 
 
 @pytest.mark.parametrize("first", OPERATIONS)
@@ -277,15 +286,15 @@ def test_what_was_staged_is_committed_again_as_one(first: str) -> None:
     change(store, lambda draft: draft.move([own], after=at[0]))
     shown = [each[1:] for each in state(fold(store)) if isinstance(each[0], tuple)]
     tip = store.refs.head().oid
-    branching.reset_soft(store, start.hex(), author=AUTHOR)
-    done = branching.commit_staged(store, author=AUTHOR)
+    history.reset.reset_soft(store, start.hex(), author=AUTHOR)
+    done = history.reset.commit_staged(store, author=AUTHOR)
     assert [each[1:] for each in state(fold(store)) if isinstance(each[0], tuple)] == shown
     assert read_commit(done.oid, store.objects.read).parents == (start,)
     assert store.refs.read(done.staged.ref) is None
     assert tip in dict(store.refs.iterate("refs/trash/")).values()
-    branching.undo(store, author=AUTHOR)
+    history.undo.undo(store, author=AUTHOR)
     assert store.refs.read(done.staged.ref) == tip
-    branching.undo(store, author=AUTHOR)
+    history.undo.undo(store, author=AUTHOR)
     assert store.refs.head().oid == tip
 
 
@@ -293,21 +302,21 @@ def test_nothing_is_staged_where_the_branch_went_on() -> None:
     store = opened()
     told(store, "a", "b", "c")
     with pytest.raises(StateError, match="nothing is staged"):
-        branching.commit_staged(store, author=AUTHOR)
-    branching.reset_soft(store, "HEAD~1", author=AUTHOR)
+        history.reset.commit_staged(store, author=AUTHOR)
+    history.reset.reset_soft(store, "HEAD~1", author=AUTHOR)
     told(store, "else")
     with pytest.raises(StateError, match="does not continue"):
-        branching.commit_staged(store, author=AUTHOR)
+        history.reset.commit_staged(store, author=AUTHOR)
 
 
 def test_what_is_staged_is_kept_when_something_else_is() -> None:
     store = opened()
     told(store, "a", "b", "c")
     first = store.refs.head().oid
-    branching.reset_soft(store, "HEAD~1", author=AUTHOR)
+    history.reset.reset_soft(store, "HEAD~1", author=AUTHOR)
     told(store, "else")
     second = store.refs.head().oid
-    branching.reset_soft(store, "HEAD~1", author=AUTHOR)
+    history.reset.reset_soft(store, "HEAD~1", author=AUTHOR)
     assert store.refs.read("refs/staged/heads/main") == second
     assert first in dict(store.refs.iterate("refs/trash/")).values()
 
@@ -324,17 +333,23 @@ def _step(store: Store, kind: str, number: int) -> None:
     steps: dict[str, Callable[[], object]] = {
         "commit": lambda: told(store, f"said {number}"),
         "remove": lambda: change(store, lambda d: d.remove([at[number % len(at)]])),
-        "create": lambda: branching.create_branch(store, name, back, author=AUTHOR, force=True),
-        "begin": lambda: branching.begin_branch(store, name, back, author=AUTHOR, force=True),
-        "switch": lambda: branching.switch(store, _pick(store, number), author=AUTHOR),
-        "detach": lambda: branching.detach(store, back, author=AUTHOR),
-        "delete": lambda: branching.delete_branches(store, [_pick(store, number)], author=AUTHOR),
-        "rename": lambda: branching.rename_branch(store, _pick(store, number), name, author=AUTHOR),
-        "hard": lambda: branching.reset_hard(store, back, author=AUTHOR),
-        "soft": lambda: branching.reset_soft(store, back, author=AUTHOR),
-        "staged": lambda: branching.commit_staged(store, author=AUTHOR),
-        "revert": lambda: joining.revert(store, ["HEAD"], author=AUTHOR, favour="theirs"),
-        "tag": lambda: branching.create_tag(store, "v", back, author=AUTHOR, force=True),
+        "create": lambda: history.branches.create_branch(
+            store, name, back, author=AUTHOR, force=True
+        ),
+        "begin": lambda: history.switch.begin_branch(store, name, back, author=AUTHOR, force=True),
+        "switch": lambda: history.switch.switch(store, _pick(store, number), author=AUTHOR),
+        "detach": lambda: history.switch.detach(store, back, author=AUTHOR),
+        "delete": lambda: history.branches.delete_branches(
+            store, [_pick(store, number)], author=AUTHOR
+        ),
+        "rename": lambda: history.branches.rename_branch(
+            store, _pick(store, number), name, author=AUTHOR
+        ),
+        "hard": lambda: history.reset.reset_hard(store, back, author=AUTHOR),
+        "soft": lambda: history.reset.reset_soft(store, back, author=AUTHOR),
+        "staged": lambda: history.reset.commit_staged(store, author=AUTHOR),
+        "revert": lambda: merge.revert.revert(store, ["HEAD"], author=AUTHOR, favour="theirs"),
+        "tag": lambda: history.tags.create_tag(store, "v", back, author=AUTHOR, force=True),
     }
     steps[kind]()
 
@@ -364,7 +379,7 @@ def check_steps(store: Store, steps: list[tuple[str, int]]) -> None:
     told(store, "m0", "m1", "m2")
 
     def seen() -> tuple[object, ...]:
-        compiled = context.ContextCompiler(store).compile("HEAD")
+        compiled = context.compiler.ContextCompiler(store).compile("HEAD")
         refs = {n: oid for n, oid in store.refs.iterate() if not n.startswith("refs/trash/")}
         return compiled.prefix_hash, store.refs.head(), refs
 
@@ -380,23 +395,23 @@ def check_steps(store: Store, steps: list[tuple[str, int]]) -> None:
         if seen() != states[-1]:
             states.append(seen())
     for expected in reversed(states[:-1]):
-        branching.undo(store, author=AUTHOR)
+        history.undo.undo(store, author=AUTHOR)
         assert seen() == expected
     for expected in states[1:]:
-        branching.redo(store, author=AUTHOR)
+        history.undo.redo(store, author=AUTHOR)
         assert seen() == expected
     with pytest.raises(StateError):
-        branching.redo(store, author=AUTHOR)
+        history.undo.redo(store, author=AUTHOR)
 
 
 def test_undo_refuses_what_something_else_moved_since() -> None:
     store = opened()
     told(store, "a", "b")
-    branching.create_branch(store, "idea", "HEAD", author=AUTHOR)
+    history.branches.create_branch(store, "idea", "HEAD", author=AUTHOR)
     moved = Transaction([], [RefEdit("refs/heads/idea", None, ANY)], "moved by git")
     store.transact(lambda _: moved, author="git")
     with pytest.raises(StateError, match="has been moved since"):
-        branching.undo(store, author=AUTHOR)
+        history.undo.undo(store, author=AUTHOR)
 
 
 def test_a_copy_of_a_call_with_the_same_id_is_taken_back_alone() -> None:
@@ -406,10 +421,10 @@ def test_a_copy_of_a_call_with_the_same_id_is_taken_back_alone() -> None:
         Message("assistant", [ToolCall("c1", "look", "{}")]),
         Message("tool", [ToolResult("c1", "found")]),
     ]
-    writing.commit(store, exchange, author=AUTHOR)
+    commit.commit(store, exchange, author=AUTHOR)
     expected = state(fold(store))
-    writing.commit(store, exchange, author=AUTHOR)
-    joining.revert(store, ["HEAD"], author=AUTHOR)
+    commit.commit(store, exchange, author=AUTHOR)
+    merge.revert.revert(store, ["HEAD"], author=AUTHOR)
     assert state(fold(store)) == expected
 
 
@@ -417,10 +432,10 @@ def diverged(folder: Path) -> tuple[Store, list[ObjectId]]:
     """Return a store whose HEAD is on a branch with two tips, and its commits: base, own, other."""
     store = Store.init(str(folder), clock=FixedClock(step=1000), durability="fast")
     told(store, "first", "base")
-    branching.create_branch(store, "side", author=AUTHOR)
-    branching.create_branch(store, "third", author=AUTHOR)
+    history.branches.create_branch(store, "side", author=AUTHOR)
+    history.branches.create_branch(store, "third", author=AUTHOR)
     (other,) = told(store, "other")
-    branching.switch(store, "side", author=AUTHOR)
+    history.switch.switch(store, "side", author=AUTHOR)
     (own,) = told(store, "own")
     seal(store)
     store.refs.files.add("refs/heads/side", born(store, other))  # type: ignore[union-attr]
@@ -432,12 +447,12 @@ def diverged(folder: Path) -> tuple[Store, list[ObjectId]]:
 @pytest.mark.parametrize("joined", [False, True])
 def test_a_branch_goes_back_behind_what_is_or_was_diverged(tmp_path: Path, *, joined: bool) -> None:
     store, (base, own, other) = diverged(tmp_path)
-    tip = joining.merge(store, author=AUTHOR).after if joined else own
-    found = branching.reset_hard(store, "third", author=AUTHOR)
+    tip = merge.merge.merge(store, author=AUTHOR).after if joined else own
+    found = history.reset.reset_hard(store, "third", author=AUTHOR)
     assert store.refs.tips("refs/heads/side") == (found.after,) == (base,)
-    branching.undo(store, author=AUTHOR)
+    history.undo.undo(store, author=AUTHOR)
     assert store.refs.read("refs/heads/side") == tip
-    branching.redo(store, author=AUTHOR)
+    history.undo.redo(store, author=AUTHOR)
     assert store.refs.tips("refs/heads/side") == (base,)
     seal(store)
     assert store.refs.tips("refs/heads/side") == (base,)
@@ -453,21 +468,21 @@ def test_undo_gives_back_the_tip_that_a_branch_took_up(
 ) -> None:
     store, (_, own, other) = diverged(tmp_path)
     if how == "merge":
-        joining.merge(store, author=AUTHOR)
+        merge.merge.merge(store, author=AUTHOR)
     elif how == "rebase":
-        joining.rebase(store, str(other), author=AUTHOR)
+        merge.rebase.rebase(store, str(other), author=AUTHOR)
     else:
-        branching.reset_hard(store, str(other), author=AUTHOR)
+        history.reset.reset_hard(store, str(other), author=AUTHOR)
     (tip,) = store.refs.tips("refs/heads/side")
     told(store, "more")
-    branching.undo(store, author=AUTHOR)
+    history.undo.undo(store, author=AUTHOR)
     if sealed:
         seal(store)
-    branching.undo(store, author=AUTHOR)
+    history.undo.undo(store, author=AUTHOR)
     assert store.refs.tips("refs/heads/side") == (own, other)
-    branching.redo(store, author=AUTHOR)
+    history.undo.redo(store, author=AUTHOR)
     assert store.refs.tips("refs/heads/side") == (tip,)
-    branching.undo(store, author=AUTHOR)
+    history.undo.undo(store, author=AUTHOR)
     assert store.refs.tips("refs/heads/side") == (own, other)
     assert [each.code for each in fsck(store)] == ["ref-diverged"]
 
@@ -479,14 +494,14 @@ def test_undo_takes_back_what_was_done_last_whatever_the_clock_says(
     store = Store.init(str(tmp_path), clock=FixedClock(step=0), durability=durability)
     for number in range(5):
         told(store, f"m{number}")
-        branching.create_tag(store, f"v{number}", author=AUTHOR)
+        history.tags.create_tag(store, f"v{number}", author=AUTHOR)
     store.close()
     # Somebody sets the clock back.
     store = Store.open(str(tmp_path / ".trace"), clock=FixedClock(start=1, step=0))
     told(store, "later")
-    branching.begin_branch(store, "idea", author=AUTHOR)
+    history.switch.begin_branch(store, "idea", author=AUTHOR)
     told(store, "on it")
-    said = [branching.undo(store, author=AUTHOR).message for _ in range(7)]
+    said = [history.undo.undo(store, author=AUTHOR).message for _ in range(7)]
     assert said == [
         *("commit", "switch: moving from main to idea", "commit"),
         *("tag: v4", "commit", "tag: v3", "commit"),
@@ -509,55 +524,55 @@ WORDS = [
 def test_what_somebody_says_of_a_commit_is_not_taken_for_a_command(words: str) -> None:
     store = opened()
     told(store, "first")
-    branching.create_branch(store, "idea", author=AUTHOR)
-    branching.switch(store, "idea", author=AUTHOR)
-    branching.switch(store, "main", author=AUTHOR)
+    history.branches.create_branch(store, "idea", author=AUTHOR)
+    history.switch.switch(store, "idea", author=AUTHOR)
+    history.switch.switch(store, "main", author=AUTHOR)
     before = store.refs.head()
     for text in ("second", "third"):
-        writing.commit(store, [Message("user", [Text(text)])], author=AUTHOR, message=words)
-    assert branching.undo(store, author=AUTHOR).message == f"commit: {words}"
+        commit.commit(store, [Message("user", [Text(text)])], author=AUTHOR, message=words)
+    assert history.undo.undo(store, author=AUTHOR).message == f"commit: {words}"
     head = store.refs.head()
     assert head.ref == "refs/heads/main"
     assert len(list(fold(store).visible())) == 2
-    branching.undo(store, author=AUTHOR)
+    history.undo.undo(store, author=AUTHOR)
     assert store.refs.head() == before
-    branching.redo(store, author=AUTHOR)
+    history.undo.redo(store, author=AUTHOR)
     assert store.refs.head() == head
-    assert branching.switch(store, "-", author=AUTHOR).after.ref == "refs/heads/idea"
+    assert history.switch.switch(store, "-", author=AUTHOR).after.ref == "refs/heads/idea"
 
 
 @pytest.mark.parametrize("joined", [False, True])
 def test_a_branch_that_is_or_was_diverged_goes_as_a_whole(tmp_path: Path, *, joined: bool) -> None:
     store, (_, own, other) = diverged(tmp_path)
-    tip = joining.merge(store, author=AUTHOR).after if joined else own
+    tip = merge.merge.merge(store, author=AUTHOR).after if joined else own
     tips = (tip,) if joined else (own, other)
-    branching.rename_branch(store, "side", "new", author=AUTHOR)
+    history.branches.rename_branch(store, "side", "new", author=AUTHOR)
     assert store.refs.tips("refs/heads/side") == ()
     assert store.refs.tips("refs/heads/new") == (tip,)
-    branching.undo(store, author=AUTHOR)
+    history.undo.undo(store, author=AUTHOR)
     assert store.refs.tips("refs/heads/side") == tips
-    branching.switch(store, "third", author=AUTHOR)
-    branching.delete_branches(store, ["side"], author=AUTHOR)
+    history.switch.switch(store, "third", author=AUTHOR)
+    history.branches.delete_branches(store, ["side"], author=AUTHOR)
     assert store.refs.tips("refs/heads/side") == ()
     kept = {oid for _, oid in store.refs.iterate("refs/trash/")}
     assert kept >= ({tip} if joined else {own, other})
-    branching.undo(store, author=AUTHOR)
+    history.undo.undo(store, author=AUTHOR)
     assert store.refs.tips("refs/heads/side") == tips
 
 
 def test_what_a_branch_has_joined_does_not_come_back_when_it_goes_elsewhere(tmp_path: Path) -> None:
     store, _ = diverged(tmp_path)
-    branching.switch(store, "third", author=AUTHOR)
+    history.switch.switch(store, "third", author=AUTHOR)
     (elsewhere,) = told(store, "elsewhere")
-    branching.switch(store, "side", author=AUTHOR)
-    tip = joining.merge(store, author=AUTHOR).after
-    branching.reset_hard(store, "third", author=AUTHOR)
+    history.switch.switch(store, "side", author=AUTHOR)
+    tip = merge.merge.merge(store, author=AUTHOR).after
+    history.reset.reset_hard(store, "third", author=AUTHOR)
     assert store.refs.tips("refs/heads/side") == (born(store, elsewhere),)
-    branching.undo(store, author=AUTHOR)
+    history.undo.undo(store, author=AUTHOR)
     assert store.refs.tips("refs/heads/side") == (tip,)
-    joining.rebase(store, "third", author=AUTHOR)
+    merge.rebase.rebase(store, "third", author=AUTHOR)
     assert len(store.refs.tips("refs/heads/side")) == 1
-    branching.undo(store, author=AUTHOR)
+    history.undo.undo(store, author=AUTHOR)
     assert store.refs.tips("refs/heads/side") == (tip,)
 
 
@@ -567,10 +582,10 @@ def test_what_is_settled_is_settled_though_nothing_else_can_be_taken_back(tmp_pa
     change(store, lambda draft: draft.record_usage({"input_tokens": 1}))
     change(store, lambda draft: draft.edit(at, "once"))
     change(store, lambda draft: draft.edit(at, "twice"))
-    found = joining.revert(store, ["HEAD~1", "HEAD~2"], author=AUTHOR)
+    found = merge.revert.revert(store, ["HEAD~1", "HEAD~2"], author=AUTHOR)
     assert [each.kind for each in found.conflicts] == ["both-edited"]
-    assert joining.resolve(store, "1", joining.Settlement("ours")) == ()
-    done = joining.continue_revert(store, author=AUTHOR)
+    assert merge.resolve.resolve(store, "1", merge.conflicts.Settlement("ours")) == ()
+    done = merge.revert.continue_revert(store, author=AUTHOR)
     assert (done.outcome, done.made) == ("done", ())
 
 
@@ -578,19 +593,19 @@ def test_a_revert_passes_over_what_did_nothing_that_shows() -> None:
     """What a merge brought is taken back with it, and a report of usage changed nothing."""
     store = opened()
     told(store, "base")
-    branching.create_branch(store, "side", author=AUTHOR)
-    branching.switch(store, "side", author=AUTHOR)
+    history.branches.create_branch(store, "side", author=AUTHOR)
+    history.switch.switch(store, "side", author=AUTHOR)
     told(store, "s")
-    branching.switch(store, "main", author=AUTHOR)
+    history.switch.switch(store, "main", author=AUTHOR)
     told(store, "m")
-    joining.merge(store, "side", author=AUTHOR)
+    merge.merge.merge(store, "side", author=AUTHOR)
     usage = change(store, lambda draft: draft.record_usage({"input_tokens": 1}))
-    made = joining.revert(store, ["HEAD~3..HEAD"], author=AUTHOR).made
+    made = merge.revert.revert(store, ["HEAD~3..HEAD"], author=AUTHOR).made
     assert len(made) == 2
     assert [entry.visible for entry in fold(store).entries] == [True, False, False]
     with pytest.raises(StateError, match=r"nothing to take back: .* records what a provider"):
-        joining.revert(store, [usage.hex()], author=AUTHOR)
-    assert joining.revert(store, ["HEAD..HEAD"], author=AUTHOR).made == ()  # an empty range
+        merge.revert.revert(store, [usage.hex()], author=AUTHOR)
+    assert merge.revert.revert(store, ["HEAD..HEAD"], author=AUTHOR).made == ()  # an empty range
 
 
 def test_a_revert_skips_what_it_stopped_at_and_not_what_did_nothing(tmp_path: Path) -> None:
@@ -600,9 +615,9 @@ def test_a_revert_skips_what_it_stopped_at_and_not_what_did_nothing(tmp_path: Pa
     change(store, lambda draft: draft.record_usage({"input_tokens": 1}))
     told(store, "more")
     change(store, lambda draft: draft.edit(at, "twice"))
-    found = joining.revert(store, ["HEAD~2", "HEAD~3", "HEAD~1"], author=AUTHOR)
+    found = merge.revert.revert(store, ["HEAD~2", "HEAD~3", "HEAD~1"], author=AUTHOR)
     assert [each.kind for each in found.conflicts] == ["both-edited"]
-    done = joining.continue_revert(store, author=AUTHOR, skip=True)
+    done = merge.revert.continue_revert(store, author=AUTHOR, skip=True)
     assert len(done.made) == 1
     assert [entry.address for entry in fold(store).visible()] == [at]
 
@@ -611,7 +626,7 @@ def test_a_result_goes_with_a_call_that_is_replaced_again() -> None:
     store = opened()
     told(store, "before")
     call = (
-        writing.commit(
+        commit.commit(
             store, [Message("assistant", [ToolCall("c1", "ls", "{}")])], author=AUTHOR
         ).oid,
         0,
@@ -624,18 +639,18 @@ def test_a_result_goes_with_a_call_that_is_replaced_again() -> None:
 
     expected = state(fold(store))
     change(store, shown_again)
-    joining.revert(store, ["HEAD"], author=AUTHOR, favour="ours")
+    merge.revert.revert(store, ["HEAD"], author=AUTHOR, favour="ours")
     assert state(fold(store)) == expected
 
 
 def test_undo_brings_back_the_tips_that_a_command_gave_up(tmp_path: Path) -> None:
     store, (base, own, other) = diverged(tmp_path)
     assert set(store.refs.tips("refs/heads/side")) == {own, other}
-    branching.reset_hard(store, str(base), author=AUTHOR)
+    history.reset.reset_hard(store, str(base), author=AUTHOR)
     assert store.refs.tips("refs/heads/side") == (base,)
-    branching.undo(store, author=AUTHOR)
+    history.undo.undo(store, author=AUTHOR)
     assert store.refs.tips("refs/heads/side") == (own, other)
-    branching.redo(store, author=AUTHOR)
+    history.undo.redo(store, author=AUTHOR)
     assert store.refs.tips("refs/heads/side") == (base,)
 
 

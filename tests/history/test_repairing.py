@@ -17,8 +17,9 @@ from trace_store import Environment, FixedClock, Message, ObjectId, Repo, Store,
 from trace_store import ToolCall as Call
 from trace_store import ToolResult as Result
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.mending import PROVIDERS, mend
-from trace_store.context.mending.pairs import NOT_RECORDED
+from trace_store.context.repair.faults import PROVIDERS
+from trace_store.context.repair.steps import mend
+from trace_store.context.repair.turns import NOT_RECORDED
 from trace_store.errors import (
     InvalidInputError,
     InvalidMessageError,
@@ -26,8 +27,9 @@ from trace_store.errors import (
     RevisionNotFoundError,
     UnbornBranchError,
 )
-from trace_store.history import repairing, writing
-from trace_store.history.repairing import (
+from trace_store.history import commit as writing
+from trace_store.history import repair as repairing
+from trace_store.history.repair import (
     AUTHOR,
     BROKEN,
     LABEL,
@@ -38,7 +40,7 @@ from trace_store.history.repairing import (
     RepairReport,
     repair,
 )
-from trace_store.maintenance.checking import fsck
+from trace_store.maintenance.fsck import fsck
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts

@@ -15,17 +15,11 @@ from trace_store.errors import (
     RevisionNotFoundError,
     UnbornBranchError,
 )
-from trace_store.history import writing
+from trace_store.history import commit
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Tag
 from trace_store.oid import hash_object
-from trace_store.revision import (
-    ref_of,
-    resolve,
-    resolve_address,
-    resolve_commit,
-    resolve_range,
-)
+from trace_store.revision import ref_of, resolve, resolve_address, resolve_commit, resolve_range
 
 START = 1_700_000_000_000
 
@@ -42,7 +36,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 def line(store: Store) -> list[ObjectId]:
     """Four commits on main, oldest first; the second creates two messages."""
     return [
-        writing.commit(store, [Message("user", f"m{i}")] * (2 if i == 1 else 1), author="ada").oid
+        commit.commit(store, [Message("user", f"m{i}")] * (2 if i == 1 else 1), author="ada").oid
         for i in range(4)
     ]
 
@@ -102,9 +96,9 @@ def test_ancestors(store: Store, line: list[ObjectId]) -> None:
 
 
 def test_the_second_parent_of_a_merge(store: Store, line: list[ObjectId]) -> None:
-    draft = writing.new_draft(store)
+    draft = commit.new_draft(store)
     draft.append("user", "joined")
-    writing.write(store, draft, author="ada", merge=[line[0]])
+    commit.write(store, draft, author="ada", merge=[line[0]])
     assert resolve(store, "HEAD^2") == line[0]
     assert resolve(store, "HEAD^1") == line[3]
 

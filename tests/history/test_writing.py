@@ -32,7 +32,9 @@ from trace_store.errors import (
     InvalidRefNameError,
     MessageNotFoundError,
 )
-from trace_store.history import token_growth, walk, writing
+from trace_store.history import commit as writing
+from trace_store.history import log as walk
+from trace_store.history.token_history import token_growth
 from trace_store.ident import FixedRandomness
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit

@@ -23,10 +23,10 @@ from tests.importers.support.sound import (
 )
 from tests.importers.support.states import commits
 from trace_store.context.compiler import ContextCompiler
-from trace_store.importers import import_paths
+from trace_store.importers.import_all import import_paths
 from trace_store.objects.commit import Commit
 from trace_store.objects.parts import Opaque, Reasoning, Text, ToolCall, ToolResult
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 TOOL = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
 AGENT: dict[str, Any] = {

@@ -18,18 +18,12 @@ from tests.importers.support.transcripts import (
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.render import RENDERERS
-from trace_store.history.repairing import (
-    REPAIRED,
-    REPAIRED_BEFORE,
-    SOUND,
-    RepairReport,
-    repair,
-)
-from trace_store.importers import import_paths
-from trace_store.maintenance.checking import fsck
+from trace_store.history.repair import REPAIRED, REPAIRED_BEFORE, SOUND, RepairReport, repair
+from trace_store.importers.import_all import import_paths
+from trace_store.maintenance.fsck import fsck
 from trace_store.objects.message import load_parts
-from trace_store.store import Store
+from trace_store.providers.rendering import RENDERERS
+from trace_store.store.handle import Store
 
 
 def assert_sound(context: CompiledContext) -> None:

@@ -17,14 +17,14 @@ from tests.importers.support.transcripts import (
     lively,
     text,
 )
-from trace_store.context.folding import Entry
-from trace_store.history import writing
-from trace_store.importers import import_paths
+from trace_store.context.entries import Entry
+from trace_store.history import commit as writing
+from trace_store.importers.import_all import import_paths
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address, read_address
 from trace_store.objects.message import Message
 from trace_store.oid import ObjectId
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 
 def imported(t: Transcript, folder: Path) -> Store:

@@ -22,14 +22,14 @@ from tests.importers.support.sound import (
 )
 from tests.importers.support.states import commits
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.parsing import parse_messages
 from trace_store.errors import UnreadableInputError
-from trace_store.importers import import_paths
-from trace_store.importers.heads import HEAD_BYTES
+from trace_store.importers.file_head import HEAD_BYTES
+from trace_store.importers.import_all import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.objects.commit import Commit
 from trace_store.objects.parts import Image, Opaque, Text, ToolCall
-from trace_store.store import Store
+from trace_store.providers.documents import parse_messages
+from trace_store.store.handle import Store
 
 ARGUMENTS = '{ "city" : "Oslo" }'
 SYSTEM = {"role": "system", "content": "Be brief, and be kind, whatever people may say to you."}

@@ -38,24 +38,24 @@ from tests.importers.support.transcripts import each_real_transcript, records_in
 from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests, messages_of
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.parsing import messages_from_responses
-from trace_store.context.render import RENDERERS, render
-from trace_store.context.wording import one_line
+from trace_store.context.content import one_line
 from trace_store.environment import Environment
 from trace_store.files import Disk
-from trace_store.history import writing
-from trace_store.importers import import_paths
+from trace_store.history import commit as writing
+from trace_store.importers.dedupe import chain
 from trace_store.importers.formats.codex import FORMAT
 from trace_store.importers.formats.codex.items import CALLS, OUTPUTS
-from trace_store.importers.known import chain
+from trace_store.importers.import_all import import_paths
 from trace_store.importers.registry import format_of
-from trace_store.maintenance.checking import fsck
+from trace_store.maintenance.fsck import fsck
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import ObjectId
-from trace_store.store import Store
+from trace_store.providers.openai_responses.parse import messages_from_responses
+from trace_store.providers.rendering import RENDERERS, render
+from trace_store.store.handle import Store
 
 BRANCH = f"refs/heads/sessions/codex/{SESSION}"
 OTHER = "019f0000-ffff-7000-8000-00000000000b"

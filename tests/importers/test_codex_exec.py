@@ -23,11 +23,11 @@ from tests.importers.support.states import context, parts_of, visible
 from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiler import ContextCompiler
-from trace_store.importers import import_paths
 from trace_store.importers.formats.codex_exec import FORMAT
+from trace_store.importers.import_all import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 MCP = {"id": "item_3", "type": "mcp_tool_call", "server": "docs", "tool": "find"}
 

@@ -20,10 +20,10 @@ from tests.importers.support.transcripts import (
     records_in,
     text,
 )
-from trace_store.history import writing
-from trace_store.importers import import_paths
+from trace_store.history import commit
+from trace_store.importers.import_all import import_paths
 from trace_store.objects.message import Message
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 BRANCH = f"sessions/claude-code/{SESSION}"
 
@@ -43,7 +43,7 @@ def test_edits_on_a_session_survive_its_growing(tmp_path: Path, remembers: bool)
     path = t.write(tmp_path)
     with Store.init(str(tmp_path / "p"), durability="fast") as store:
         import_paths(store, [path])
-        writing.commit(store, [Message("user", "A note of mine.")], author="ada")
+        commit.commit(store, [Message("user", "A note of mine.")], author="ada")
         mine = branches(store)[SESSION]
         t.user("Second.")
         t.assistant("msg_2", text("Two."), stop="end_turn")
@@ -81,7 +81,7 @@ def test_an_unfinished_message_is_completed_in_place(tmp_path: Path, remembers: 
     path = t.write(tmp_path)
     with Store.init(str(tmp_path / "p"), durability="fast") as store:
         import_paths(store, [path])
-        writing.commit(store, [Message("user", "Mine.")], author="ada")
+        commit.commit(store, [Message("user", "Mine.")], author="ada")
         two = t.assistant("msg_1", call("toolu_b"))
         t.result("toolu_b", "b", parent=two)
         t.assistant("msg_2", text("Both read."))
@@ -110,7 +110,7 @@ def test_onto_a_branch(tmp_path: Path) -> None:
     import_paths(alone, [path])
     expected = context(alone, branches(alone)[SESSION])
     with Store.init(str(tmp_path / "p"), durability="fast") as store:
-        writing.commit(store, [Message("system", "Be brief.")], author="ada")
+        commit.commit(store, [Message("system", "Be brief.")], author="ada")
         report = import_paths(store, [path], onto="main")
         tip = store.refs.read("refs/heads/main")
         assert tip is not None
@@ -195,7 +195,7 @@ def test_what_was_gone_back_behind_stays_out_of_a_branch_that_others_committed_t
     with Store.init(str(tmp_path / "p"), durability="fast") as store:
         import_paths(store, [path])
         assert context(store, branches(store)[SESSION]) == said
-        writing.commit(store, [Message("user", "A note of mine.")], author="ada")
+        commit.commit(store, [Message("user", "A note of mine.")], author="ada")
         said.append("user: A note of mine.")
         for number in range(3):
             if not remembers:
@@ -227,7 +227,7 @@ def test_what_is_gone_back_behind_later_leaves_a_branch_that_others_committed_to
     path = t.write(tmp_path)
     with Store.init(str(tmp_path / "p"), durability="fast") as store:
         import_paths(store, [path])
-        writing.commit(store, [Message("user", "A note of mine.")], author="ada")
+        commit.commit(store, [Message("user", "A note of mine.")], author="ada")
         t.lines = lines
         import_paths(store, [t.write(tmp_path)])
         t.user("No, another.", parent=end)

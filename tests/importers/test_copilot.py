@@ -22,16 +22,16 @@ from tests.importers.support.states import commits, context, parts_of, visible
 from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.render import RENDERERS, render
 from trace_store.environment import Environment
 from trace_store.files import Disk
-from trace_store.importers import import_paths
 from trace_store.importers.formats.copilot import FORMAT
+from trace_store.importers.import_all import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.objects import operations as ops
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import ObjectId
-from trace_store.store import Store
+from trace_store.providers.rendering import RENDERERS, render
+from trace_store.store.handle import Store
 
 SESSION = "301561f1-0000-4000-8000-00000000000a"
 BRANCH = f"refs/heads/sessions/copilot/{SESSION}"

@@ -22,13 +22,13 @@ from tests.importers.support.states import commits, context, parts_of, visible
 from tests.importers.support.transcripts import each_real_transcript, records_in
 from tests.support.examples import examples
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.render import RENDERERS, render
-from trace_store.importers import import_paths
 from trace_store.importers.formats.entire import FORMAT
+from trace_store.importers.import_all import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.objects import operations as ops
 from trace_store.objects.parts import Opaque, ToolCall, ToolResult
-from trace_store.store import Store
+from trace_store.providers.rendering import RENDERERS, render
+from trace_store.store.handle import Store
 
 FIRST = "671455ef-0000-4000-8000-00000000000a"
 

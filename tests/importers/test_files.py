@@ -25,12 +25,14 @@ from trace_store.errors import (
     UnreadableInputError,
 )
 from trace_store.files import Disk
-from trace_store.importers import import_paths, lines, project_histories
-from trace_store.importers.formats.claude_code.history import project_name
-from trace_store.importers.naming import ref_component, short_id
-from trace_store.importers.reading import files_in
-from trace_store.refs import is_ref_name
-from trace_store.store import Store
+from trace_store.importers import decode
+from trace_store.importers.discovery import project_histories
+from trace_store.importers.files import files_in
+from trace_store.importers.formats.claude_code.locations import project_name
+from trace_store.importers.import_all import import_paths
+from trace_store.importers.names import ref_component, short_id
+from trace_store.ref_names import is_ref_name
+from trace_store.store.handle import Store
 
 OTHER = "aaaaaaaa-1111-4222-8333-944455556666"
 
@@ -209,7 +211,7 @@ def test_the_newest_session_is_what_one_works_on(tmp_path: Path) -> None:
 
 
 def test_bad_lines_are_counted_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trace_store.importers.running.read_lines", _short_lines)
+    monkeypatch.setattr("trace_store.importers.import_file.read_lines", _short_lines)
     t = lively()
     good = import_paths(Store.memory(), [t.write(tmp_path)]).files[0]
     t.lines[3:3] = [
@@ -236,7 +238,7 @@ def test_bad_lines_are_counted_and_named(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def _short_lines(*args: object, **options: object) -> object:
-    return lines.read_lines(*args, limit=60_000, **options)  # type: ignore[arg-type]
+    return decode.read_lines(*args, limit=60_000, **options)  # type: ignore[arg-type]
 
 
 def test_an_unfinished_line_is_taken_when_it_is_finished(tmp_path: Path) -> None:
@@ -307,8 +309,8 @@ def test_history_of_a_project_with_a_long_name(tmp_path: Path) -> None:
 def test_hostile_shapes_make_commits_that_can_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trace_store.importers.making.MAXIMUM_TARGETS", 7)
-    monkeypatch.setattr("trace_store.importers.formats.claude_code.planning.MAXIMUM_OPEN_PARTS", 50)
+    monkeypatch.setattr("trace_store.importers.build_commits.MAXIMUM_TARGETS", 7)
+    monkeypatch.setattr("trace_store.importers.formats.claude_code.plan.MAXIMUM_OPEN_PARTS", 50)
     nested: Any = "deep"
     for number in range(30):
         nested = [{"type": "tool_result", "tool_use_id": f"t{number}", "content": nested}]

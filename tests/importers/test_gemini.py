@@ -24,15 +24,15 @@ from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiler import ContextCompiler
 from trace_store.environment import Environment
 from trace_store.files import Disk
-from trace_store.history.walk import log
-from trace_store.importers import import_paths
+from trace_store.history.log import log
 from trace_store.importers.formats.gemini import FORMAT
+from trace_store.importers.import_all import import_paths
 from trace_store.importers.registry import format_of
-from trace_store.maintenance.checking import fsck
+from trace_store.maintenance.fsck import fsck
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolResult
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 PLACE = "refs/heads/sessions/gemini/"
 SESSION = "7d3f2c1e-1111-4222-8333-944455556666"

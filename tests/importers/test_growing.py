@@ -22,12 +22,12 @@ from tests.importers.support.transcripts import (
     records_in,
     text,
 )
-from trace_store.importers import import_paths
-from trace_store.maintenance.checking import fsck
+from trace_store.importers.import_all import import_paths
+from trace_store.maintenance.fsck import fsck
 from trace_store.oid import digest
 from trace_store.refs.names import FILES
-from trace_store.store import Store
-from trace_store.transcripts.restoring import restore, segments_of
+from trace_store.store.handle import Store
+from trace_store.transcripts.segments import restore, segments_of
 
 
 def cuts_of(data: bytes, count: int) -> list[int]:

@@ -12,11 +12,12 @@ import pytest
 from tests.importers.support.states import branches, context
 from tests.importers.support.transcripts import SESSION, Transcript, call, text
 from trace_store.contracts import ANY, RefEdit, Transaction
-from trace_store.importers import import_paths, writing
-from trace_store.maintenance.checking import fsck
+from trace_store.importers import write
+from trace_store.importers.import_all import import_paths
+from trace_store.maintenance.fsck import fsck
 from trace_store.objects.commit import Commit
 from trace_store.oid import ObjectId, hash_object
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 SCRIPT = """
 import sys
@@ -70,7 +71,7 @@ def test_a_killed_import_goes_on_where_it_was(tmp_path: Path, lines: int) -> Non
         valid(store)
         done = len(context(store, branches(store)[SESSION])) if branches(store) else 0
         assert done < 1600, "it was killed in the middle"
-        assert done >= lines - writing.BATCH_COMMITS - 2, "what was written in batches is there"
+        assert done >= lines - write.BATCH_COMMITS - 2, "what was written in batches is there"
         report = import_paths(store, [path])
         assert branches(store) == branches(expected)
         assert report.messages == 1600 - done, "only what was missing is added"
@@ -79,7 +80,7 @@ def test_a_killed_import_goes_on_where_it_was(tmp_path: Path, lines: int) -> Non
 
 
 def test_every_batch_is_a_valid_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "BATCH_COMMITS", 3)
+    monkeypatch.setattr(write, "BATCH_COMMITS", 3)
     path = long_transcript(6).write(tmp_path)
     store = Store.memory()
     states: list[int] = []
@@ -98,7 +99,7 @@ def test_every_batch_is_a_valid_state(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_branch_that_moves_meanwhile_is_taken_up_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "BATCH_COMMITS", 4)
+    monkeypatch.setattr(write, "BATCH_COMMITS", 4)
     path = long_transcript(4).write(tmp_path)
     store = Store.memory()
     transact = store.transact

@@ -25,14 +25,14 @@ from tests.importers.support.transcripts import (
 )
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError, TraceError
-from trace_store.importers import import_paths
-from trace_store.maintenance.checking import fsck
+from trace_store.importers.import_all import import_paths
+from trace_store.maintenance.fsck import fsck
 from trace_store.objects.content import Gathering
 from trace_store.oid import ObjectId
 from trace_store.refs.names import FILES
-from trace_store.store import Store
-from trace_store.transcripts.laying import Placed, lay_out
-from trace_store.transcripts.restoring import restore, segments_of
+from trace_store.store.handle import Store
+from trace_store.transcripts.layout import Placed, lay_out
+from trace_store.transcripts.segments import restore, segments_of
 
 
 def kept(store: Store) -> dict[str, bytes]:
@@ -300,7 +300,7 @@ def test_a_file_that_was_cut_elsewhere_is_known_as_the_beginning(
     path.write_bytes(data[: len(data) // 2])
     with Store.init(str(tmp_path / "project")) as store:
         with monkeypatch.context() as patched:
-            patched.setattr("trace_store.transcripts.laying.MAXIMUM_RECORDS", 7)
+            patched.setattr("trace_store.transcripts.layout.MAXIMUM_RECORDS", 7)
             import_paths(store, [str(path)])
         shutil.rmtree(Path(store.layout.local_dir) / "imports")
         path.write_bytes(data)
@@ -311,7 +311,7 @@ def test_a_file_that_was_cut_elsewhere_is_known_as_the_beginning(
 def test_a_long_stretch_without_records_is_never_held_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trace_store.transcripts.laying.MAXIMUM_STRETCH", 5000)
+    monkeypatch.setattr("trace_store.transcripts.layout.MAXIMUM_STRETCH", 5000)
     data = talk(20) + b"x" * 17_000 + b"\n" + talk(1)[:200] + b"\n" + b"y" * 11_000
     path = tmp_path / f"{SESSION}.jsonl"
     with Store.init(str(tmp_path / "project")) as store:

@@ -23,23 +23,24 @@ from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiler import ContextCompiler
 from trace_store.environment import Environment
 from trace_store.errors import UnreadableInputError
-from trace_store.exporters.native import find_file, native_file
+from trace_store.exporters.source_files import find_file, native_file
 from trace_store.files import Disk
-from trace_store.history.walk import log
-from trace_store.importers import import_paths, project_histories
+from trace_store.history.log import log
 from trace_store.importers.contract import Skip
+from trace_store.importers.decode import Line
+from trace_store.importers.discovery import project_histories
 from trace_store.importers.formats.opencode import FORMAT
 from trace_store.importers.formats.opencode import database as database_module
 from trace_store.importers.formats.opencode.dump import ROW, rows_of
-from trace_store.importers.lines import Line
+from trace_store.importers.import_all import import_paths
 from trace_store.importers.registry import format_of
-from trace_store.maintenance.checking import fsck
+from trace_store.maintenance.fsck import fsck
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.refs.names import FILES
-from trace_store.store import Store
-from trace_store.transcripts.restoring import restore
+from trace_store.store.handle import Store
+from trace_store.transcripts.segments import restore
 
 PLACE = "refs/heads/sessions/opencode/"
 SESSION = "ses_3f0c2a541111"

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 import trace_store
 from tests.importers.support.transcripts import each_real_file, lively
-from trace_store.importers import import_paths, writing
-from trace_store.store import Store
+from trace_store.importers import write
+from trace_store.importers.import_all import import_paths
+from trace_store.store.handle import Store
 
 
 def _leave_it(*args: Any, **more: Any) -> None:
@@ -25,7 +26,7 @@ def imported(path: str, form: str | None, *, plain: bool, source: bool) -> tuple
     """What an import leaves: refs, objects, and its report."""
     with pytest.MonkeyPatch.context() as patch:
         if not plain:
-            patch.setattr(writing, "encode_plain", _leave_it)
+            patch.setattr(write, "encode_plain", _leave_it)
         store = Store.memory()
         report = import_paths(store, [path], source=source, format=form)
     return dict(store.refs.iterate("refs/")), set(store.objects.iterate()), repr(report)

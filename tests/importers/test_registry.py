@@ -14,11 +14,12 @@ from hypothesis import given
 from tests.importers.support.transcripts import lively
 from trace_store.environment import Environment
 from trace_store.errors import InvalidInputError, UnreadableInputError
-from trace_store.exporters.native import find_file, native_file
-from trace_store.importers import import_paths, project_histories
-from trace_store.importers.glancing import describe
+from trace_store.exporters.source_files import find_file, native_file
+from trace_store.importers.discovery import project_histories
+from trace_store.importers.import_all import import_paths
 from trace_store.importers.registry import OWN, format_of, formats
-from trace_store.store import Store
+from trace_store.importers.sniff import describe
+from trace_store.store.handle import Store
 
 MODULE = """
 from trace_store.importers.contract import PlannedMessage

@@ -13,14 +13,16 @@ from tests.support.request_losses import changed
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.parsing import parse_messages
-from trace_store.context.render import Renderable, render, to_bytes
-from trace_store.context.render.signatures import last_model
-from trace_store.importers import import_paths
+from trace_store.importers.import_all import import_paths
 from trace_store.objects.content import Gathering
 from trace_store.objects.message import Message, part_blobs, store_message
-from trace_store.repo import Repo
-from trace_store.store import Store
+from trace_store.providers.documents import parse_messages
+from trace_store.providers.rendering import render
+from trace_store.providers.signatures import last_model
+from trace_store.providers.values import Renderable
+from trace_store.providers.wire import to_bytes
+from trace_store.repo.repository import Repo
+from trace_store.store.handle import Store
 
 # Whose signatures each form takes back.
 MAKERS = {name: name.partition("-")[0] for name in MODELS}

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 
 from trace_store.errors import CorruptObjectError
-from trace_store.importers.contract import PlannedCommit, PlannedMessage, Record
-from trace_store.importers.making import make_commit, own_operations, put_source
+from trace_store.importers.build_commits import make_commit, own_operations, put_source
+from trace_store.importers.contract import PlannedCommit, PlannedMessage
 from trace_store.objects.address import HERE, Address
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.transcripts import sources
+from trace_store.transcripts.records import Record
 from trace_store.transcripts.sources import SOURCE_KEY, record_count, source_records
 
 TEXTS = st.text(st.characters(), max_size=120) | st.sampled_from(

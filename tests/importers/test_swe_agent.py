@@ -20,10 +20,10 @@ from tests.importers.support.sound import (
 from tests.importers.support.states import commits
 from trace_store.environment import Environment
 from trace_store.files import Disk
-from trace_store.importers import import_paths
 from trace_store.importers.formats.swe_agent import FORMAT
+from trace_store.importers.import_all import import_paths
 from trace_store.objects.parts import Reasoning, Text, ToolCall, ToolResult
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 ARGUMENTS = '{ "command" : "grep -rn split src" }'
 

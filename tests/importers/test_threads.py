@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.importers.support.states import branches, commits, context, entries, raw_records
 from tests.importers.support.transcripts import SESSION, Transcript, call, lively, records_in, text
-from trace_store.importers import import_paths
-from trace_store.store import Store
+from trace_store.importers.import_all import import_paths
+from trace_store.store.handle import Store
 
 
 def imported(t: Transcript, folder: Path, store: Store | None = None) -> Store:

@@ -24,14 +24,14 @@ from tests.importers.support.sound import (
 from tests.importers.support.states import commits
 from trace_store.environment import Environment
 from trace_store.files import Disk
-from trace_store.history.saying import summary
-from trace_store.importers import import_paths
+from trace_store.history.log import summary
 from trace_store.importers.formats.agent_trace import FORMAT as AGENT_TRACE
 from trace_store.importers.formats.trail import FORMAT as TRAIL
-from trace_store.maintenance.checking import fsck
+from trace_store.importers.import_all import import_paths
+from trace_store.maintenance.fsck import fsck
 from trace_store.objects.commit import Commit
-from trace_store.store import Store
-from trace_store.transcripts.telling import event_text
+from trace_store.store.handle import Store
+from trace_store.transcripts.event_text import event_text
 
 TRAJECTORY: dict[str, Any] = {
     "id": "traj_ab12cd34ef56",

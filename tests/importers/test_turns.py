@@ -12,8 +12,8 @@ import pytest
 
 from tests.importers.support.states import commits, context
 from trace_store.context.compiler import ContextCompiler
-from trace_store.importers import import_paths
-from trace_store.importers.contract import Format, PlannedMessage, Record
+from trace_store.importers.contract import Format, PlannedMessage
+from trace_store.importers.import_all import import_paths
 from trace_store.importers.registry import formats
 from trace_store.importers.turn_format import TurnFormat
 from trace_store.importers.turns import (
@@ -27,11 +27,12 @@ from trace_store.importers.turns import (
     Switch,
     Turn,
 )
-from trace_store.maintenance.checking import fsck
+from trace_store.maintenance.fsck import fsck
 from trace_store.objects.parts import Text, ToolCall, ToolResult
 from trace_store.refs.names import FILES
-from trace_store.store import Store
-from trace_store.transcripts.restoring import restore
+from trace_store.store.handle import Store
+from trace_store.transcripts.records import Record
+from trace_store.transcripts.segments import restore
 from trace_store.transcripts.sources import source_records
 
 PLACE = "refs/heads/sessions/play/"

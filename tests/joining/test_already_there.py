@@ -10,8 +10,8 @@ import pytest
 from tests.joining.support.lines import ADA, said
 from trace_store import FixedClock, Repo
 from trace_store.errors import ConflictError, InvalidInputError
-from trace_store.joining import Step, stops
-from trace_store.joining.rewriting.todo import PICK, SQUASH
+from trace_store.merge import in_progress
+from trace_store.merge.todo import PICK, SQUASH, Step
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_pick_that_was_written_is_not_written_again(
     repo.cherry_pick("side")
     repo.settle("all", "theirs")
     with monkeypatch.context() as killed:
-        killed.setattr(stops, "clear_stop", lambda _: None)  # the process ends before it
+        killed.setattr(in_progress, "clear_stop", lambda _: None)  # the process ends before it
         assert repo.resume().outcome == "done"
     tip = repo.resolve("HEAD")
     assert repo.resume().outcome == "up-to-date"

@@ -13,8 +13,8 @@ from tests.joining.support.lines import ADA, said
 from tests.joining.test_merging import apart, commit_of, files
 from tests.joining.test_semantic import USAGE
 from trace_store import FixedClock, Repo, errors
-from trace_store.context import normalise_usage
-from trace_store.llm import Completion, Prompt
+from trace_store.context.usage import normalise_usage
+from trace_store.llm.contract import Completion, Prompt
 
 
 class Scripted:

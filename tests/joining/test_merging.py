@@ -13,7 +13,16 @@ import pytest
 
 from tests.joining.support.lines import ADA, branch, on, said
 from tests.support.valid_requests import assert_valid_requests
-from trace_store import FixedClock, Message, ObjectId, Repo, Text, ToolCall, ToolResult, branching
+from trace_store import (
+    FixedClock,
+    Message,
+    ObjectId,
+    Repo,
+    Text,
+    ToolCall,
+    ToolResult,
+    history,
+)
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import (
     DetachedHeadError,
@@ -23,18 +32,11 @@ from trace_store.errors import (
     RevisionNotFoundError,
     StateError,
 )
-from trace_store.joining import (
-    Conflict,
-    Merge,
-    MergeOptions,
-    Settlement,
-    abort,
-    continue_merge,
-    merge,
-    open_conflicts,
-    resolve,
-    stops,
-)
+from trace_store.merge import in_progress
+from trace_store.merge.conflicts import Conflict, Settlement
+from trace_store.merge.merge import continue_merge, merge
+from trace_store.merge.resolve import abort, open_conflicts, resolve
+from trace_store.merge.result import Merge, MergeOptions
 from trace_store.objects.commit import Commit
 
 
@@ -298,14 +300,17 @@ def test_two_settle_at_once_and_one_goes_on_meanwhile(
         lambda: [repo.edit(each, "yours") for each in targets],
     )
     brought(repo)
-    write, between = stops.write_stop, [lambda: resolve(repo.store, "2", Settlement("theirs"))]
+    write, between = (
+        in_progress.write_stop,
+        [lambda: resolve(repo.store, "2", Settlement("theirs"))],
+    )
 
     def late(*given: Any) -> None:
         if between:
             between.pop()()
         write(*given)
 
-    monkeypatch.setattr(stops, "write_stop", late)
+    monkeypatch.setattr(in_progress, "write_stop", late)
     assert resolve(repo.store, "1", Settlement("ours")) == ()
     between.append(lambda: continue_merge(repo.store, author="eve"))  # type: ignore[arg-type, return-value]
     with pytest.raises(StateError, match="in progress"):
@@ -334,10 +339,12 @@ def test_a_merge_does_not_go_on_without_its_branch(repo: Repo) -> None:
     brought(repo)
     with pytest.raises(StateError, match="in progress"):
         repo.rename_branch("main", "trunk")
-    branching.rename_branch(repo.store, "main", "trunk", author="eve")  # as another program may
+    history.branches.rename_branch(
+        repo.store, "main", "trunk", author="eve"
+    )  # as another program may
     with pytest.raises(RefChangedError, match="no refs/heads/main any more"):
         continue_merge(repo.store, author="ada")
-    branching.rename_branch(repo.store, "trunk", "main", author="eve")
+    history.branches.rename_branch(repo.store, "trunk", "main", author="eve")
     resolve(repo.store, "all", Settlement("ours"))
     assert continue_merge(repo.store, author="ada").outcome == "merged"
 
@@ -785,12 +792,12 @@ def test_taking_up_again_parts_the_tips_that_taking_back_had_joined(tmp_path: Pa
         repo.store.refs.files.add("refs/heads/main", tip)  # type: ignore[union-attr]
     merge(repo.store, author="ada")
     joined = repo.store.refs.tips("refs/heads/main")
-    branching.reset_hard(repo.store, str(parting), author="ada")
+    history.reset.reset_hard(repo.store, str(parting), author="ada")
     parted = repo.store.refs.tips("refs/heads/main")
     assert parted == (parting, tips[0])
-    branching.undo(repo.store, author="ada")
+    history.undo.undo(repo.store, author="ada")
     assert repo.store.refs.tips("refs/heads/main") == joined
-    branching.redo(repo.store, author="ada")
+    history.undo.redo(repo.store, author="ada")
     assert repo.store.refs.tips("refs/heads/main") == parted
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from trace_store import Repo, ToolCall, ToolResult
 from trace_store.errors import InvalidOperationError, TraceError
-from trace_store.joining.moving import move
+from trace_store.merge.move import move
 
 NUMBERS = count()
 KINDS = (

@@ -12,8 +12,8 @@ import pytest
 from tests.joining.support.lines import ADA, said
 from trace_store import Conflict, FixedClock, Message, Repo, Settlement, ToolCall
 from trace_store.errors import RefChangedError, StorageError
-from trace_store.joining import Step, reverting
-from trace_store.joining.rewriting import steps
+from trace_store.merge import replay, revert
+from trace_store.merge.todo import Step
 
 
 class Pair:
@@ -97,7 +97,7 @@ def test_what_the_other_did_is_what_is_asked_about(pair: Pair) -> None:
 def test_a_revert_is_made_on_what_came_meanwhile(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = reverting._Reverting.look
+    look = revert._Reverting.look
 
     def late(given: Any) -> Any:
         found = look(given)
@@ -105,7 +105,7 @@ def test_a_revert_is_made_on_what_came_meanwhile(
             pair.append()
         return found
 
-    monkeypatch.setattr(reverting._Reverting, "look", late)
+    monkeypatch.setattr(revert._Reverting, "look", late)
     assert pair.repo.revert(pair.edit).outcome == "done"
     assert said(pair.repo) == ["a", "b", "meanwhile 1"]
 
@@ -114,14 +114,14 @@ def test_a_long_rebase_ends_though_somebody_goes_on_all_the_time(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only what came meanwhile is made anew each time."""
-    writing = steps.Rewriting._write
+    writing = replay.Rewriting._write
 
     def late(*given: Any) -> None:
         if pair.appended < 30:
             pair.append()
         writing(*given)
 
-    monkeypatch.setattr(steps.Rewriting, "_write", late)
+    monkeypatch.setattr(replay.Rewriting, "_write", late)
     found = pair.repo.rebase("side", favour="ours")
     assert found.outcome == "done"
     assert len(found.made) == 31
@@ -193,14 +193,14 @@ def test_what_a_resolver_says_beside_advice_that_is_used_again_is_stored(pair: P
 def test_a_rebase_that_is_outpaced_again_and_again_says_so(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writing = steps.Rewriting._write
+    writing = replay.Rewriting._write
 
     def late(*given: Any) -> None:
         pair.append()
         writing(*given)
 
-    monkeypatch.setattr(steps.Rewriting, "_write", late)
-    monkeypatch.setattr(steps, "MAXIMUM_ATTEMPTS", 3)
+    monkeypatch.setattr(replay.Rewriting, "_write", late)
+    monkeypatch.setattr(replay, "MAXIMUM_ATTEMPTS", 3)
     with pytest.raises(RefChangedError):
         pair.repo.rebase("side", favour="ours")
     assert said(pair.repo) == ["ours", "b", "meanwhile 1", "meanwhile 2", "meanwhile 3"]

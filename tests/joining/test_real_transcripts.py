@@ -11,10 +11,9 @@ import pytest
 from tests.importers.support.transcripts import each_real_file
 from trace_store import Environment, Repo, context
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.render import FAULTS
-from trace_store.context.render.values import LEADING_ASSISTANT
-from trace_store.importers.importing import import_paths
-from trace_store.joining import Conflict
+from trace_store.importers.import_all import import_paths
+from trace_store.merge.conflicts import Conflict
+from trace_store.providers.values import FAULTS, LEADING_ASSISTANT
 
 PROVIDERS = ("anthropic", "openai", "openai-responses", "gemini")
 STRATEGIES = ("append", "interleave", "ours", "theirs", "decisions")
@@ -44,7 +43,7 @@ def state(repo: Repo) -> tuple[Any, ...]:
 
 def check(repo: Repo, known: Counter[tuple[str, str]]) -> None:
     """The compiled context is the fold's, and no part of it is worse than those that it is made of."""
-    fold = context.fold(repo.resolve("HEAD"), ContextCompiler(repo.store).read_commit)
+    fold = context.fold.fold(repo.resolve("HEAD"), ContextCompiler(repo.store).read_commit)
     assert [each.address for each in fold.visible()] == state(repo)[2]
     assert faults(repo, "HEAD") <= known
 

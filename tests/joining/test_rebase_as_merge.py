@@ -10,7 +10,7 @@ import pytest
 
 from tests.joining.support.lines import ADA, said
 from trace_store import FixedClock, Message, Repo
-from trace_store.joining import Settlement
+from trace_store.merge.conflicts import Settlement
 
 Address = tuple[bytes, int]
 Line = Callable[[Repo, list[Address]], Any]

@@ -17,20 +17,16 @@ from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import FixedClock, Message, ObjectId, Repo, Text, ToolCall, ToolResult
 from trace_store.errors import ConflictError, InvalidInputError, MessageNotFoundError, StateError
-from trace_store.joining import (
-    Settlement,
-    abort,
-    cherry_pick,
-    continue_rewriting,
-    open_conflicts,
-    rebase,
-    resolve,
-    stops,
-)
-from trace_store.joining.moving import move
-from trace_store.joining.rewriting.outcome import Rewrite
-from trace_store.joining.rewriting.todo import SQUASH, Step, read, written
-from trace_store.maintenance.checking import INFO, fsck
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.fsck_objects import INFO
+from trace_store.merge import in_progress
+from trace_store.merge.cherry_pick import cherry_pick
+from trace_store.merge.conflicts import Settlement
+from trace_store.merge.move import move
+from trace_store.merge.rebase import continue_rewriting, rebase
+from trace_store.merge.resolve import abort, open_conflicts, resolve
+from trace_store.merge.result import Rewrite
+from trace_store.merge.todo import SQUASH, Step, read, written
 from trace_store.objects.commit import Commit
 from trace_store.odb.database import ObjectDatabase
 
@@ -416,7 +412,7 @@ def test_picking_ranges_keeps_their_order_and_names_origins(repo: Repo) -> None:
 
 
 def test_picking_a_merge_copies_what_it_brought(repo: Repo) -> None:
-    from trace_store.joining import merge
+    from trace_store.merge.merge import merge
 
     repo.append("assistant", "a")
     branch(repo, "third")
@@ -451,7 +447,7 @@ def test_picking_what_several_merges_were_squashed_into_copies_what_all_of_them_
 
 
 def test_a_merge_is_rebased_with_its_other_parent(repo: Repo) -> None:
-    from trace_store.joining import merge
+    from trace_store.merge.merge import merge
 
     repo.append("assistant", "a")
     branch(repo, "third")
@@ -672,7 +668,8 @@ def test_settling_the_last_conflict_says_nothing_of_pins_yet(repo: Repo) -> None
 
 @pytest.mark.parametrize("root", [False, True])
 def test_merges_are_squashed_with_all_their_parents(repo: Repo, root: bool) -> None:
-    from trace_store.joining import MergeOptions, merge
+    from trace_store.merge.merge import merge
+    from trace_store.merge.result import MergeOptions
 
     for name in ("side", "third"):
         on(repo, name)
@@ -689,7 +686,8 @@ def test_merges_are_squashed_with_all_their_parents(repo: Repo, root: bool) -> N
 
 
 def test_a_rebased_merge_does_to_what_it_brought_what_it_did(repo: Repo) -> None:
-    from trace_store.joining import MergeOptions, merge
+    from trace_store.merge.merge import merge
+    from trace_store.merge.result import MergeOptions
 
     repo.append("user", "Which one?")
     branch(repo, "third")
@@ -786,7 +784,7 @@ def test_what_was_written_is_not_made_again_when_only_the_note_of_it_is_left(
     assert found.outcome == "stopped"
     repo.settle("", "theirs" if command == "revert" else "ours")
     with monkeypatch.context() as killed:
-        killed.setattr(stops, "clear_stop", lambda _: None)
+        killed.setattr(in_progress, "clear_stop", lambda _: None)
         repo.resume()
     tip, before = repo.resolve("HEAD"), said(repo)
     assert repo.waiting() is not None
@@ -806,14 +804,14 @@ def test_what_somebody_else_went_on_with_is_not_gone_on_with(
     repo.switch("main")
     repo.cherry_pick("side~1", "side", resolver=lambda _: None)
     repo.settle("", "ours")
-    note = stops.note_tip
+    note = in_progress.note_tip
 
     def after_the_other(*given: Any) -> None:
-        monkeypatch.setattr(stops, "note_tip", note)
+        monkeypatch.setattr(in_progress, "note_tip", note)
         repo.resume()
         note(*given)
 
-    monkeypatch.setattr(stops, "note_tip", after_the_other)
+    monkeypatch.setattr(in_progress, "note_tip", after_the_other)
     with pytest.raises(StateError, match="somebody else went on with it"):
         repo.resume()
     assert said(repo) == ["ours", "new"]

@@ -12,15 +12,18 @@ import pytest
 from tests.joining.support.lines import ADA, said
 from tests.joining.test_merging import apart, commit_of, files
 from tests.support.valid_requests import assert_valid_requests
-from trace_store import FixedClock, Repo, ToolCall, ToolResult, branching, errors, llm
-from trace_store.context import fold, normalise_usage
-from trace_store.joining import Advisor, Merge, MergeOptions, Proposal, merge
-from trace_store.joining.advising.asking import SYSTEM
-from trace_store.joining.advising.keeping import lost
-from trace_store.joining.stops import stop_file
+from trace_store import FixedClock, Repo, ToolCall, ToolResult, errors, history, llm
+from trace_store.context.fold import fold
+from trace_store.context.usage import normalise_usage
+from trace_store.merge.in_progress import stop_file
+from trace_store.merge.llm_assist.request import SYSTEM
+from trace_store.merge.llm_assist.semantic import Advisor, Proposal
+from trace_store.merge.merge import merge
+from trace_store.merge.must_keep import lost
+from trace_store.merge.result import Merge, MergeOptions
 from trace_store.objects.commit import Operation
 from trace_store.objects.content import read_content
-from trace_store.secrets import Guard
+from trace_store.secrets.guard import Guard
 
 USAGE = {"input_tokens": 900, "output_tokens": 80, "cache_read_input_tokens": 100}
 
@@ -30,17 +33,17 @@ class Scripted:
 
     def __init__(self, *answers: Callable[[Any], Any] | Any) -> None:
         self._answers = list(answers)
-        self.prompts: list[llm.Prompt] = []
+        self.prompts: list[llm.contract.Prompt] = []
 
-    def __call__(self, prompt: llm.Prompt) -> llm.Completion:
+    def __call__(self, prompt: llm.contract.Prompt) -> llm.contract.Completion:
         self.prompts.append(prompt)
         answer = self._answers[min(len(self.prompts), len(self._answers)) - 1]
         if callable(answer):
             answer = answer(json.loads(prompt.messages[0][1]))
-        if isinstance(answer, llm.Completion):
+        if isinstance(answer, llm.contract.Completion):
             return answer
         text = answer if isinstance(answer, str) else json.dumps(answer)
-        return llm.Completion(text, "scripted-1", normalise_usage(USAGE))
+        return llm.contract.Completion(text, "scripted-1", normalise_usage(USAGE))
 
     @property
     def question(self) -> Any:
@@ -197,10 +200,10 @@ def test_it_is_undone_and_done_again(repo: Repo) -> None:
     prefix = repo.compile().prefix_hash
     found = semantic(repo, Scripted(settling("ours", summaries=summary(1))))
     after = said(repo)
-    branching.undo(repo.store, author="ada")
+    history.undo.undo(repo.store, author="ada")
     assert (repo.resolve("HEAD"), said(repo)) == (tip, before)
     assert repo.compile().prefix_hash == prefix
-    branching.redo(repo.store, author="ada")
+    history.undo.redo(repo.store, author="ada")
     assert (repo.resolve("HEAD"), said(repo)) == (found.after, after)
 
 
@@ -318,7 +321,7 @@ def test_an_answer_in_a_fence(repo: Repo) -> None:
     ],
 )
 def test_a_model_that_does_not_answer_changes_nothing(repo: Repo, failure: Exception) -> None:
-    def fail(_: llm.Prompt) -> str:
+    def fail(_: llm.contract.Prompt) -> str:
         raise failure
 
     before = files(repo)
@@ -328,7 +331,7 @@ def test_a_model_that_does_not_answer_changes_nothing(repo: Repo, failure: Excep
 
 
 def test_an_answer_that_was_cut_off(repo: Repo) -> None:
-    cut = llm.Completion(json.dumps(settling("ours")({"conflicts": []})), stop="length")
+    cut = llm.contract.Completion(json.dumps(settling("ours")({"conflicts": []})), stop="length")
     with pytest.raises(errors.ModelNonsenseError, match="cut off"):
         semantic(repo, Scripted(cut))
 
@@ -393,7 +396,7 @@ def test_a_message_that_is_too_long_is_shown_in_part_and_stays(repo: Repo) -> No
 
 
 def test_sides_that_are_too_long(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trace_store.joining.advising.asking.MAXIMUM_QUESTION", 500)
+    monkeypatch.setattr("trace_store.merge.llm_assist.request.MAXIMUM_QUESTION", 500)
     before = files(repo)
     with pytest.raises(errors.BudgetError, match="too many to ask"):
         semantic(repo, Scripted(settling()))

@@ -19,10 +19,10 @@ from tests.joining.support.sides import (
     stored,
 )
 from tests.support.examples import examples
-from trace_store.context.folding import Fold
-from trace_store.joining.conflicts import Settlement
-from trace_store.joining.plan import Plan
-from trace_store.joining.safety import passed
+from trace_store.context.fold import Fold
+from trace_store.merge.conflicts import Settlement
+from trace_store.merge.inputs import Plan
+from trace_store.merge.warnings import passed
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit

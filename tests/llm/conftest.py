@@ -17,7 +17,7 @@ __all__ = ["trace"]
 KEY = "sk-acme-7Qm2Vx9TnR4bLk8Zw3Yp6"
 
 
-class Waits(llm.Timing):
+class Waits(llm.retry.Timing):
     """Time that passes when somebody waits, and not else; remembers for how long they would have waited.
 
     The alarm of the deadline rings when a server says that it stalls.
@@ -71,11 +71,14 @@ def serving() -> Iterator[Callable[..., FaultServer]]:
 
 
 @pytest.fixture
-def asking(waits: Waits) -> Callable[..., llm.HttpModel]:
+def asking(waits: Waits) -> Callable[..., llm.http_model.HttpModel]:
     """Return a model on such a server."""
 
-    def make(server: FaultServer, **settings: object) -> llm.HttpModel:
-        defaults = {"name": "tiny", "url": server.url, "key": llm.Secret(KEY)}
-        return llm.HttpModel(llm.ModelSettings(**{**defaults, **settings}), timing=waits)  # type: ignore[arg-type]
+    def make(server: FaultServer, **settings: object) -> llm.http_model.HttpModel:
+        defaults = {"name": "tiny", "url": server.url, "key": llm.keys.Secret(KEY)}
+        return llm.http_model.HttpModel(
+            llm.settings.ModelSettings(**{**defaults, **settings}),  # type: ignore[arg-type]
+            timing=waits,
+        )
 
     return make

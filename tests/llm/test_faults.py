@@ -23,11 +23,11 @@ from tests.llm.support.fault_server import (
     stream,
 )
 from trace_store import errors, llm
-from trace_store.llm import connecting
+from trace_store.llm import http
 
 Serving = Callable[..., FaultServer]
-Asking = Callable[..., llm.HttpModel]
-PROMPT = llm.Prompt((("user", "Are you ready?"),), system="Be brief.", maximum_tokens=50)
+Asking = Callable[..., llm.http_model.HttpModel]
+PROMPT = llm.contract.Prompt((("user", "Are you ready?"),), system="Be brief.", maximum_tokens=50)
 BUSY = {"error": {"type": "rate_limit_error", "message": "Slow down"}}
 NOW = 1_700_000_000
 
@@ -184,7 +184,7 @@ def test_an_answer_that_is_compressed_unasked(serving: Serving, asking: Asking) 
 def test_a_huge_answer_is_read_no_further(
     serving: Serving, asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connecting.Answer.chunks, "__defaults__", (100_000,))
+    monkeypatch.setattr(http.Answer.chunks, "__defaults__", (100_000,))
     whole = serving(answer(said("x" * 200_000)))
     with pytest.raises(errors.ModelNonsenseError, match="100,000"):
         asking(whole)(PROMPT)
@@ -298,7 +298,7 @@ def test_the_deadline_ends_an_answer_that_keeps_coming(
 @pytest.mark.parametrize("fault", [slow_head, slow_body, slow_stream])
 def test_cancelling_from_another_thread(serving: Serving, asking: Asking, fault: Reply) -> None:
     server = serving(fault)
-    cancellation = llm.Cancellation()
+    cancellation = llm.cancel.Cancellation()
 
     def cancel() -> None:
         assert server.stalled.wait(60)
@@ -316,10 +316,10 @@ def test_cancelling_from_another_thread(serving: Serving, asking: Asking, fault:
 
 def test_cancelling_while_it_waits_to_ask_again(serving: Serving, waits: Waits) -> None:
     server = serving(answer(BUSY, "Retry-After: 600", status="429 Too Many Requests"))
-    cancellation = llm.Cancellation()
-    settings = llm.ModelSettings("tiny", url=server.url)
+    cancellation = llm.cancel.Cancellation()
+    settings = llm.settings.ModelSettings("tiny", url=server.url)
 
-    class Cancelling(llm.Timing):
+    class Cancelling(llm.retry.Timing):
         def alarm(self, seconds: float, action: Callable[[], None]) -> Callable[[], None]:
             return lambda: None
 
@@ -335,7 +335,7 @@ def test_cancelling_while_it_waits_to_ask_again(serving: Serving, waits: Waits) 
     watch = threading.Thread(target=cancel)
     watch.start()
     with pytest.raises(errors.ModelCancelledError):
-        llm.HttpModel(settings, timing=timing)(PROMPT, cancellation=cancellation)
+        llm.http_model.HttpModel(settings, timing=timing)(PROMPT, cancellation=cancellation)
     watch.join()
 
 

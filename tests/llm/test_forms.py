@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tests.support.examples import examples
 from trace_store import errors, llm
-from trace_store.llm.events import events
+from trace_store.llm.sse import events
 
-PROMPT = llm.Prompt(
+PROMPT = llm.contract.Prompt(
     (("user", "One?"), ("assistant", "One."), ("user", "Two?")), "Count.", maximum_tokens=9
 )
 DOWN = {"code": "server_error", "message": "down"}
@@ -27,9 +27,9 @@ def model(
     api: str,
     handler: Callable[[httpx.Request], httpx.Response],
     url: str = "https://example.org/v1",
-) -> llm.HttpModel:
-    kept = llm.ModelSettings("m-1", api, url, llm.Secret(KEY), attempts=1)
-    return llm.HttpModel(kept, transport=httpx.MockTransport(handler))
+) -> llm.http_model.HttpModel:
+    kept = llm.settings.ModelSettings("m-1", api, url, llm.keys.Secret(KEY), attempts=1)
+    return llm.http_model.HttpModel(kept, transport=httpx.MockTransport(handler))
 
 
 def asked(
@@ -46,7 +46,9 @@ def asked(
     return seen[0], found
 
 
-def heard(api: str, *sent: dict[str, Any], end: str = "") -> tuple[list[str], llm.Completion]:
+def heard(
+    api: str, *sent: dict[str, Any], end: str = ""
+) -> tuple[list[str], llm.contract.Completion]:
     """Return the pieces of a streamed answer, and all of it."""
     body = "".join(f"event: {e.get('type', 'x')}\ndata: {json.dumps(e)}\n\n" for e in sent) + end
 
@@ -60,7 +62,7 @@ def heard(api: str, *sent: dict[str, Any], end: str = "") -> tuple[list[str], ll
     return pieces, model(api, handler)(PROMPT, heard=pieces.append)
 
 
-def counts(found: llm.Completion) -> tuple[int, int, int, int, int]:
+def counts(found: llm.contract.Completion) -> tuple[int, int, int, int, int]:
     usage = found.usage
     assert usage is not None
     return (
@@ -255,12 +257,12 @@ def test_usage_that_cannot_be_understood_is_none() -> None:
 
 
 def test_any_callable_is_a_model() -> None:
-    assert llm.ask(lambda prompt: prompt.messages[-1][1], PROMPT).text == "Two?"
-    whole = llm.Completion("x", "scripted")
-    assert llm.ask(lambda _: whole, PROMPT) is whole
+    assert llm.contract.ask(lambda prompt: prompt.messages[-1][1], PROMPT).text == "Two?"
+    whole = llm.contract.Completion("x", "scripted")
+    assert llm.contract.ask(lambda _: whole, PROMPT) is whole
     for wrong in (None, 3, {"text": "x"}, "\ud83c"):
         with pytest.raises(errors.ModelNonsenseError):
-            llm.ask(lambda _, wrong=wrong: wrong, PROMPT)  # type: ignore[misc]
+            llm.contract.ask(lambda _, wrong=wrong: wrong, PROMPT)  # type: ignore[misc]
 
 
 @settings(max_examples=examples(50))
@@ -286,7 +288,7 @@ def test_an_event_of_several_lines() -> None:
 
 
 def test_an_event_without_an_end_is_not_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trace_store.llm.events.MAXIMUM_EVENT_BYTES", 100)
+    monkeypatch.setattr("trace_store.llm.sse.MAXIMUM_EVENT_BYTES", 100)
     for body in (b"data: " + b"x" * 101, b"data: x\n" * 101):
         with pytest.raises(errors.ModelNonsenseError):
             list(events([body[place : place + 7] for place in range(0, len(body), 7)]))

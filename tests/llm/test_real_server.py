@@ -19,7 +19,7 @@ import pytest
 from trace_store import errors, llm
 
 PYTHON = os.environ.get("TRACE_TEST_MODEL_PYTHON", "")
-PROMPT = llm.Prompt((("user", "Are you ready?"),), "Be brief.", maximum_tokens=12)
+PROMPT = llm.contract.Prompt((("user", "Are you ready?"),), "Be brief.", maximum_tokens=12)
 STARTED = "Application startup complete"
 
 pytestmark = pytest.mark.skipif(
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[llm.HttpModel]:
+def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[llm.http_model.HttpModel]:
     folder = tmp_path_factory.mktemp("tiny")
     script = Path(__file__).parent / "support" / "tiny_model.py"
     offline = {**os.environ, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
@@ -56,14 +56,16 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[llm.HttpModel]:
             rest = threading.Thread(target=server.stdout.read, daemon=True)
             rest.start()  # so that the server never waits for a reader
             url = f"http://127.0.0.1:{port}/v1"
-            yield llm.HttpModel(llm.ModelSettings(str(folder / "model"), url=url, attempts=1))
+            yield llm.http_model.HttpModel(
+                llm.settings.ModelSettings(str(folder / "model"), url=url, attempts=1)
+            )
         finally:
             server.terminate()
             server.wait()
             rest.join()
 
 
-def test_an_answer(model: llm.HttpModel) -> None:
+def test_an_answer(model: llm.http_model.HttpModel) -> None:
     found = model(PROMPT)
     assert found.text
     assert found.stop == "length"
@@ -72,7 +74,7 @@ def test_an_answer(model: llm.HttpModel) -> None:
     assert found.usage.output_total == 12
 
 
-def test_a_stream_and_its_usage(model: llm.HttpModel) -> None:
+def test_a_stream_and_its_usage(model: llm.http_model.HttpModel) -> None:
     heard: list[str] = []
     found = model(PROMPT, heard=heard.append)
     assert "".join(heard) == found.text
@@ -81,14 +83,16 @@ def test_a_stream_and_its_usage(model: llm.HttpModel) -> None:
     assert found.usage.output_total == 12
 
 
-def test_cancelling(model: llm.HttpModel) -> None:
-    cancellation = llm.Cancellation()
+def test_cancelling(model: llm.http_model.HttpModel) -> None:
+    cancellation = llm.cancel.Cancellation()
     with pytest.raises(errors.ModelCancelledError):
         model(PROMPT, heard=lambda _: cancellation.cancel(), cancellation=cancellation)
     assert model(PROMPT).text
 
 
-def test_a_model_that_the_server_has_not(model: llm.HttpModel) -> None:
-    other = llm.HttpModel(llm.ModelSettings("nobody/nothing", url=model.settings.url, attempts=1))
+def test_a_model_that_the_server_has_not(model: llm.http_model.HttpModel) -> None:
+    other = llm.http_model.HttpModel(
+        llm.settings.ModelSettings("nobody/nothing", url=model.settings.url, attempts=1)
+    )
     with pytest.raises(errors.ModelError):
         other(PROMPT)

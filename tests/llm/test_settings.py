@@ -19,7 +19,7 @@ from trace_store import errors, llm
 from trace_store.environment import Environment
 from trace_store.files import Disk
 
-Settings = Callable[..., llm.ModelSettings]
+Settings = Callable[..., llm.settings.ModelSettings]
 VENDOR = "https://api.openai.com/v1"
 
 
@@ -27,13 +27,13 @@ VENDOR = "https://api.openai.com/v1"
 def settings(tmp_path: Path) -> Settings:
     """Write a file and return what it and these variables settle."""
 
-    def read(kept: str = "", /, **variables: str) -> llm.ModelSettings:
+    def read(kept: str = "", /, **variables: str) -> llm.settings.ModelSettings:
         path = tmp_path / "trace" / "model.toml"
         path.parent.mkdir(exist_ok=True)
         path.write_text(kept, encoding="utf-8")
         path.chmod(0o600)
         environment = Environment(config_dir=str(tmp_path), secrets=variables.items())
-        return llm.read_settings(Disk(), environment)
+        return llm.settings.read_settings(Disk(), environment)
 
     return read
 
@@ -45,7 +45,7 @@ def test_nothing_is_asked_unless_it_is_named(settings: Settings, tmp_path: Path)
         assert raised.value.code == "no-model"
     nobody = Environment(config_dir="", secrets=())
     with pytest.raises(errors.StateError):
-        llm.read_settings(Disk(), nobody)
+        llm.settings.read_settings(Disk(), nobody)
 
 
 def test_the_environment_goes_before_the_file(settings: Settings) -> None:
@@ -149,30 +149,30 @@ def test_a_file_of_others(settings: Settings, tmp_path: Path) -> None:
     for mode, message in ((0o644, "others can read the key"), (0o620, "others can write")):
         path.chmod(mode)
         with pytest.raises(errors.StateError, match=message):
-            llm.read_settings(Disk(), environment)
+            llm.settings.read_settings(Disk(), environment)
     path.write_text('name = "m"\nurl = "http://127.0.0.1/v1"', encoding="utf-8")
     path.chmod(0o644)
-    assert llm.read_settings(Disk(), environment).name == "m"
+    assert llm.settings.read_settings(Disk(), environment).name == "m"
 
 
 def test_changing_one_setting_keeps_the_rest(tmp_path: Path) -> None:
     disk, environment = Disk(), Environment(config_dir=str(tmp_path))
     path = tmp_path / "trace" / "model.toml"
-    llm.set_setting(disk, environment, "name", 'm "1" \\')
+    llm.settings_file.set_setting(disk, environment, "name", 'm "1" \\')
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_text("# mine\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
-    llm.set_setting(disk, environment, "key", KEY)
-    llm.set_setting(disk, environment, "name", "m-2")
+    llm.settings_file.set_setting(disk, environment, "key", KEY)
+    llm.settings_file.set_setting(disk, environment, "name", "m-2")
     assert path.read_text(encoding="utf-8") == f'# mine\nkey = "{KEY}"\nname = "m-2"\n'
-    llm.set_setting(disk, environment, "key", None)
+    llm.settings_file.set_setting(disk, environment, "key", None)
     assert path.read_text(encoding="utf-8") == '# mine\nname = "m-2"\n'
     for key, value in (("nothing", "1"), ("api", "x"), ("timeout", "-1"), ("key", "a b")):
         with pytest.raises(errors.InvalidInputError):
-            llm.set_setting(disk, environment, key, value)
+            llm.settings_file.set_setting(disk, environment, key, value)
     assert sorted(os.listdir(path.parent)) == ["model.toml"]
     path.write_text('name = """\nx"""\n', encoding="utf-8")
     with pytest.raises(errors.InvalidInputError):
-        llm.set_setting(disk, environment, "name", "y")
+        llm.settings_file.set_setting(disk, environment, "name", "y")
 
 
 def test_proxies_of_the_environment(settings: Settings) -> None:
@@ -187,7 +187,7 @@ def test_proxies_of_the_environment(settings: Settings) -> None:
         "", TRACE_MODEL="m", TRACE_MODEL_URL="https://e.org", https_proxy="x://secret"
     )
     with pytest.raises(errors.InvalidInputError, match="proxy") as raised:
-        llm.HttpModel(broken)(llm.Prompt((("user", "x"),)))
+        llm.http_model.HttpModel(broken)(llm.contract.Prompt((("user", "x"),)))
     assert "secret" not in "".join(traceback.format_exception(raised.value))
 
 
@@ -227,10 +227,12 @@ def test_no_error_shows_the_key(api: str, fault: str, caplog: pytest.LogCaptureF
             return httpx.Response(200, content=KEY.encode())
         return httpx.Response(401, json={"error": {"message": told}})
 
-    settings = llm.ModelSettings("m", api, "https://example.org", llm.Secret(KEY), attempts=1)
-    model = llm.HttpModel(settings, transport=httpx.MockTransport(handler))
+    settings = llm.settings.ModelSettings(
+        "m", api, "https://example.org", llm.keys.Secret(KEY), attempts=1
+    )
+    model = llm.http_model.HttpModel(settings, transport=httpx.MockTransport(handler))
     with pytest.raises(errors.ModelError) as raised:
-        model(llm.Prompt((("user", "x"),)))
+        model(llm.contract.Prompt((("user", "x"),)))
     seen = shown(raised.value) + caplog.text + repr(model) + repr(settings)
     assert KEY not in seen
     assert KEY[:8] not in seen
@@ -241,18 +243,18 @@ def test_no_error_shows_the_key(api: str, fault: str, caplog: pytest.LogCaptureF
 
 def test_no_log_shows_the_key_over_a_socket(
     serving: Callable[..., FaultServer],
-    asking: Callable[..., llm.HttpModel],
+    asking: Callable[..., llm.http_model.HttpModel],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
     server = serving(answer(said()))
-    asking(server)(llm.Prompt((("user", "x"),)))
+    asking(server)(llm.contract.Prompt((("user", "x"),)))
     assert "POST" in caplog.text
     assert KEY not in caplog.text
 
 
 def test_a_secret_shows_nothing() -> None:
-    secret = llm.Secret(KEY)
+    secret = llm.keys.Secret(KEY)
     assert KEY not in f"{secret} {secret!r} {[secret]} {copy.copy(secret)}"
     assert bool(secret)
-    assert not llm.Secret()
+    assert not llm.keys.Secret()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from trace_store.history.draft import CommitResult
-    from trace_store.joining.conflicts import Conflict
+    from trace_store.merge.conflicts import Conflict
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from trace_store.objects import operations as ops
 from trace_store.objects.codec import encode_text
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
-from trace_store.objects.direct import encode_commit, encode_message
+from trace_store.objects.fast_encode import encode_commit, encode_message
 from trace_store.objects.message import KINDS, ROLES, Message, store_message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import hash_object

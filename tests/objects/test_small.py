@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trace_store.errors import InvalidInputError
-from trace_store.objects import codec, small
+from trace_store.objects import codec, mini_msgpack
 from trace_store.objects.commit import Commit, Operation
 
 LEAVES = (
@@ -36,8 +36,8 @@ VALUES = st.recursive(
 
 @pytest.fixture(autouse=True)
 def unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small, "MAXIMUM_BYTES", 1 << 30)
-    monkeypatch.setattr(small, "_WORTH_BYTES", 1 << 60)
+    monkeypatch.setattr(mini_msgpack, "MAXIMUM_BYTES", 1 << 30)
+    monkeypatch.setattr(mini_msgpack, "_WORTH_BYTES", 1 << 60)
 
 
 def unpacked(data: bytes) -> Any:
@@ -47,8 +47,8 @@ def unpacked(data: bytes) -> Any:
 @given(VALUES)
 def test_it_writes_what_msgpack_writes(value: Any) -> None:
     try:
-        data = small.pack(value)
-    except small.UnsureError:
+        data = mini_msgpack.pack(value)
+    except mini_msgpack.UnsureError:
         return
     assert data == msgpack.packb(value, use_bin_type=True)
 
@@ -57,8 +57,8 @@ def test_it_writes_what_msgpack_writes(value: Any) -> None:
 def test_it_reads_what_msgpack_reads(value: Any) -> None:
     data = msgpack.packb(value, use_bin_type=True)
     try:
-        found = small.unpack(data)
-    except small.UnsureError:
+        found = mini_msgpack.unpack(data)
+    except mini_msgpack.UnsureError:
         return
     assert repr(found) == repr(unpacked(data))
 
@@ -73,8 +73,8 @@ def test_it_reads_what_msgpack_reads(value: Any) -> None:
 @example(b"\x93\x01")
 def test_bytes_of_a_stranger_mean_the_same_or_are_left_to_msgpack(data: bytes) -> None:
     try:
-        found = small.unpack(data)
-    except small.UnsureError:
+        found = mini_msgpack.unpack(data)
+    except mini_msgpack.UnsureError:
         return
     assert repr(found) == repr(unpacked(data))
 
@@ -85,8 +85,8 @@ def test_what_every_command_reads_is_read_here() -> None:
         ["commit", {}],
         {"author": "Ada", "moves": [["refs/heads/main", None, bytes(32)]]},
     ):
-        assert small.unpack(small.pack(value)) == value
-    assert small.unpack(commit.encode())[0] == "commit"
+        assert mini_msgpack.unpack(mini_msgpack.pack(value)) == value
+    assert mini_msgpack.unpack(commit.encode())[0] == "commit"
 
 
 @given(VALUES)
@@ -108,14 +108,14 @@ def test_the_codec_is_the_same_with_either(value: Any) -> None:
 
 
 def test_it_steps_back_when_there_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small, "MAXIMUM_BYTES", 100)
-    monkeypatch.setattr(small, "_WORTH_BYTES", 1000)
-    monkeypatch.setattr(small._Handled, "bytes", 0)
+    monkeypatch.setattr(mini_msgpack, "MAXIMUM_BYTES", 100)
+    monkeypatch.setattr(mini_msgpack, "_WORTH_BYTES", 1000)
+    monkeypatch.setattr(mini_msgpack._Handled, "bytes", 0)
     for size in (101, 5000):
-        with pytest.raises(small.UnsureError):
-            small.pack(b"x" * size)
-    monkeypatch.setattr(small._Handled, "bytes", 0)
+        with pytest.raises(mini_msgpack.UnsureError):
+            mini_msgpack.pack(b"x" * size)
+    monkeypatch.setattr(mini_msgpack._Handled, "bytes", 0)
     for _ in range(19):
-        small.pack(b"x" * 50)
-    with pytest.raises(small.UnsureError):
-        small.pack(b"x" * 50)
+        mini_msgpack.pack(b"x" * 50)
+    with pytest.raises(mini_msgpack.UnsureError):
+        mini_msgpack.pack(b"x" * 50)

@@ -16,9 +16,10 @@ from trace_cli.runtime import Invocation
 from trace_store import Repo
 from trace_store.environment import Environment
 from trace_store.errors import RewoundError
-from trace_store.maintenance import adopt
-from trace_store.maintenance.checking import ERROR, fsck
-from trace_store.store import Store
+from trace_store.maintenance.adopt import adopt
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.fsck_objects import ERROR
+from trace_store.store.handle import Store
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -18,7 +18,8 @@ import pytest
 from tests.cli.test_bad_input import refused, state
 from tests.fuzzing.support.containers import UNFOLDED, held, pack
 from tests.support.command_line import Trace
-from trace_store.context.parsing import parse_messages
+from trace_store.bundles.format import MAXIMUM_HEADER_BYTES
+from trace_store.bundles.verify import list_bundle
 from trace_store.errors import (
     CorruptBundleError,
     CorruptIndexError,
@@ -29,23 +30,22 @@ from trace_store.errors import (
     StorageError,
     UnreadableInputError,
 )
-from trace_store.exchange import list_bundle
-from trace_store.exchange.bundle_format import MAXIMUM_HEADER_BYTES
 from trace_store.journal.frames import SEED, scan
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
-from trace_store.objects.checking import check_object
 from trace_store.objects.codec import MAXIMUM_ELEMENTS, decode, encode_blob
 from trace_store.objects.commit import Commit
 from trace_store.objects.operations import tools
-from trace_store.odb.deflate import Dictionary, deflate, inflate
-from trace_store.odb.examining import Examination
-from trace_store.odb.index_content import IndexContent
+from trace_store.objects.validate import check_object
+from trace_store.odb.compression import Dictionary, deflate, inflate
+from trace_store.odb.index_scan import IndexContent
+from trace_store.odb.ingest import pack_of
 from trace_store.odb.loose import DEFLATED
 from trace_store.odb.pack import COUNTS, FRAME, HEADER, MAGIC, VERSION
 from trace_store.odb.pack_index import HEADER as INDEX_HEADER
-from trace_store.odb.pack_stream import pack_of
+from trace_store.odb.verify import Examination
 from trace_store.oid import digest, hash_object
-from trace_store.store import Store
+from trace_store.providers.documents import parse_messages
+from trace_store.store.handle import Store
 
 SECONDS = 10
 MEGABYTES = 96

@@ -16,19 +16,19 @@ import pytest
 from tests.cli.test_bad_input import refused, state
 from tests.exchange.test_hostile_bundles import made
 from tests.support.command_line import Trace
+from trace_store.bundles.ingest import import_bundle
 from trace_store.environment import Environment
 from trace_store.errors import CorruptBundleError, FormatError, InvalidInputError
-from trace_store.exchange import import_bundle
 from trace_store.exporters.contract import ExportSession, file_name
 from trace_store.files import Disk
-from trace_store.importers.naming import ref_component
+from trace_store.importers.names import ref_component
 from trace_store.journal.frames import HEADER_BYTES, Frame, Move, encode_transaction, scan
 from trace_store.layout import Layout
 from trace_store.objects.codec import encode_blob
 from trace_store.oid import ObjectId, digest, hash_object
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.head import decode_head
-from trace_store.store import Store
+from trace_store.store.handle import Store
 from trace_store.user_files import store_file
 
 OID = ObjectId(digest(b"x"))

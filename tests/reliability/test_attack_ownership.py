@@ -21,8 +21,10 @@ from trace_store.errors import (
     UntrustedRepositoryError,
 )
 from trace_store.files import Disk
-from trace_store.store import Store, distrust, find, trust, trusted
-from trace_store.testing import RecordingDisk
+from trace_store.store.discovery import find
+from trace_store.store.handle import Store
+from trace_store.store.trust import distrust, trust, trusted
+from trace_store.testing.disks import RecordingDisk
 from trace_store.user_files import settings_file
 
 OTHER = 65_534

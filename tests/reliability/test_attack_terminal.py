@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Trace
-from trace_cli.porcelain.completing import addresses
+from trace_cli.porcelain.completion import addresses
 from trace_cli.render import tables
 from trace_cli.render.escape import OWN_STYLES, guarded, safe
 from trace_store import Repo
@@ -187,8 +187,8 @@ GATES = {
     "cli/trace_cli/console.py": "flushes, and writes nothing",
     "cli/trace_cli/main.py": "lets the interpreter's last flush go nowhere",
     "cli/trace_cli/render/tables.py": "asks how wide the terminal is",
-    "trace_store/maintenance/telling.py": "logs for programs that listen; what is not printable is escaped",
-    "trace_store/maintenance/proving_together.py": "a child process hands its findings to its parent",
+    "trace_store/maintenance/log.py": "logs for programs that listen; what is not printable is escaped",
+    "trace_store/maintenance/pack_proofs.py": "a child process hands its findings to its parent",
 }
 """Where a stream of the process is named, and why; everything else is given an Invocation."""
 TO_FILES = [(f"trace_store/{name}.py", "os.write") for name in ("files", "system_calls")]

@@ -22,16 +22,17 @@ from tests.store.support.histories import (
     reopen,
 )
 from trace_store.errors import ObjectNotFoundError, StateError
-from trace_store.history import log
-from trace_store.maintenance import pack, seal
-from trace_store.maintenance.collecting import gc, prune
-from trace_store.maintenance.index_checks import check_table
-from trace_store.maintenance.purging import plan_purge, purge
+from trace_store.history.log import log
+from trace_store.maintenance.fsck_refs import check_table
+from trace_store.maintenance.gc import gc, prune
+from trace_store.maintenance.purge import plan_purge, purge
+from trace_store.maintenance.repack import pack
+from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob, links
-from trace_store.odb import ObjectDatabase
+from trace_store.odb.database import ObjectDatabase
 from trace_store.oid import ObjectId
 from trace_store.revision import resolve
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 DAY = 24 * 60 * 60
 GONE = ObjectId(b"\x07" * 32)

@@ -21,12 +21,12 @@ from tests.store.support.histories import (
     reopen,
 )
 from trace_store.errors import StorageError
-from trace_store.importers import import_paths
-from trace_store.maintenance import seal
-from trace_store.maintenance.collecting import gc, prune
+from trace_store.importers.import_all import import_paths
+from trace_store.maintenance.gc import gc, prune
+from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.oid import ObjectId
-from trace_store.store import Store
+from trace_store.store.handle import Store
 from trace_store.testing.disks import FailingDisk
 
 KILL_STEP, FAIL_STEP, TAKE_STEP = (1, 1, 1) if support.LONG else (31, 37, 11)

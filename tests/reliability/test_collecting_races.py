@@ -18,10 +18,10 @@ from tests.store.support.histories import append, main_line, move, new_store, re
 from trace_store import store as stores
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import ConcurrencyError, StateError
-from trace_store.maintenance import seal
-from trace_store.maintenance.collecting import gc, prune
+from trace_store.maintenance.gc import gc, prune
+from trace_store.maintenance.seal import seal
 from trace_store.oid import ObjectId
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 10.0 if support.LONG else 2.0

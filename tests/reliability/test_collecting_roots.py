@@ -12,12 +12,11 @@ import pytest
 from tests.store.support.histories import MAIN, OTHER, append, move, new_store
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import CorruptObjectError, RefChangedError
-from trace_store.maintenance import seal
-from trace_store.maintenance.marking import Marking
-from trace_store.maintenance.roots import find_roots, ids_within
+from trace_store.maintenance.reachability import Marking, find_roots, ids_within
+from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.oid import ObjectId, hash_object
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 GONE = ObjectId(b"\x07" * 32)
 

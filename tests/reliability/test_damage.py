@@ -16,10 +16,11 @@ from tests.reliability.support.small_repository import MAIN, say
 from tests.store.support.histories import codes, journal_path, new_store, reopen
 from tests.support.examples import FULL
 from trace_store.contracts import ANY, RefEdit, Transaction
-from trace_store.maintenance.checking import ERROR, INFO, fsck
-from trace_store.maintenance.index_checks import check_derived, check_table
-from trace_store.maintenance.sealing import seal
-from trace_store.store import Store
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.fsck_objects import ERROR, INFO
+from trace_store.maintenance.fsck_refs import check_derived, check_table
+from trace_store.maintenance.seal import seal
+from trace_store.store.handle import Store
 
 EVERY_BIT, EVERY_LENGTH = (131, 53) if FULL else (401, 151)
 """Of so many bits, and lengths, one is taken: some five hundred cases, of each file some."""
@@ -99,7 +100,7 @@ def test_a_journal_that_is_gone_is_missed_where_something_tells_of_it(tmp_path: 
         say(store, "two")
         store.transact(lambda _: Transaction((), [RefEdit("refs/tags/a", None, ANY)]))
         list(check_derived(store))
-    from trace_store.history import log
+    from trace_store.history.log import log
 
     with reopen(tmp_path) as store:
         assert len(list(log(store, MAIN))) == 2

@@ -12,10 +12,10 @@ from tests.store.support.histories import new_store, reopen
 from trace_store.environment import Environment
 from trace_store.file_systems import FileSystem
 from trace_store.ident import Clock
-from trace_store.maintenance import doctoring
-from trace_store.maintenance.doctoring import Advice, examine, facts
-from trace_store.maintenance.salvaging import salvage
-from trace_store.store import Store
+from trace_store.maintenance import doctor
+from trace_store.maintenance.doctor import Advice, examine, facts
+from trace_store.maintenance.repair import salvage
+from trace_store.store.handle import Store
 
 
 class Fixed(Clock):
@@ -30,7 +30,7 @@ class Fixed(Clock):
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(doctoring, "kind_of", lambda path: FileSystem("ext4"))
+    monkeypatch.setattr(doctor, "kind_of", lambda path: FileSystem("ext4"))
     with new_store(tmp_path) as store:
         say(store, "one")
     return tmp_path
@@ -54,7 +54,7 @@ def test_nothing_to_do(place: Path) -> None:
 
 def test_a_file_system_where_locks_lie(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kind = FileSystem("nfs4", locks=False, durable=False, note="locks here do not exclude")
-    monkeypatch.setattr(doctoring, "kind_of", lambda path: kind)
+    monkeypatch.setattr(doctor, "kind_of", lambda path: kind)
     found = {each.code: each for each in examined(place)}
     assert found.keys() == {"file-system-locks", "file-system-not-durable"}
     assert "one machine write at a time" in found["file-system-locks"].advice
@@ -133,13 +133,13 @@ def test_what_was_left_and_set_aside(place: Path, monkeypatch: pytest.MonkeyPatc
     os.utime(root / "tmp/object-1-2", (1, 1))
     (root / "lost-found").mkdir()
     (root / "lost-found/report.txt-1").write_bytes(b"")
-    monkeypatch.setattr(doctoring, "MUCH_UNSEALED_BYTES", 10)
+    monkeypatch.setattr(doctor, "MUCH_UNSEALED_BYTES", 10)
     assert codes_of(place) == {"leftovers", "lost-found", "unsealed"}
 
 
 def test_little_room_and_few_descriptors(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctoring, "LITTLE_ROOM_BYTES", 1 << 62)
-    monkeypatch.setattr(doctoring, "FEW_DESCRIPTORS", 1 << 31)
+    monkeypatch.setattr(doctor, "LITTLE_ROOM_BYTES", 1 << 62)
+    monkeypatch.setattr(doctor, "FEW_DESCRIPTORS", 1 << 31)
     assert codes_of(place) >= {"little-room"}
 
 

@@ -17,9 +17,10 @@ from tests.reliability.support.locks import no_lock_on_the_real_disk
 from tests.reliability.support.recordings import Killed, Recording, Workload
 from tests.store.support.histories import append, errors, main_line, new_store, reopen
 from trace_store.errors import StorageError, TraceError
-from trace_store.maintenance.sealing import seal
-from trace_store.testing import FailingDisk, Image, PowerCutDisk
-from trace_store.testing.power_cuts import image_of, kill
+from trace_store.maintenance.seal import seal
+from trace_store.testing.disks import FailingDisk
+from trace_store.testing.images import Image
+from trace_store.testing.power_cuts import PowerCutDisk, image_of, kill
 
 __all__ = ["no_lock_on_the_real_disk"]
 

@@ -12,9 +12,10 @@ import pytest
 from tests.reliability.support.small_repository import MAIN, say
 from tests.store.support.histories import codes, new_store, reopen
 from trace_store.errors import FormatError
-from trace_store.maintenance.checking import ERROR, fsck
-from trace_store.maintenance.salvaging import salvage
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.fsck_objects import ERROR
+from trace_store.maintenance.repair import salvage
+from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

@@ -15,15 +15,16 @@ from tests.reliability.test_damage import damaged_in_the_middle
 from tests.store.support.histories import append, codes, journal_path, new_store, pack_paths, reopen
 from tests.support.examples import FULL
 from trace_store.errors import FormatError, InvalidInputError, NotFoundError, StorageError
-from trace_store.maintenance.checking import ERROR, fsck
-from trace_store.maintenance.index_checks import check_derived
-from trace_store.maintenance.salvage_report import SalvageReport
-from trace_store.maintenance.salvaging import salvage
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.fsck_objects import ERROR
+from trace_store.maintenance.fsck_refs import check_derived
+from trace_store.maintenance.repair import salvage
+from trace_store.maintenance.repair_report import SalvageReport
+from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.oid import ObjectId
-from trace_store.store import Store
-from trace_store.testing import FailingDisk
+from trace_store.store.handle import Store
+from trace_store.testing.disks import FailingDisk
 
 TEXT = "The release notes, line by line. "
 

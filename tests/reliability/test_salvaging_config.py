@@ -20,10 +20,11 @@ from trace_store.errors import (
     UntrustedRepositoryError,
 )
 from trace_store.files import Disk
-from trace_store.maintenance.checking import fsck
-from trace_store.maintenance.salvaging_config import open_damaged
-from trace_store.store import Store, find
-from trace_store.testing import FailingDisk
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.repair_config import open_damaged
+from trace_store.store.discovery import find
+from trace_store.store.handle import Store
+from trace_store.testing.disks import FailingDisk
 
 __all__ = ["repository", "trace"]
 

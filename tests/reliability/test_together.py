@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from trace_store import Repo
-from trace_store.maintenance.checking import ERROR, fsck
-from trace_store.store import Store
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.fsck_objects import ERROR
+from trace_store.store.handle import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 

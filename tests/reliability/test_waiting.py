@@ -17,19 +17,20 @@ import pytest
 
 from tests.support.command_line import Outcome
 from trace_cli.main import main
-from trace_cli.porcelain import placing
+from trace_cli.porcelain import common
 from trace_cli.runtime import Invocation
 from trace_store import Repo
 from trace_store.environment import Environment
 from trace_store.errors import LockedError, StorageError
 from trace_store.file_systems import SOUND, UNKNOWN, UNSOUND, kind_of
 from trace_store.files import Disk
-from trace_store.holders import holder_of
-from trace_store.maintenance import locking, sealing, waiting
-from trace_store.maintenance.locking import OperationLock, brief_lock
-from trace_store.maintenance.sealing import seal
-from trace_store.maintenance.telling import LoggedPatience, warn_of_unsealed
-from trace_store.store import Store
+from trace_store.lock_owner import holder_of
+from trace_store.maintenance import lock, lock_wait
+from trace_store.maintenance import seal as sealing
+from trace_store.maintenance.lock import OperationLock, brief_lock
+from trace_store.maintenance.log import LoggedPatience, warn_of_unsealed
+from trace_store.maintenance.seal import seal
+from trace_store.store.handle import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and flock")
@@ -111,7 +112,7 @@ def test_the_table_of_this_machine_is_read(tmp_path: Path) -> None:
 
 LONG = """
 import sys, time
-from trace_store.maintenance.locking import OperationLock
+from trace_store.maintenance.lock import OperationLock
 from trace_store.store import Store
 with OperationLock(Store.open(sys.argv[1]), "trace pack"):
     print("held", flush=True)
@@ -119,7 +120,7 @@ with OperationLock(Store.open(sys.argv[1]), "trace pack"):
 """
 SEALER = """
 import sys, time
-from trace_store.maintenance.locking import brief_lock
+from trace_store.maintenance.lock import brief_lock
 from trace_store.store import Store
 with brief_lock(Store.open(sys.argv[1])):
     print("held", flush=True)
@@ -181,7 +182,7 @@ def held(tmp_path: Path) -> Iterator[Held]:
 @posix
 def test_a_refusal_names_who_holds_the_lock(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
     process = held.by(LONG)
-    monkeypatch.setattr(locking, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(lock, "WAIT_SECONDS", 0.05)
     done = held.trace("seal")
     assert done.code == 11
     assert f"trace pack (pid {process.pid}, " in done.err
@@ -239,7 +240,7 @@ def test_a_lock_outlasts_the_sleep_of_its_holder(
     path = held.repo.store.layout.lock_file("maintenance")
     os.utime(path, (1, 1))
     os.utime(path + ".holder", (1, 1))
-    monkeypatch.setattr(locking, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(lock, "WAIT_SECONDS", 0.05)
     with pytest.raises(LockedError):
         seal(held.repo.store)
     process.send_signal(signal.SIGCONT)
@@ -253,7 +254,7 @@ def test_a_terminal_is_told_for_whom_it_waits(
     held: Held, script: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = held.by(script)
-    monkeypatch.setattr(locking, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(lock, "PATIENCE_SECONDS", 0.2)
     threading.Timer(0.8, process.kill).start()
     done = held.trace("seal", terminal=True)
     assert done.code == 0
@@ -267,7 +268,7 @@ def test_a_terminal_is_told_who_holds_the_journal(
     held: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = held.by(WRITER)
-    monkeypatch.setattr(locking, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(lock, "PATIENCE_SECONDS", 0.2)
     threading.Timer(0.8, process.kill).start()
     begun = time.monotonic()
     done = held.trace("commit", "-q", "--user", "two", terminal=True)
@@ -283,7 +284,7 @@ def test_a_commit_beside_a_long_pack_is_made_and_not_refused(
 ) -> None:
     """It is durable; a command that failed would be given once more, and the message stand there twice."""
     held.by(LONG)
-    monkeypatch.setattr(locking, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(lock, "WAIT_SECONDS", 0.05)
     done = held.trace("commit", "--user", "two")
     assert done.code == 0
     assert "note: not sealed: trace pack (pid " in done.err
@@ -299,7 +300,7 @@ def test_closing_beside_a_long_pack_is_no_error_and_all_is_durable(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     process = held.by(LONG)
-    monkeypatch.setattr(locking, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(lock, "WAIT_SECONDS", 0.05)
     synced: list[int] = []
     plain = Disk.sync
 
@@ -353,7 +354,7 @@ def test_a_program_that_listens_is_told_for_whom_it_waits(
     held: Held, level: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     process = held.by(WRITER)
-    monkeypatch.setattr(locking, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(lock, "PATIENCE_SECONDS", 0.1)
     with caplog.at_level(level, logger="trace_store"):
         threading.Timer(0.5, process.kill).start()
         held.repo.append("user", "two")
@@ -382,7 +383,7 @@ def test_nothing_that_a_terminal_obeys_is_logged(caplog: pytest.LogCaptureFixtur
 
 def test_a_lock_that_lies_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store.init(str(tmp_path))
-    monkeypatch.setattr(waiting, "kind_of", lambda path: kind_of("/home/ada", table=MOUNTS))
+    monkeypatch.setattr(lock_wait, "kind_of", lambda path: kind_of("/home/ada", table=MOUNTS))
     with brief_lock(store), pytest.raises(LockedError) as caught, brief_lock(store, wait=False):
         pass
     assert "nfs4: locks here do not keep out processes of other machines" in caught.value.message
@@ -391,7 +392,7 @@ def test_a_lock_that_lies_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_init_says_where_locks_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for place, told in (("/home/ada", True), ("/srv/project", False), ("/dev/shm/x", False)):
         monkeypatch.setattr(
-            placing, "kind_of", lambda path, place=place: kind_of(place, table=MOUNTS)
+            common, "kind_of", lambda path, place=place: kind_of(place, table=MOUNTS)
         )
         err = io.BytesIO()
         here = Invocation(environment=Environment(), output=io.BytesIO(), error=err, terminal=False)

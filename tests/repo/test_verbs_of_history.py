@@ -24,9 +24,8 @@ from trace_store import (
     errors,
 )
 from trace_store.errors import InvalidInputError, MessageNotFoundError, RefNotFoundError
-from trace_store.joining import Step
-from trace_store.joining.rewriting.todo import DROP
-from trace_store.llm import Completion, Prompt
+from trace_store.llm.contract import Completion, Prompt
+from trace_store.merge.todo import DROP, Step
 
 ADA = Environment(author="ada")
 
@@ -304,7 +303,7 @@ def test_opening_a_repository_loads_no_verb_of_history() -> None:
         " 'trace_store.comparing.', 'trace_store.branching.'))))"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert set(run.stdout.split()) <= {"trace_store.joining.plan", "trace_store.joining.conflicts"}
+    assert set(run.stdout.split()) <= {"trace_store.merge.inputs", "trace_store.merge.conflicts"}
 
 
 def test_a_message_keeps_its_address_through_a_rebase(repo: Repo) -> None:

@@ -19,7 +19,8 @@ from trace_store.errors import (
     StateError,
     TraceError,
 )
-from trace_store.joining import Settlement, Step
+from trace_store.merge.conflicts import Settlement
+from trace_store.merge.todo import Step
 
 
 @pytest.fixture

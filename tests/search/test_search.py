@@ -11,12 +11,12 @@ import pytest
 
 from tests.cli.conftest import ok, repository, trace
 from tests.support.command_line import Outcome, Trace
-from trace_cli.porcelain.demonstration import SAMPLE
+from trace_cli.porcelain.demo import SAMPLE
 from trace_store import FixedClock, Repo
-from trace_store.history import writing
+from trace_store.history import commit
 from trace_store.objects import operations
-from trace_store.search import SearchFilter, SearchIndex, search
-from trace_store.search.finding import fts_query
+from trace_store.search.index import SearchIndex
+from trace_store.search.query import SearchFilter, fts_query, search
 
 __all__ = ["ok", "repository", "trace"]
 
@@ -216,9 +216,9 @@ def test_wordings_of_a_carried_message(repo: Repo) -> None:
     tip = repo.edit(address, "a striped horse").oid
     stored = repo.contexts.fold(tip).entry(address).carried()
     repo.reset("HEAD~2", hard=True)
-    draft = writing.new_draft(repo.store)
+    draft = commit.new_draft(repo.store)
     draft.operations.append(operations.add([stored]))
-    writing.write(repo.store, draft, author="ada")
+    commit.write(repo.store, draft, author="ada")
     with SearchIndex(repo.store) as index:
         assert index.catch_up() == 4, "three of the repository, and this one"
     (hit,) = search(repo.store, "zebra")

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trace_store.secrets import RULES, Scanner
 from trace_store.secrets.checks import checksum
-from trace_store.secrets.engine import compiled, trigger_of
+from trace_store.secrets.engine import Scanner, compiled, trigger_of
+from trace_store.secrets.rules import RULES
 
 BODY = "Zq3Wm8Rt5Yk1Pv7Xc2Nd9Bf4Gh6Jl0"
 TOKEN = "gh" + "p_" + BODY + checksum(BODY.encode()).decode()

@@ -13,14 +13,14 @@ from tests.secrets.test_engine import OTHER, TOKEN
 from tests.support.command_line import Trace
 from trace_store.environment import Environment
 from trace_store.errors import SecretFoundError
-from trace_store.importers import import_paths
+from trace_store.importers.import_all import import_paths
 from trace_store.objects.commit import read_commit
 from trace_store.refs.names import FILES
-from trace_store.secrets import VERSION, Guard
-from trace_store.secrets.guard import FACT
+from trace_store.secrets.guard import FACT, Guard
 from trace_store.secrets.placeholders import PlaceholderCount
-from trace_store.store import Store
-from trace_store.transcripts.restoring import restore
+from trace_store.secrets.rules import VERSION
+from trace_store.store.handle import Store
+from trace_store.transcripts.segments import restore
 
 PLACEHOLDER = re.compile(rb"\[redacted:[a-z0-9-]+:[a-z2-7]{12}\]")
 SESSION = "5d5c1cf0-8c3c-4d7a-a7f1-0a7a2c1d9e10"

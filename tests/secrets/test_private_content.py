@@ -10,18 +10,19 @@ from pathlib import Path
 import pytest
 
 from trace_store import Repo
+from trace_store.bundles.create import create_bundle
+from trace_store.bundles.ingest import import_bundle
 from trace_store.environment import Environment
 from trace_store.errors import FormatError, PurgedError, StateError
-from trace_store.exchange import create_bundle, import_bundle
 from trace_store.files import Disk
-from trace_store.maintenance.checking import fsck
-from trace_store.maintenance.purging import plan_purge, purge
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.purge import plan_purge, purge
 from trace_store.objects.codec import MAXIMUM_BLOB_BYTES, encode_blob
 from trace_store.objects.commit import Commit
 from trace_store.objects.parts import ToolCall
 from trace_store.oid import ObjectId, hash_object
-from trace_store.secrets import content_salt, store_key
-from trace_store.store import Store
+from trace_store.secrets.user_files import content_salt, store_key
+from trace_store.store.handle import Store
 
 PIN = "4711"
 

@@ -13,24 +13,25 @@ from pathlib import Path
 
 import pytest
 
-from trace_cli.porcelain.demonstration import SAMPLE
+from trace_cli.porcelain.demo import SAMPLE
 from trace_store import Repo, history, importers
+from trace_store.bundles.create import create_bundle
+from trace_store.bundles.ingest import import_bundle
+from trace_store.bundles.verify import verify_bundle
 from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import InvalidInputError, ObjectNotFoundError, PurgedError
-from trace_store.exchange import create_bundle, import_bundle, verify_bundle
-from trace_store.maintenance.absence import search
-from trace_store.maintenance.checking import fsck
-from trace_store.maintenance.packing import pack
-from trace_store.maintenance.purging import PurgeReport, plan_purge, purge
-from trace_store.maintenance.spellings import Needles
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.purge import PurgeReport, plan_purge, purge
+from trace_store.maintenance.repack import pack
+from trace_store.maintenance.verify_purged import Needles, search
 from trace_store.objects.address import Address
 from trace_store.objects.codec import MAXIMUM_BLOB_BYTES, encode_blob
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
 from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.oid import ObjectId, hash_object
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 SECRET = "Zk4-opal-JUNIPER-98213"
 SAID = f"The password is {SECRET}, keep it."
@@ -266,14 +267,14 @@ def test_a_transcript_is_imported_again_without_what_was_purged(tmp_path: Path) 
     source = tmp_path / "session.jsonl"
     shutil.copyfile(SAMPLE, source)
     with Repo.init(str(tmp_path)) as repo:
-        importers.import_paths(repo.store, [str(source)])
+        importers.import_all.import_paths(repo.store, [str(source)])
         ref = next(n for n, _ in repo.store.refs.iterate("refs/heads/sessions/"))
         tip = repo.store.refs.read(ref)
         assert victim in texts(repo.store, ref)
         report = purged(repo.store, victim)
         assert report.absence is not None
         assert report.absence.is_proven, report.absence.found
-        again = importers.import_paths(repo.store, [str(source)])
+        again = importers.import_all.import_paths(repo.store, [str(source)])
         assert not again.files[0].skips
         assert repo.store.refs.read(ref) == tip
         assert repo.store.objects.returned() == []
@@ -281,7 +282,7 @@ def test_a_transcript_is_imported_again_without_what_was_purged(tmp_path: Path) 
         shutil.copytree(
             tmp_path / ".trace" / "tombstones", tmp_path / "second" / ".trace" / "tombstones"
         )
-        importers.import_paths(other.store, [str(source)])
+        importers.import_all.import_paths(other.store, [str(source)])
         assert victim not in texts(other.store, ref)
         assert any(text.startswith("[purged") for text in texts(other.store, ref))
         other.seal()
@@ -400,7 +401,7 @@ def test_a_clone_that_learns_of_a_purge_shows_nothing_of_it_from_its_caches(tmp_
         repo.seal()
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     with Repo.open(str(tmp_path / "b")) as clone:
-        told = [history.summary(clone.store, entry.commit) for entry in clone.log()]
+        told = [history.log.summary(clone.store, entry.commit) for entry in clone.log()]
         assert any(SECRET in line for line in told)
         before = clone.compile().token_count
     with Repo.open(str(tmp_path / "a")) as repo:

@@ -13,16 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from tests.support.changes import begin, long_histories, write_changes
 from tests.support.examples import examples
 from trace_store import FixedClock, Repo, importers
-from trace_store.context.folding import Fold
-from trace_store.context.folding_history import fold
+from trace_store.context.fold import Fold, fold
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import ObjectNotFoundError, StateError
-from trace_store.history import log
-from trace_store.maintenance.checking import fsck
-from trace_store.maintenance.index_checks import check_derived
-from trace_store.maintenance.purging import plan_purge, purge_and_reissue
-from trace_store.maintenance.reissuing import reissue
-from trace_store.maintenance.spellings import Needles
+from trace_store.history.log import log
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.fsck_refs import check_derived
+from trace_store.maintenance.purge import plan_purge, purge_and_reissue
+from trace_store.maintenance.rewrite_history import reissue
+from trace_store.maintenance.verify_purged import Needles
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.parts import Image, ToolCall, ToolResult
@@ -119,7 +118,7 @@ def test_a_session_that_was_imported_is_issued_anew(tmp_path: Path) -> None:
         "".join(json.dumps({"version": "2.0.0", "cwd": "/", **line}) + "\n" for line in lines)
     )
     with Repo.init(str(tmp_path)) as repo:
-        importers.import_paths(repo.store, [str(path)])
+        importers.import_all.import_paths(repo.store, [str(path)])
         report, issued = purge_and_reissue(
             repo.store, plan_purge(repo.store, [], [PIN]), verify=True
         )

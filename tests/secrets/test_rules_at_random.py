@@ -18,10 +18,10 @@ from itertools import takewhile
 import pytest
 
 from tests.secrets.support.matching import text_of
-from trace_store.secrets import RULES, Scanner
-from trace_store.secrets.engine import compiled, trigger_of
-from trace_store.secrets.rules import Rule
-from trace_store.secrets.words import may_hold
+from trace_store.secrets.engine import Scanner, compiled, trigger_of
+from trace_store.secrets.prefilter import may_hold
+from trace_store.secrets.rules import RULES
+from trace_store.secrets.rules.rule import Rule
 
 VALUES = int(os.environ.get("TRACE_TEST_SECRET_VALUES", 20))
 """300 for the table of the whole."""

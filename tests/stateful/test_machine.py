@@ -19,8 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from trace_store import FixedClock, Message, Store, ToolCall, ToolResult
 from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import ANY, RefEdit, Transaction
-from trace_store.history import writing
-from trace_store.maintenance.sealing import seal
+from trace_store.history import commit
+from trace_store.maintenance.seal import seal
 from trace_store.objects.address import Address
 from trace_store.oid import ObjectId
 
@@ -91,7 +91,7 @@ class Contexts(RuleBasedStateMachine):
 
     def _write(self, draft: Any, change: Any, store: Store | None = None, **more: Any) -> bytes:
         tip = self._tip()
-        result = writing.write(store or self.first, draft, author="ada", **more)
+        result = commit.write(store or self.first, draft, author="ada", **more)
         model = copy.deepcopy([] if tip is None else self.states[tip])
         change(model, result.oid)
         self.states[result.oid] = model
@@ -107,7 +107,7 @@ class Contexts(RuleBasedStateMachine):
     @rule(said=st.lists(TEXT, min_size=1, max_size=3), second=st.booleans())
     def append(self, said: list[str], second: bool) -> None:
         store = self.second if second else self.first
-        draft = writing.new_draft(store)
+        draft = commit.new_draft(store)
         draft.extend([Message("user", text) for text in said])
 
         def change(model: Model, oid: bytes) -> None:
@@ -119,7 +119,7 @@ class Contexts(RuleBasedStateMachine):
     def append_tool_call(self, result: str) -> None:
         self.calls += 1
         name = f"c{self.calls}"
-        draft = writing.new_draft(self.first)
+        draft = commit.new_draft(self.first)
         draft.append("assistant", [ToolCall(name, "look", "{}")], model="m")
         draft.append("tool", [ToolResult(name, result)])
 
@@ -134,7 +134,7 @@ class Contexts(RuleBasedStateMachine):
     def append_another_result(self, data: st.DataObject, result: str) -> None:
         """What comes to a unit later is shown as the unit is."""
         call = data.draw(st.sampled_from([each for each in self._model() if each.name]))
-        draft = writing.new_draft(self.first)
+        draft = commit.new_draft(self.first)
         draft.append("tool", [ToolResult(call.name, result)])
 
         def change(model: Model, oid: bytes) -> None:
@@ -149,7 +149,7 @@ class Contexts(RuleBasedStateMachine):
     @rule(data=st.data(), text=TEXT)
     def edit(self, data: st.DataObject, text: str) -> None:
         target = self._targets(data)[0]
-        draft = writing.new_draft(self.first)
+        draft = commit.new_draft(self.first)
         draft.edit(target, text, force=True)
 
         def change(model: Model, oid: bytes) -> None:
@@ -163,7 +163,7 @@ class Contexts(RuleBasedStateMachine):
     @rule(data=st.data(), priority=st.sampled_from(PRIORITIES), label=st.sampled_from("xy"))
     def annotate(self, data: st.DataObject, priority: str, label: str) -> None:
         targets = self._targets(data)
-        draft = writing.new_draft(self.first)
+        draft = commit.new_draft(self.first)
         draft.annotate(targets, priority=priority, labels=[label], unlabels=["x"])
 
         def change(model: Model, oid: bytes) -> None:
@@ -179,7 +179,7 @@ class Contexts(RuleBasedStateMachine):
     @rule(data=st.data(), ghost=st.booleans())
     def remove(self, data: st.DataObject, ghost: bool) -> None:
         targets = self._targets(data)
-        draft = writing.new_draft(self.first)
+        draft = commit.new_draft(self.first)
         draft.remove(targets, ghost=ghost)
 
         def change(model: Model, oid: bytes) -> None:
@@ -192,7 +192,7 @@ class Contexts(RuleBasedStateMachine):
     @rule(data=st.data(), first=st.booleans())
     def restore(self, data: st.DataObject, first: bool) -> None:
         targets = self._targets(data)
-        draft = writing.new_draft(self.first)
+        draft = commit.new_draft(self.first)
         draft.restore(targets, version=0 if first else None)
 
         def change(model: Model, oid: bytes) -> None:
@@ -207,7 +207,7 @@ class Contexts(RuleBasedStateMachine):
     @rule(data=st.data(), said=st.lists(TEXT, max_size=2))
     def replace(self, data: st.DataObject, said: list[str]) -> None:
         targets = self._targets(data)
-        draft = writing.new_draft(self.first)
+        draft = commit.new_draft(self.first)
         draft.replace(targets, [Message("user", text) for text in said], reason="compression")
 
         def change(model: Model, oid: bytes) -> None:
@@ -225,7 +225,7 @@ class Contexts(RuleBasedStateMachine):
         targets = self._targets(data)
         rest = [e.address for e in self._model() if e.address not in targets]
         after = data.draw(st.sampled_from([None, *rest]))
-        draft = writing.new_draft(self.first)
+        draft = commit.new_draft(self.first)
         draft.move(targets, after=after)
 
         def change(model: Model, oid: bytes) -> None:
@@ -242,20 +242,20 @@ class Contexts(RuleBasedStateMachine):
     @rule(names=st.lists(st.sampled_from(["read", "grep"]), unique=True))
     def set_tools(self, names: list[str]) -> None:
         schemas = [{"name": name, "parameters": {}} for name in names]
-        draft = writing.new_draft(self.first)
+        draft = commit.new_draft(self.first)
         draft.set_tools(schemas)
         oid = self._write(draft, lambda m, o: None)
         self.tools[oid] = schemas
 
     @rule()
     def record_usage(self) -> None:
-        draft = writing.new_draft(self.first)
+        draft = commit.new_draft(self.first)
         draft.record_usage({"input_tokens": 3, "output_tokens": 4})
         self._write(draft, lambda m, o: None)
 
     @rule(data=st.data(), text=TEXT)
     def several_at_once(self, data: st.DataObject, text: str) -> None:
-        draft = writing.new_draft(self.first)
+        draft = commit.new_draft(self.first)
         here = draft.append("user", text)
         draft.annotate([here], labels=["new"])
         draft.edit(here, text + "!")

@@ -13,7 +13,7 @@ from tests.support.examples import examples
 from trace_store.objects.codec import encode
 from trace_store.odb import background, pack_writer
 from trace_store.odb.background import Background
-from trace_store.odb.pack_stream import pack_of
+from trace_store.odb.ingest import pack_of
 from trace_store.odb.pack_walk import walk_objects
 from trace_store.odb.pack_writer import PackEncoder
 from trace_store.oid import hash_object

@@ -20,13 +20,15 @@ from tests.store.support.histories import (
 from tests.support.examples import examples
 from trace_store.contracts import Transaction
 from trace_store.errors import CorruptJournalError
-from trace_store.maintenance import sealing
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance import seal as sealing
+from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
-from trace_store.odb import ObjectDatabase, PackWriter, index_finding
-from trace_store.odb.index_finding import ids_among
+from trace_store.odb import index_scan
+from trace_store.odb.database import ObjectDatabase
+from trace_store.odb.index_scan import ids_among
+from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import hash_object
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 BLOBS = st.builds(
     lambda number, size: encode_blob(bytes([number]) * size), st.integers(0, 9), st.integers(1, 80)
@@ -77,7 +79,7 @@ def test_packs_are_what_each_object_makes(
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(sealing, "READ_BYTES", size)
         patch.setattr(sealing, "choose_packs", lambda _, size: ([], size))
-        patch.setattr(index_finding, "WALK_WORTH", worth)
+        patch.setattr(index_scan, "WALK_WORTH", worth)
         with new_store(Path(name)) as store:
             for blobs in before:
                 write(store, blobs)
@@ -101,7 +103,7 @@ def test_ids_among_are_those_that_are_found(
     there: set[int], asked: set[int], held: bool, worth: int
 ) -> None:
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(index_finding, "WALK_WORTH", worth)
+        patch.setattr(index_scan, "WALK_WORTH", worth)
         with new_store(Path(name)) as store:
             write(store, [encode_blob(b"%d" % number) for number in there])
             (pack,) = seal(store).packs

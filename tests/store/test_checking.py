@@ -18,16 +18,18 @@ from tests.store.support.histories import (
     reopen,
 )
 from trace_store import Message, Repo
-from trace_store.context import kept_folds, snapshots
+from trace_store.context import snapshots
+from trace_store.context import snapshots as kept_folds
 from trace_store.contracts import ANY, RefEdit, Transaction
-from trace_store.maintenance.checking import ERROR, WARNING, Finding, fsck
-from trace_store.maintenance.index_checks import check_folds
-from trace_store.maintenance.salvaging import salvage
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.fsck_objects import ERROR, WARNING, Finding
+from trace_store.maintenance.fsck_refs import check_folds
+from trace_store.maintenance.repair import salvage
+from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode, encode_blob
 from trace_store.objects.commit import Commit
 from trace_store.oid import ObjectId, hash_object
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 
 def put(store: Store, data: bytes, ref: str | None = None) -> ObjectId:

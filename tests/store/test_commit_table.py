@@ -14,25 +14,22 @@ from hypothesis import strategies as st
 from tests.store.support.histories import append, reopen
 from tests.support.examples import examples
 from trace_store import Environment, Message, Repo, graph
-from trace_store.commit_table import Commits
-from trace_store.commit_table.records import HEADER_BYTES, ROW_BYTES
-from trace_store.commit_table.rows import RECENT_ROWS
+from trace_store.commit_table.commits import Commits
+from trace_store.commit_table.rows import HEADER_BYTES, RECENT_ROWS, ROW_BYTES
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import NotFoundError
 from trace_store.files import Disk
-from trace_store.history.entries import LogEntry, entry_of
-from trace_store.history.saying import summary
-from trace_store.history.walk import log
-from trace_store.history.writing import commit as write_commit
-from trace_store.history.writing import new_draft
-from trace_store.history.writing import write as write_draft
-from trace_store.maintenance.sealing import seal
+from trace_store.history.commit import commit as write_commit
+from trace_store.history.commit import new_draft
+from trace_store.history.commit import write as write_draft
+from trace_store.history.log import LogEntry, entry_of, log, summary
+from trace_store.maintenance.seal import seal
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, parents_of, read_commit
 from trace_store.oid import ObjectId, hash_object
 from trace_store.revision import commits_of, resolve
-from trace_store.store import Store
-from trace_store.testing import RecordingDisk
+from trace_store.store.handle import Store
+from trace_store.testing.disks import RecordingDisk
 
 Edges = list[list[int]]
 

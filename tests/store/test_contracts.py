@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from trace_store.maintenance.packing import pack
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.repack import pack
+from trace_store.maintenance.seal import seal
 from trace_store.oid import ObjectId
-from trace_store.store import Store
-from trace_store.testing import ObjectStoreSuite, RefStoreSuite
+from trace_store.store.handle import Store
+from trace_store.testing.suites import ObjectStoreSuite, RefStoreSuite
 
 
 class TestMemoryObjects(ObjectStoreSuite):

@@ -22,11 +22,11 @@ from tests.store.support.histories import (
     pack_paths,
     reopen,
 )
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.seal import seal
 from trace_store.oid import ObjectId
-from trace_store.refs import overview
+from trace_store.refs import summary
 from trace_store.refs.reflog import MOVED_BY_GIT
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -275,7 +275,7 @@ def test_packs_folded_on_both_sides_merge(tmp_path: Path) -> None:
         sealed(a, f"shared {number} " * 50)
     commit_all(tmp_path / "a")
     b = clone(tmp_path / "a", tmp_path / "b")
-    from trace_store.maintenance.packing import pack
+    from trace_store.maintenance.repack import pack
 
     for store, folder in ((a, "a"), (b, "b")):
         sealed(store, f"{folder} " * 50)
@@ -374,7 +374,7 @@ def test_a_branch_that_is_not_at_hand_is_looked_at_after_a_pull(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where there are many refs, which here begins with one, those that are settled wait until git was at work."""
-    monkeypatch.setattr(overview, "FEW", 0)
+    monkeypatch.setattr(summary, "FEW", 0)
     a = project(tmp_path / "a")
     sealed(a, "one")
     sealed(a, "two", ref=OTHER)

@@ -28,10 +28,10 @@ from tests.store.support.histories import (
 from tests.support.examples import examples
 from trace_store.errors import LockedError, StorageError
 from trace_store.files import CREATE, READ, Disk
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.objects.commit import Commit
-from trace_store.store import Store
+from trace_store.store.handle import Store
 from trace_store.system_calls import FAILED_WRITES_SHOW
 
 pytestmark = pytest.mark.skipif(

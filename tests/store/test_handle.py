@@ -24,10 +24,11 @@ from trace_store.errors import (
 )
 from trace_store.files import READ, SETTLED_MS, Disk
 from trace_store.layout import ATTRIBUTES, IGNORED
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.seal import seal
 from trace_store.oid import hash_object
-from trace_store.store import Store, find
-from trace_store.testing import FailingDisk, RecordingDisk
+from trace_store.store.discovery import find
+from trace_store.store.handle import Store
+from trace_store.testing.disks import FailingDisk, RecordingDisk
 
 NO_ENVIRONMENT = Environment()
 

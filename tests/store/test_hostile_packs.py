@@ -15,11 +15,11 @@ from trace_store.contracts import Transaction
 from trace_store.errors import CorruptObjectError, CorruptPackError, StorageError
 from trace_store.files import READ, Disk
 from trace_store.layout import MAXIMUM_OBJECT_BYTES, Layout
-from trace_store.maintenance.packing import pack
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.repack import pack
+from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
-from trace_store.odb import Packs, PackWriter
-from trace_store.odb.deflate import Dictionary, deflate
+from trace_store.odb.compression import Dictionary, deflate
+from trace_store.odb.delta_links import MARK
 from trace_store.odb.open_files import MAXIMUM_DESCRIPTORS
 from trace_store.odb.pack import (
     DICTIONARY,
@@ -36,9 +36,10 @@ from trace_store.odb.pack import (
     join,
 )
 from trace_store.odb.pack_walk import walk_objects
-from trace_store.odb.short_links import MARK
+from trace_store.odb.pack_writer import PackWriter
+from trace_store.odb.packs import Packs
 from trace_store.oid import digest, hash_object
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 HEAD = HEADER.pack(MAGIC, VERSION, 1, 1, 0)
 END = FRAME.pack(0, 0, 0, 0)
@@ -179,7 +180,7 @@ class TestBombs:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("trace_store.odb.pack_writer.MAXIMUM_FRAME_OBJECTS", 3)
-        module = "trace_store.odb.open_pack."
+        module = "trace_store.odb.pack_writer."
         monkeypatch.setattr(module + "MAXIMUM_PACK_OBJECTS", 12)
         objects = [b"%d" % number for number in range(30)]
         assert len(write_packs(tmp_path / "a", objects)) == 3

@@ -26,22 +26,25 @@ from tests.store.support.histories import (
 )
 from trace_store.errors import RefChangedError, StorageError, UnsupportedFormatError
 from trace_store.files import APPEND, Disk
-from trace_store.journal import Fold, Frame, Move, is_cut_off
 from trace_store.journal.file import MAXIMUM_ROOM_BYTES
 from trace_store.journal.frames import (
     FIRST_PASSING,
     HEADER_BYTES,
     TRANSACTION,
+    Frame,
+    Move,
     _frame,
     encode_transaction,
     length_in,
     scan,
 )
 from trace_store.journal.journal import ROOM_BYTES
-from trace_store.maintenance.sealing import seal
+from trace_store.journal.recovery import is_cut_off
+from trace_store.journal.ref_moves import RefMoves
+from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode
 from trace_store.oid import ObjectId, hash_object
-from trace_store.testing import FailingDisk, RecordingDisk
+from trace_store.testing.disks import FailingDisk, RecordingDisk
 
 A, B, C, D = (hash_object(letter) for letter in (b"a", b"b", b"c", b"d"))
 
@@ -110,13 +113,13 @@ class TestFold:
     """Ref moves are compare-and-swap inside the journal."""
 
     def test_the_first_move_sets_the_base(self) -> None:
-        fold = Fold()
+        fold = RefMoves()
         assert fold.apply(frame_with(Move(MAIN, A, B)))
         assert fold.refs[MAIN].value == B
         assert fold.refs[MAIN].passed == {A}
 
     def test_a_move_with_a_wrong_expectation_has_no_effect_for_ever(self) -> None:
-        fold = Fold()
+        fold = RefMoves()
         fold.apply_all([frame_with(Move(MAIN, A, B))])
         assert not fold.apply(frame_with(Move(MAIN, A, C)))
         assert fold.refs[MAIN].value == B
@@ -125,7 +128,7 @@ class TestFold:
         assert fold.refs[MAIN].value == D
 
     def test_the_moves_of_a_frame_have_effect_together(self) -> None:
-        fold = Fold()
+        fold = RefMoves()
         fold.apply(frame_with(Move(MAIN, None, A)))
         assert not fold.apply(frame_with(Move(OTHER, None, B), Move(MAIN, None, B)))
         assert OTHER not in fold.refs
@@ -137,11 +140,11 @@ class TestFold:
         values: list[ObjectId | None] = [None, A, B]
         moves = [Move(MAIN, old, new) for old, new in itertools.permutations(values, 2)]
         for sequence in itertools.product(moves, repeat=4):
-            fold, effective = Fold(), []
+            fold, effective = RefMoves(), []
             for move_ in sequence:
                 effective.append(fold.apply(frame_with(move_)))
             for length in range(1, 5):
-                again = Fold()
+                again = RefMoves()
                 assert [again.apply(frame_with(m)) for m in sequence[:length]] == effective[:length]
 
 

@@ -22,9 +22,8 @@ from tests.store.support.histories import (
 )
 from trace_store.errors import ConcurrencyError, InvalidRefNameError, StorageError
 from trace_store.files import Disk
-from trace_store.journal import Frame, Move, encode_transaction
-from trace_store.journal.frames import encode_begin
-from trace_store.maintenance.sealing import seal
+from trace_store.journal.frames import Frame, Move, encode_begin, encode_transaction
+from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.oid import hash_object
 

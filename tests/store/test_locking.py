@@ -10,13 +10,13 @@ import pytest
 
 from tests.store.support.histories import append, main_line, new_store, reopen
 from trace_store.errors import LockedError
-from trace_store.maintenance.locking import BriefLock, OperationLock, brief_lock
-from trace_store.maintenance.packing import pack
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.lock import BriefLock, OperationLock, brief_lock
+from trace_store.maintenance.repack import pack
+from trace_store.maintenance.seal import seal
 
 HOLDER = """
 import sys, time
-from trace_store.maintenance.locking import {lock}
+from trace_store.maintenance.lock import {lock}
 from trace_store.store import Store
 with {lock}(Store.open(sys.argv[1])):
     print("held", flush=True)
@@ -44,7 +44,7 @@ def test_each_way_excludes_both(
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        monkeypatch.setattr("trace_store.maintenance.locking.WAIT_SECONDS", 0.05)
+        monkeypatch.setattr("trace_store.maintenance.lock.WAIT_SECONDS", 0.05)
         for wait in (True, False):
             with pytest.raises(LockedError) as caught, wanted(store, wait=wait):
                 pytest.fail("two hold it")

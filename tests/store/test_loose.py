@@ -11,9 +11,9 @@ from tests.store.support.histories import codes, new_store, reopen
 from trace_store.errors import CorruptObjectError, InvalidInputError, StorageError
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.objects.codec import encode_blob
-from trace_store.odb.deflate import deflate
+from trace_store.odb.compression import deflate
 from trace_store.oid import hash_object
-from trace_store.testing import FailingDisk
+from trace_store.testing.disks import FailingDisk
 
 SMALL = encode_blob(b"small")
 LARGE = encode_blob(b"line of text\n" * 5000)

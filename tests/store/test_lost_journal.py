@@ -27,9 +27,9 @@ from tests.store.support.histories import (
 from trace_store.errors import ClosedError, ConcurrencyError
 from trace_store.files import Disk
 from trace_store.journal.frames import encode_begin
-from trace_store.maintenance.collecting import gc, prune
-from trace_store.maintenance.sealing import seal
-from trace_store.store import Store
+from trace_store.maintenance.gc import gc, prune
+from trace_store.maintenance.seal import seal
+from trace_store.store.handle import Store
 
 if sys.platform != "win32":
     import fcntl

@@ -18,15 +18,16 @@ from hypothesis import strategies as st
 from tests.store.support.histories import MAIN, append, move, new_store, reopen
 from trace_store.errors import ConcurrencyError, RewoundError, StorageError
 from trace_store.files import Disk
-from trace_store.maintenance import adopt
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.adopt import adopt
+from trace_store.maintenance.seal import seal
 from trace_store.oid import ObjectId, hash_object
-from trace_store.refs import RefDatabase, overview
-from trace_store.refs.overview import Standing
-from trace_store.refs.resolving import unexplained
-from trace_store.refs.surroundings import sign_of
-from trace_store.store import Store
-from trace_store.testing import RecordingDisk
+from trace_store.refs import summary
+from trace_store.refs.change_stamp import sign_of
+from trace_store.refs.database import RefDatabase
+from trace_store.refs.resolution import unexplained
+from trace_store.refs.summary import Standing
+from trace_store.store.handle import Store
+from trace_store.testing.disks import RecordingDisk
 
 NAMES = [MAIN, *(f"refs/heads/sessions/a/{n}" for n in range(4)), "refs/heads/x", "refs/tags/v1"]
 
@@ -34,7 +35,7 @@ NAMES = [MAIN, *(f"refs/heads/sessions/a/{n}" for n in range(4)), "refs/heads/x"
 @pytest.fixture(autouse=True)
 def no_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let what was seen be remembered however few refs there are."""
-    monkeypatch.setattr(overview, "FEW", 0)
+    monkeypatch.setattr(summary, "FEW", 0)
 
 
 class QuickDisk(Disk):
@@ -317,7 +318,7 @@ def test_a_repository_that_cannot_be_written_is_looked_at_each_time(
     def refuse(*_: object, **__: object) -> None:
         raise StorageError("read-only")
 
-    monkeypatch.setattr(overview, "replace_file", refuse)
+    monkeypatch.setattr(summary, "replace_file", refuse)
     with reopen(tmp_path) as store:
         assert facts(standing(store)) == slowly(store)
     assert not (tmp_path / ".trace/cache/refs").exists()

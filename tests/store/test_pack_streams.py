@@ -14,26 +14,18 @@ from tests.store.support.histories import append, errors, new_store, pack_paths
 from tests.store.test_packs import texts
 from tests.support.examples import examples
 from trace_store.errors import CorruptIndexError, CorruptPackError, StorageError
-from trace_store.maintenance.packing import pack as fold_packs
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.repack import pack as fold_packs
+from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode, encode_blob
-from trace_store.odb.examining import Examination
-from trace_store.odb.index_content import IndexContent
-from trace_store.odb.pack import (
-    FRAME,
-    HEADER,
-    MAGIC,
-    MAXIMUM_PACK_FRAMES,
-    TRAILER,
-    VERSION,
-)
+from trace_store.odb.index_scan import IndexContent
+from trace_store.odb.ingest import PackReceiver, pack_of, read_exactly, read_packs
+from trace_store.odb.pack import FRAME, HEADER, MAGIC, MAXIMUM_PACK_FRAMES, TRAILER, VERSION
 from trace_store.odb.pack_index import build_index
-from trace_store.odb.pack_stream import pack_of, read_exactly, read_packs
 from trace_store.odb.pack_writer import PackEncoder
-from trace_store.odb.receiving import PackReceiver
+from trace_store.odb.verify import Examination
 from trace_store.oid import digest, hash_object
-from trace_store.store import Store
-from trace_store.testing import FailingDisk
+from trace_store.store.handle import Store
+from trace_store.testing.disks import FailingDisk
 
 
 class Sink:

@@ -22,11 +22,10 @@ from trace_store.errors import (
 )
 from trace_store.files import Disk
 from trace_store.layout import MAXIMUM_OBJECT_BYTES, Layout
-from trace_store.maintenance.packing import pack
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.repack import pack
+from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
-from trace_store.odb import Packs, PackWriter
-from trace_store.odb.deflate import Dictionary, deflate, inflate
+from trace_store.odb.compression import Dictionary, deflate, inflate
 from trace_store.odb.pack import (
     FRAME,
     HEADER,
@@ -40,9 +39,11 @@ from trace_store.odb.pack import (
 )
 from trace_store.odb.pack_index import BUCKET_OBJECTS, FEW_LOOK_UPS
 from trace_store.odb.pack_walk import walk_objects
+from trace_store.odb.pack_writer import PackWriter
+from trace_store.odb.packs import Packs
 from trace_store.oid import digest, hash_object
-from trace_store.store import Store
-from trace_store.testing import RecordingDisk
+from trace_store.store.handle import Store
+from trace_store.testing.disks import RecordingDisk
 
 DISK = Disk()
 

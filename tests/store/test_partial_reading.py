@@ -15,8 +15,10 @@ from tests.support.examples import examples
 from trace_store.errors import CorruptObjectError
 from trace_store.files import Disk
 from trace_store.layout import Layout
-from trace_store.odb import Packs, PackWriter, frame_cache
-from trace_store.odb.deflate import BLOCK_BYTES, Dictionary, Inflation, deflate
+from trace_store.odb import frame_cache
+from trace_store.odb.compression import BLOCK_BYTES, Dictionary, Inflation, deflate
+from trace_store.odb.pack_writer import PackWriter
+from trace_store.odb.packs import Packs
 from trace_store.oid import hash_object
 
 DISK = Disk()

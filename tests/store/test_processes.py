@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.support.histories import append, errors, line, main_line, new_store, reopen
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.seal import seal
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,7 +31,7 @@ SEALER = """
 import sys
 from pathlib import Path
 from tests.store.support.histories import reopen
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.seal import seal
 store = reopen(Path(sys.argv[1]))
 while True:
     seal(store)

@@ -17,17 +17,19 @@ from tests.support.examples import examples
 from trace_store.contracts import Transaction
 from trace_store.files import Disk
 from trace_store.layout import Layout
-from trace_store.maintenance import pack_checks, proving_together
-from trace_store.maintenance.checking import ERROR, Finding, fsck
-from trace_store.maintenance.packing import pack
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance import fsck as pack_checks
+from trace_store.maintenance import pack_proofs
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.fsck_objects import ERROR, Finding
+from trace_store.maintenance.repack import pack
+from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode, encode_blob, is_plain_blob, plain_blob_head
-from trace_store.odb import PackWriter
-from trace_store.odb.index_order import leads_to_all
+from trace_store.odb.index_scan import leads_to_all
 from trace_store.odb.pack_index import encode_index
+from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.packs import pack_names
 from trace_store.oid import hash_object
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 DISK = Disk()
 
@@ -60,8 +62,8 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every check have two processes beside its own."""
-    monkeypatch.setattr(proving_together, "PROCESS_BYTES", 1)
-    monkeypatch.setattr(proving_together, "processors", lambda: 3)
+    monkeypatch.setattr(pack_proofs, "PROCESS_BYTES", 1)
+    monkeypatch.setattr(pack_proofs, "processors", lambda: 3)
 
 
 def check(folder: Path) -> list[Finding]:
@@ -102,7 +104,7 @@ class TestFindings:
         layout = Layout(str(sound / ".trace"))
         names = [path.stem for path in pack_paths(sound)]
         assert len(names) == 2
-        proofs = proving_together.prove(DISK, layout, names)
+        proofs = pack_proofs.prove(DISK, layout, names)
         assert sorted(proofs) == sorted(names)
         assert [f.code for f in check(sound / ".trace")] == ["unreachable-object-missing"]
         assert check(sound / ".trace") == check_in_full(sound / ".trace")
@@ -150,7 +152,7 @@ class TestFindings:
             for data in (wrong, encode_blob(other)):
                 writer.add(hash_object(data), data)
             writer.finish()
-        assert proving_together.prove(DISK, layout, pack_names(DISK, layout)) == {}
+        assert pack_proofs.prove(DISK, layout, pack_names(DISK, layout)) == {}
         found = check(tmp_path / ".trace")
         assert [f.what for f in found if f.severity == ERROR] == [str(hash_object(wrong))]
         assert found == check_in_full(tmp_path / ".trace")
@@ -164,7 +166,7 @@ class TestProcesses:
         self, sound: Path, together: None, monkeypatch: pytest.MonkeyPatch, program: str
     ) -> None:
         expected = check_in_full(sound / ".trace")
-        monkeypatch.setattr(proving_together, "_PROGRAM", program)
+        monkeypatch.setattr(pack_proofs, "_PROGRAM", program)
         assert check(sound / ".trace") == expected
 
     def test_one_that_cannot_be_started(
@@ -199,7 +201,7 @@ class TestProcesses:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(subprocess, "Popen", note)
-        monkeypatch.setattr(proving_together, "Prover", interrupted)
+        monkeypatch.setattr(pack_proofs, "Prover", interrupted)
         with pytest.raises(KeyboardInterrupt):
             check(sound / ".trace")
         assert len(started) == 2

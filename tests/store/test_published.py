@@ -14,12 +14,12 @@ from tests.store.support.histories import MAIN, append, codes, new_store, reopen
 from trace_store.errors import ConcurrencyError
 from trace_store.files import Disk
 from trace_store.journal.published import MAXIMUM_CHANGED, Published, load, save
-from trace_store.journal.sealed import Sealed
+from trace_store.journal.sealed_ranges import Sealed
 from trace_store.journal.tip_table import TipTable, write_table
 from trace_store.layout import Layout
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.seal import seal
 from trace_store.oid import ObjectId, hash_object
-from trace_store.testing import FailingDisk, RecordingDisk
+from trace_store.testing.disks import FailingDisk, RecordingDisk
 
 SEALED = Sealed({b"l" * 16: ((1, 3),)})
 

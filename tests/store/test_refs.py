@@ -25,15 +25,17 @@ from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import FormatError, InvalidRefNameError, StorageError
 from trace_store.files import Disk
 from trace_store.ident import FixedClock
-from trace_store.journal import RefFold
-from trace_store.maintenance.sealing import seal
+from trace_store.journal.ref_moves import RefFold
+from trace_store.maintenance.seal import seal
 from trace_store.objects.commit import Commit
 from trace_store.oid import ObjectId, hash_object
-from trace_store.refs import Head, ReflogEntry, check_ref_name, is_ref_name
-from trace_store.refs.reflog import append_log, encode_entry, read_log
-from trace_store.refs.resolving import Lineage, resolve
-from trace_store.store import Store
-from trace_store.testing import RecordingDisk
+from trace_store.ref_names import is_ref_name
+from trace_store.refs.head import Head
+from trace_store.refs.names import check_ref_name
+from trace_store.refs.reflog import ReflogEntry, append_log, encode_entry, read_log
+from trace_store.refs.resolution import Lineage, resolve
+from trace_store.store.handle import Store
+from trace_store.testing.disks import RecordingDisk
 
 # A small history: 0 ← 1 ← 2, and 1 ← 3.
 OIDS = [hash_object(str(n).encode()) for n in range(4)]

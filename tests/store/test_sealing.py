@@ -26,14 +26,13 @@ from tests.store.support.histories import (
 )
 from trace_store.errors import ConcurrencyError, LockedError, StorageError
 from trace_store.files import Disk
-from trace_store.journal import Move
-from trace_store.journal.frames import Frame, encode_transaction
-from trace_store.maintenance import sealing
-from trace_store.maintenance.sealing import seal
+from trace_store.journal.frames import Frame, Move, encode_transaction
+from trace_store.maintenance import seal as sealing
+from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.oid import ObjectId, hash_object
-from trace_store.store import Store
-from trace_store.testing import FailingDisk
+from trace_store.store.handle import Store
+from trace_store.testing.disks import FailingDisk
 
 TAG = "refs/tags/v1"
 
@@ -481,7 +480,7 @@ def test_one_seal_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     try:
         assert holder.stdout is not None
         holder.stdout.readline()
-        monkeypatch.setattr("trace_store.maintenance.locking.WAIT_SECONDS", 0.05)
+        monkeypatch.setattr("trace_store.maintenance.lock.WAIT_SECONDS", 0.05)
         with pytest.raises(LockedError) as caught:
             seal(store)
         assert str(caught.value.path).endswith("maintenance")

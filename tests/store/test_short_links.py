@@ -16,13 +16,13 @@ from tests.support.examples import examples
 from trace_store.errors import CorruptObjectError
 from trace_store.layout import MAXIMUM_OBJECT_BYTES, Layout
 from trace_store.objects.codec import encode_blob
-from trace_store.odb import PackWriter
-from trace_store.odb.line_dictionary import lines_in_common
+from trace_store.odb.compression import lines_in_common
+from trace_store.odb.delta_links import MARK, lengthen, lengthen_all, shorten
+from trace_store.odb.ingest import pack_of
 from trace_store.odb.pack import SHORT_LINKS, Pack
 from trace_store.odb.pack_index import build_index
-from trace_store.odb.pack_stream import pack_of
 from trace_store.odb.pack_walk import walk_objects
-from trace_store.odb.short_links import MARK, lengthen, lengthen_all, shorten
+from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import hash_object
 
 PIECES = st.one_of(

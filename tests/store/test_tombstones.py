@@ -10,16 +10,22 @@ from tests.store.support.histories import new_store, reopen
 from trace_store import Repo
 from trace_store.contracts import Transaction
 from trace_store.errors import CorruptObjectError, InvalidInputError, PurgedError
-from trace_store.maintenance.checking import fsck
-from trace_store.maintenance.packing import pack
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.repack import pack
+from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
-from trace_store.odb import Tombstone, Tombstones
-from trace_store.odb.receiving import PackReceiver
-from trace_store.odb.tombstones import MAXIMUM_TEXT_CHARACTERS, check_reason, file_name, oid_of
+from trace_store.odb.ingest import PackReceiver
+from trace_store.odb.tombstones import (
+    MAXIMUM_TEXT_CHARACTERS,
+    Tombstone,
+    Tombstones,
+    check_reason,
+    file_name,
+    oid_of,
+)
 from trace_store.oid import ObjectId, hash_object
-from trace_store.store import Store
-from trace_store.testing import RecordingDisk
+from trace_store.store.handle import Store
+from trace_store.testing.disks import RecordingDisk
 
 DATA = encode_blob(b"the secret of the house")
 OID = hash_object(DATA)

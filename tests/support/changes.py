@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.support.message_strategies import messages as any_messages
 from trace_store import Message, Repo, Text, ToolCall, ToolResult
 from trace_store.errors import FormatError, InvalidInputError, NotFoundError
-from trace_store.history import writing
+from trace_store.history import commit
 from trace_store.history.draft import Draft
 
 number = st.integers(0, 30)
@@ -104,12 +104,12 @@ def draft_of(draft: Draft, change: tuple[Any, ...], known: list[Any]) -> None:
 
 def write_changes(repo: Repo, changed: list[tuple[Any, ...]], known: list[Any]) -> bool:
     """Write a commit with these changes and tell whether it could be applied; what it adds becomes known."""
-    draft = writing.new_draft(repo.store)
+    draft = commit.new_draft(repo.store)
     before = len(known)
     try:
         for change in changed:
             draft_of(draft, change, known)
-        result = writing.write(repo.store, draft, author="ada")
+        result = commit.write(repo.store, draft, author="ada")
     except (InvalidInputError, NotFoundError, FormatError):
         del known[before:]
         return False

@@ -9,8 +9,8 @@ from trace_store.objects import operations as ops
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trace_store.context.folding import Fold
-    from trace_store.joining.conflicts import Conflict
+    from trace_store.context.fold import Fold
+    from trace_store.merge.conflicts import Conflict
     from trace_store.objects.address import Address
 
 

@@ -3,18 +3,11 @@
 It is imported when a walk first asks for it: most revisions are found without one.
 """
 
-from trace_store.doors import door
+from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.commit_table.commits import Commits
-    from trace_store.commit_table.rows import CommitRows
-    from trace_store.commit_table.table import CommitTable
-    from trace_store.commit_table.walking import Spans
+    from trace_store.commit_table import commits as commits
+    from trace_store.commit_table import table as table
 
-__all__ = ["CommitRows", "CommitTable", "Commits", "Spans"]
-
-__getattr__ = door(
-    __name__,
-    {"CommitRows": "rows", "CommitTable": "table", "Commits": "commits", "Spans": "walking"},
-)
+__getattr__ = submodules(__name__)

@@ -7,7 +7,7 @@ table, or where the history is not whole, the objects are walked.
 from __future__ import annotations
 
 from trace_store import errors, graph
-from trace_store.commit_table import walking
+from trace_store.commit_table import walks
 from trace_store.objects.commit import parents_of, read_commit
 from trace_store.oid import ObjectId
 
@@ -93,7 +93,7 @@ class Commits:
         found = self.rows([*starts, *hidden], limit=limit)
         if found is not None:
             rows, numbers = found
-            spans = walking.Spans(
+            spans = walks.Spans(
                 rows, numbers[: len(starts)], numbers[len(starts) :], first_parent=first_parent
             )
             try:
@@ -152,7 +152,7 @@ class Commits:
         if found is not None:
             rows, (one, other) = found
             try:
-                return walking.is_ancestor(rows, one, other)
+                return walks.is_ancestor(rows, one, other)
             except errors.CorruptIndexError:
                 self.distrust()
         return graph.is_ancestor(candidate, descendant, self.parents)
@@ -163,7 +163,7 @@ class Commits:
         if found is not None:
             rows, (first, second) = found
             try:
-                return sorted(map(rows.oid, walking.merge_bases(rows, first, second)))
+                return sorted(map(rows.oid, walks.merge_bases(rows, first, second)))
             except errors.CorruptIndexError:
                 self.distrust()
         return graph.merge_bases(one, other, self.parents)
@@ -178,7 +178,7 @@ class Commits:
         if found is not None:
             rows, (number,) = found
             try:
-                number, left = walking.ancestor(rows, number, generations)
+                number, left = walks.ancestor(rows, number, generations)
                 return rows.oid(number), left
             except errors.CorruptIndexError:
                 self.distrust()

@@ -10,19 +10,20 @@ from __future__ import annotations
 import os
 
 from trace_store import errors
-from trace_store.columns import DiskColumn
-from trace_store.commit_table.records import (
+from trace_store.column_file import DiskColumn
+from trace_store.commit_table.rows import (
     GENERATION_BYTES,
     HEADER_BYTES,
     MAXIMUM_ROWS,
+    RECENT_ROWS,
     ROW_BYTES,
+    CommitRows,
     decode_header,
     encode_header,
     encode_rows,
     facts_of,
     tag_of,
 )
-from trace_store.commit_table.rows import RECENT_ROWS, CommitRows
 from trace_store.objects.commit import read_commit
 
 TYPE_CHECKING = False
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import TypeAlias
 
-    from trace_store.commit_table.records import Facts
+    from trace_store.commit_table.rows import Facts
     from trace_store.contracts import ObjectReader
     from trace_store.files import Disk
     from trace_store.oid import ObjectId

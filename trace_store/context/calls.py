@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeAlias
 
-    from trace_store.context.folding_history import ReadCommit
-    from trace_store.context.message_entries import Parts
+    from trace_store.context.entries import Parts
+    from trace_store.context.fold import ReadCommit
 
     Find: TypeAlias = Callable[[str], Address | None]
     """Gives the message that holds the call which a result of this id answers, in the history before."""

@@ -12,18 +12,18 @@ leave a marker record, so that the index knows how far it reaches.
 from __future__ import annotations
 
 from trace_store import context, errors
-from trace_store.columns import DiskColumn, MemoryBytes, MemoryColumn, OpenColumn
+from trace_store.column_file import DiskColumn, MemoryBytes, MemoryColumn, OpenColumn
 from trace_store.context import index_records as form
 from trace_store.context.index_records import Header, MessageRecord
+from trace_store.frozen import value
 from trace_store.objects.commit import Commit, read_commit
-from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import TypeAlias, TypeVar
 
-    from trace_store.context.folding import Fold
+    from trace_store.context.fold import Fold
 
     Answer = TypeVar("Answer")
     Seeds: TypeAlias = Callable[[], Iterable["IndexView"]]
@@ -247,11 +247,11 @@ class CompileIndex:
         own = self.load()
         if own is not None and own.tip == tip:
             return own
-        return context.Growth(self._column, self._history).view(own, tip, seeds)
+        return context.index_update.Growth(self._column, self._history).view(own, tip, seeds)
 
     def rebuild(self, tip: bytes) -> IndexView:
         """Write the index of a commit anew from its history alone; errors as in `view`."""
-        return context.Growth(self._column, self._history).view(None, tip, tuple)
+        return context.index_update.Growth(self._column, self._history).view(None, tip, tuple)
 
     def load(self) -> IndexView | None:
         """Return what the file holds, or None when it is absent or damaged. Reads two records."""
@@ -312,5 +312,5 @@ def cold_view(tip: bytes | None, read: Read) -> IndexView:
         return read_commit(oid, read)
 
     return CompileIndex(
-        MemoryColumn(), History(commit, lambda oid: context.fold(oid, commit))
+        MemoryColumn(), History(commit, lambda oid: context.fold.fold(oid, commit))
     ).view(tip)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from _collections_abc import Sequence  # that of collections.abc, without the rest of collections
 
 from trace_store import context
-from trace_store.collector import paused
 from trace_store.context.compile_index import IndexView
+from trace_store.context.content import ghost_text, message_at, wording_at
 from trace_store.context.index_records import (
     EDITED,
     GHOST,
@@ -20,30 +20,27 @@ from trace_store.context.index_records import (
     ordinal_at,
     role_at,
 )
-from trace_store.context.renderable import (
-    RenderableContext,
-    source_of_sum,
-    without_reasoning,
-)
-from trace_store.context.tokens.counting import REPLY_TOKENS
-from trace_store.context.wording import ghost_text, message_at, wording_at
+from trace_store.context.renderable import RenderableContext, source_of_sum, without_reasoning
+from trace_store.context.tokens.models import REPLY_TOKENS
+from trace_store.frozen import value
+from trace_store.gc_pause import paused
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address, absolute
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import FREEFORM, Message, kind_of, load_parts
 from trace_store.objects.parts import Part, Text
 from trace_store.oid import ObjectId, digest
-from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any, Protocol, TypeAlias, overload
 
-    from trace_store.context.folding_history import ReadCommit
-    from trace_store.context.loading import Said
+    from trace_store.context.fold import ReadCommit
     from trace_store.context.plain import PlainContext
-    from trace_store.context.tokens import TokenCounting, Tokenizer
+    from trace_store.context.prefetch import Said
+    from trace_store.context.tokens.models import TokenCounting
+    from trace_store.context.tokens.tokenizer import Tokenizer
 
     class MessageSource(Protocol):
         """Where a message reads from: objects and commits."""
@@ -93,7 +90,7 @@ class Reading:
     def __init__(self, source: MessageSource, tip: bytes | None) -> None:
         self.source = source
         self.tip = tip
-        self.loader = context.Loader(source.read_data)
+        self.loader = context.prefetch.Loader(source.read_data)
 
 
 class CompiledMessage:
@@ -459,13 +456,13 @@ class CompiledContext(RenderableContext):
         Raises:
             ObjectNotFoundError, CorruptObjectError: an object is not here, or is damaged.
         """
-        return context.object_stream(
+        return context.object_stream.object_stream(
             self.view.blocks(), self._source.read_data, self._source.purged
         )
 
     def plain(self, messages: Sequence[Message]) -> PlainContext:
         """Return a context of other messages, counted and rendered as this one."""
-        return context.PlainContext(
+        return context.plain.PlainContext(
             messages,
             self._tools,
             self._tokenizer,

@@ -1,7 +1,9 @@
-"""The compiler of a store: from a commit to its context, by the cheapest way that is right.
+"""The compiler: from a commit to its context.
 
 Rule: this module chooses where an answer comes from (an index that fits, one that can be extended, or the history
 alone) and never makes one up. `verify` compares the cached answer with the one from the history.
+
+Rule: the context comes from `compiler.py`; a strategy only chooses other messages to stand for it.
 """
 
 from __future__ import annotations
@@ -10,31 +12,38 @@ from itertools import zip_longest
 
 from trace_store import context, errors, objects
 from trace_store import revision as revisions
-from trace_store.columns import DiskColumn, MemoryColumn
+from trace_store.column_file import DiskColumn, MemoryColumn
 from trace_store.context import tokens
 from trace_store.context.compile_index import CompileIndex, History, IndexView, cold_view
 from trace_store.context.compiled import CompiledContext, MeasuredReport, stored_message
+from trace_store.context.content import ghost_text, one_line
 from trace_store.context.index_records import GHOST, MessageRecord, TokenRecord
+from trace_store.context.plain import PlainContext
 from trace_store.context.token_column import TokenColumn
-from trace_store.context.tokens.counting import TokenCounting
+from trace_store.context.tokens.models import TokenCounting
 from trace_store.context.tokens.tokenizer import estimate_from_bytes
-from trace_store.context.wording import ghost_text
+from trace_store.frozen import replace, value
 from trace_store.objects.address import HERE
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import read_content
-from trace_store.objects.operations import added_messages
+from trace_store.objects.message import Message
+from trace_store.objects.operations import LEAVES_CONTEXT, added_messages
 from trace_store.oid import ObjectId
-from trace_store.store import Store
-from trace_store.values import replace, value
+from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias
 
-    from trace_store.context.folding import Fold
-    from trace_store.context.tokens import MessageTokens, Tokenizer, TokenMemo
+    from trace_store.context.fold import Fold
+    from trace_store.context.tokens.memo import TokenMemo
+    from trace_store.context.tokens.overhead import MessageTokens
+    from trace_store.context.tokens.tokenizer import Tokenizer
     from trace_store.objects.address import Address
+
+    Compiler: TypeAlias = Callable[[CompiledContext], Sequence[Message]]
+
 
 CACHED_COMMITS = 2048
 WITHOUT_MEMO = 64
@@ -171,7 +180,7 @@ class ContextCompiler:
             self._memo = self.token_memo(tokenizer)
         read, memo = self.store.objects.read, self._memo
         counts = [
-            tokens.count_stored_message(
+            tokens.overhead.count_stored_message(
                 tokenizer, message, read, memo, self.store.objects.purged
             ).total
             for _, message in added_messages(commit, HERE)
@@ -182,13 +191,13 @@ class ContextCompiler:
     def token_memo(self, tokenizer: Tokenizer, *, read_back: bool = True) -> TokenMemo:
         """Return the remembered counts of an encoding; without `read_back` it only adds to them."""
         if not self.store.local:
-            return tokens.TokenMemo(tokenizer.encoding)
+            return tokens.memo.TokenMemo(tokenizer.encoding)
         path = self.store.layout.token_memo_file(tokenizer.encoding)
-        return tokens.TokenMemo(tokenizer.encoding, self.store.disk, path, read_back=read_back)
+        return tokens.memo.TokenMemo(tokenizer.encoding, self.store.disk, path, read_back=read_back)
 
     def fold(self, tip: bytes) -> Fold:
         """Return the fold of a commit, which is not to be changed."""
-        return context.fold_of(self.store, tip)
+        return context.snapshots.fold_of(self.store, tip)
 
     def wording(self, address: Address) -> Sequence[Mapping[str, Any]]:
         """Return the parts of a message of HEAD's context in stored form, as they are now, shown or hidden.
@@ -199,7 +208,7 @@ class ContextCompiler:
         ref, tip = self._locate("HEAD")
         record = None if tip is None else self._view(ref, tip)[0].find(address)
         if record is None:
-            state = context.Fold() if tip is None else self.fold(tip)
+            state = context.fold.Fold() if tip is None else self.fold(tip)
             return state.entry(address).parts
         parts: Sequence[Mapping[str, Any]] = stored_message(record, self.read_commit)["parts"]
         return parts
@@ -287,12 +296,12 @@ class ContextCompiler:
     def _counting(self, model: str) -> tuple[Tokenizer, TokenCounting]:
         configured = self.store.config.tokenizer
         if self._tokenizer is not None:
-            return self._tokenizer, tokens.describe(model).under(self._tokenizer)
+            return self._tokenizer, tokens.models.describe(model).under(self._tokenizer)
         if model:
-            counting = tokens.describe(model)
-            tokenizer = tokens.get_tokenizer(counting.encoding)
+            counting = tokens.models.describe(model)
+            tokenizer = tokens.tokenizer.get_tokenizer(counting.encoding)
             return tokenizer, counting.under(tokenizer)
-        tokenizer = tokens.get_tokenizer(configured)
+        tokenizer = tokens.tokenizer.get_tokenizer(configured)
         source = "exact" if tokenizer.exact else "estimate"
         return tokenizer, TokenCounting(tokenizer.encoding, 1.0, f"{source}:{tokenizer.encoding}")
 
@@ -373,10 +382,14 @@ class _Source:
         measured = view.measured()
         if measured is None:
             return None
-        report = objects.report_of(self.read_commit(measured.commit))
+        report = objects.reports.report_of(self.read_commit(measured.commit))
         if report is None:
             return None
-        if model and report.model and tokens.describe(model) != tokens.describe(report.model):
+        if (
+            model
+            and report.model
+            and tokens.models.describe(model) != tokens.models.describe(report.model)
+        ):
             return None  # that model counts otherwise
         total = self._column().total_then(
             *(view, measured, self._count),
@@ -395,23 +408,27 @@ class _Source:
         return self._memory
 
     def _count(self, records: Iterator[MessageRecord], number: int) -> Iterator[MessageTokens]:
-        tokenizer = self._tokenizer or tokens.get_tokenizer(tokens.DEFAULT_ENCODING)
+        tokenizer = self._tokenizer or tokens.tokenizer.get_tokenizer(
+            tokens.tokenizer.DEFAULT_ENCODING
+        )
         memo = self._memo(tokenizer, number)
         purged = self.purged
         for record in records:
             if record.flags & GHOST:
                 text = ghost_text(record.address)
-                yield tokens.MessageTokens(
-                    text=tokenizer.count(text), framing=tokens.MESSAGE_TOKENS
+                yield tokens.overhead.MessageTokens(
+                    text=tokenizer.count(text), framing=tokens.overhead.MESSAGE_TOKENS
                 )
             else:
                 stored = stored_message(record, self.read_commit)
-                yield tokens.count_stored_message(tokenizer, stored, self.read, memo, purged)
+                yield tokens.overhead.count_stored_message(
+                    tokenizer, stored, self.read, memo, purged
+                )
         memo.flush()
 
     def _memo(self, tokenizer: Tokenizer, number: int) -> TokenMemo:
         if self._cold:
-            return tokens.TokenMemo(tokenizer.encoding)
+            return tokens.memo.TokenMemo(tokenizer.encoding)
         return self._compiler.token_memo(tokenizer, read_back=number > WITHOUT_MEMO)
 
 
@@ -437,3 +454,73 @@ def _load_tools(schemas: Sequence[bytes], source: _Source) -> tuple[Any, ...]:
                 f"the schema of a tool is not JSON: object {oid.hex()[:12]}", oid=oid
             ) from error
     return tuple(found)
+
+
+STRATEGIES = ("full", "messages")
+
+
+def compile(
+    contexts: ContextCompiler,
+    revision: str | ObjectId = "HEAD",
+    *,
+    at: str = "",
+    strategy: str = "full",
+    reasoning: bool = True,
+    model: str = "",
+    compiler: Compiler | None = None,
+) -> CompiledContext | PlainContext:
+    """Return the context of a revision.
+
+    Args:
+        contexts: the compiler of a store.
+        revision: what names the commit.
+        at: another revision, or a time: then the newest commit along first parents that is not younger.
+        strategy: "full" for all visible content; "messages" lets each commit stand as its one-line message.
+        reasoning: whether reasoning is rendered.
+        model: the model to count and render for.
+        compiler: makes other messages of the context; tokens are then counted afresh.
+
+    Raises:
+        InvalidInputError: unknown strategy.
+        RevisionNotFoundError: there is no such commit.
+    """
+    if strategy not in STRATEGIES:
+        raise errors.InvalidInputError(
+            f"unknown strategy {strategy!r}: one of {', '.join(STRATEGIES)}"
+        )
+    where: str | ObjectId = _commit_at(contexts, revision, at) if at else revision
+    context = contexts.compile(where, model=model, reasoning=reasoning)
+    if strategy == "messages":
+        return context.plain(_commit_lines(contexts, context))
+    if compiler is not None:
+        return context.plain(compiler(context))
+    return context
+
+
+def _commit_at(contexts: ContextCompiler, revision: str | ObjectId, at: str) -> ObjectId:
+    try:
+        return revisions.resolve_commit(contexts.store, at)
+    except (errors.NotFoundError, errors.InvalidInputError) as not_a_revision:
+        moment = revisions.parse_moment(at, contexts.store)
+        if moment is None:
+            raise not_a_revision
+    start = revisions.resolve_commit(contexts.store, revision)
+    found = revisions.newest_not_after(contexts.store, start, moment)
+    if found is None:
+        raise errors.NotFoundError(f"{revision} has no commit as old as {at}")
+    return found
+
+
+def _commit_lines(contexts: ContextCompiler, context: CompiledContext) -> list[Message]:
+    lines: list[Message] = []
+    oid: bytes | None = context.commit
+    while oid is not None:
+        commit = contexts.read_commit(oid)
+        oid, read = (commit.parents[0] if commit.parents else None), contexts.store.objects.read
+        if not commit.message and all(o.name in LEAVES_CONTEXT for o in commit.operations):
+            continue  # it says nothing about the context
+        roles = [m["role"] for o in commit.operations for m in o.fields.get("messages", ())]
+        role = "assistant" if roles[:1] == ["assistant"] else "user"
+        lines.append(Message(role, one_line(commit, read), kind="dialogue"))
+    lines.reverse()
+    return lines

@@ -40,10 +40,10 @@ import struct
 import zlib
 
 from trace_store import errors
+from trace_store.frozen import value
 from trace_store.objects.address import Address
 from trace_store.objects.message import KINDS, ROLES
 from trace_store.objects.operations import IMPORTANT, NORMAL, PINNED
-from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from trace_store.context.renderable import RenderableContext, source_of_sum
-from trace_store.context.tokens import (
-    REPLY_TOKENS,
-    MessageTokens,
-    TokenCounting,
-    Tokenizer,
-    count_message,
-)
-from trace_store.context.tokens.tokenizer import estimate_from_bytes
+from trace_store.context.tokens.models import REPLY_TOKENS, TokenCounting
+from trace_store.context.tokens.overhead import MessageTokens, count_message
+from trace_store.context.tokens.tokenizer import Tokenizer, estimate_from_bytes
 from trace_store.objects.content import bytes_of
 from trace_store.objects.message import Message
 from trace_store.oid import ObjectId

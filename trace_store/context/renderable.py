@@ -5,7 +5,7 @@ Rule: rendering is `render`'s business; this module hands it the messages.
 
 from __future__ import annotations
 
-from trace_store.context import render
+from trace_store import providers
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Reasoning
 
@@ -33,7 +33,7 @@ class RenderableContext:
         """Return the messages as they are rendered."""
         raise AttributeError("shown_messages")
 
-    def render(self, form: str, **options: Any) -> render.Rendered:
+    def render(self, form: str, **options: Any) -> providers.values.Rendered:
         """Return the context in a provider's form; `form` is a name in `render.RENDERERS`.
 
         Raises:
@@ -41,7 +41,7 @@ class RenderableContext:
             RenderError: with `strict=True`, when the context would have to be repaired.
         """
         options.setdefault("model", self.model or None)
-        return render.render(form, self.shown_messages(), self.tools, **options)
+        return providers.rendering.render(form, self.shown_messages(), self.tools, **options)
 
     def to_openai(self, **options: Any) -> dict[str, Any]:
         """Return an OpenAI chat request: `{"messages": …, "tools": …}`."""

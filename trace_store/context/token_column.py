@@ -10,7 +10,7 @@ what is seen alike weighs the same anywhere.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.columns import DiskColumn, MemoryBytes, MemoryColumn
+from trace_store.column_file import DiskColumn, MemoryBytes, MemoryColumn
 from trace_store.context import index_records as form
 from trace_store.context.index_records import Header, MessageRecord, TokenRecord
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from trace_store.context.compile_index import IndexView, Measured, Opened
-    from trace_store.context.tokens import MessageTokens
+    from trace_store.context.tokens.overhead import MessageTokens
 
     Count: TypeAlias = Callable[[Iterator[MessageRecord], int], Iterator[MessageTokens]]
     """Counts messages of a context; told how many there are."""

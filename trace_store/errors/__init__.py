@@ -37,7 +37,7 @@ command; hints belong to the command line. What every command loads says `errors
 raises or catches one: the classes are made when the first is asked for, and most commands come to none.
 """
 
-from trace_store.doors import door
+from trace_store.lazy_import import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ __all__ = [
     "UntrustedRepositoryError",
 ]
 
-__getattr__ = door(__name__, dict.fromkeys(__all__, "tree"))
+__getattr__ = names(__name__, dict.fromkeys(__all__, "tree"))
 
 
 def __dir__() -> list[str]:

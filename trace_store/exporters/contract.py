@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from trace_store.context.compiled import CompiledContext, CompiledMessage
-from trace_store.context.folding import REMOVED, REPLACED
+from trace_store.context.entries import REMOVED, REPLACED
 from trace_store.context.usage import Usage
+from trace_store.frozen import field, value
 from trace_store.oid import ObjectId
-from trace_store.values import field, value
 
 SESSION, AGENTS, REWINDS, COPIES = "", "agents", "rewinds", "copies"
 """What a branch of a session is: the session itself, or what stands below it."""

@@ -12,10 +12,9 @@ import base64
 import re
 from collections.abc import Iterator
 
-from trace_store.context.render.media import IMAGE_TYPES, split_image
 from trace_store.exporters.contract import Exported, ExportSession, Losses, Turn, file_name
-from trace_store.exporters.prose import TEXT, pieces
-from trace_store.exporters.reading import (
+from trace_store.exporters.invisible import as_lines, code_of, reveal
+from trace_store.exporters.overview import (
     SEALED,
     Place,
     callers,
@@ -31,8 +30,9 @@ from trace_store.exporters.reading import (
     reported,
     title_of,
 )
-from trace_store.exporters.visible import as_lines, code_of, reveal
+from trace_store.exporters.prose import TEXT, pieces
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.media import IMAGE_TYPES, split_image
 
 NAME = "markdown"
 SUFFIX = ".md"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trace_store.values import value
+from trace_store.frozen import value
 
 TEXT, CODE, TABLE = "text", "code", "table"
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from trace_store.doors import modules
 from trace_store.errors import InvalidInputError
 from trace_store.exporters.contract import Writer
+from trace_store.lazy_import import submodules
 
 GROUP = "trace_store.exporters"
 FORMS: dict[str, tuple[str, str]] = {
@@ -29,7 +29,7 @@ FORMS: dict[str, tuple[str, str]] = {
     "trace-json": ("formats.trace_json", ".json"),
 }
 """By name: the module of the writer, and how its files end."""
-_module = modules("trace_store.exporters")
+_module = submodules("trace_store.exporters")
 
 
 def writer_named(name: str) -> Writer:

@@ -1,52 +1,26 @@
-"""Verbs on commits: writing them, walking over them, and how things stand.
+"""History: commits, the log, branches, diff, blame and the moves of HEAD."""
 
-What few commands need is offered here, and imported when it is first asked for.
-"""
-
-from trace_store.doors import door
+from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.history.entries import entry_of
-    from trace_store.history.filters import LogFilter, matching, snippet_of
-    from trace_store.history.growth import token_growth
-    from trace_store.history.naming import named
-    from trace_store.history.rewording import current_parts, reworded
-    from trace_store.history.saying import summary, told
-    from trace_store.history.walk import log
-    from trace_store.history.writing import new_draft, write
+    from trace_store.history import bisect as bisect
+    from trace_store.history import blame as blame
+    from trace_store.history import branches as branches
+    from trace_store.history import commit as commit
+    from trace_store.history import diff as diff
+    from trace_store.history import draft as draft
+    from trace_store.history import log as log
+    from trace_store.history import log_filters as log_filters
+    from trace_store.history import reflog as reflog
+    from trace_store.history import request_diff as request_diff
+    from trace_store.history import reset as reset
+    from trace_store.history import switch as switch
+    from trace_store.history import tags as tags
+    from trace_store.history import text_diff as text_diff
+    from trace_store.history import token_history as token_history
+    from trace_store.history import trash as trash
+    from trace_store.history import undo as undo
+    from trace_store.history import whohas as whohas
 
-__all__ = [
-    "LogFilter",
-    "current_parts",
-    "entry_of",
-    "log",
-    "matching",
-    "named",
-    "new_draft",
-    "reworded",
-    "snippet_of",
-    "summary",
-    "token_growth",
-    "told",
-    "write",
-]
-
-__getattr__ = door(
-    __name__,
-    {
-        "LogFilter": "filters",
-        "current_parts": "rewording",
-        "entry_of": "entries",
-        "log": "walk",
-        "matching": "filters",
-        "named": "naming",
-        "new_draft": "writing",
-        "reworded": "rewording",
-        "snippet_of": "filters",
-        "summary": "saying",
-        "told": "saying",
-        "token_growth": "growth",
-        "write": "writing",
-    },
-)
+__getattr__ = submodules(__name__)

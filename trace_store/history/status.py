@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from trace_store.frozen import value
 from trace_store.oid import ObjectId
-from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

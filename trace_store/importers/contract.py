@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from trace_store.environment import Environment
 from trace_store.files import Disk
-from trace_store.importers.lines import Line, ReadAt
-from trace_store.importers.reading import Inner
+from trace_store.frozen import value
+from trace_store.importers.decode import Line, ReadAt
+from trace_store.importers.files import Inner
 from trace_store.objects.parts import Part
 from trace_store.transcripts.records import Record
-from trace_store.values import value
 
 __all__ = [
     "AGENTS_KEY",

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from trace_store.importers.contract import Record, Skip
+from trace_store.frozen import field, mutable
+from trace_store.importers.contract import Skip
+from trace_store.importers.decode import Line
 from trace_store.importers.json_records import (
     NOT_A_RECORD,
     NOT_JSON,
@@ -20,9 +22,8 @@ from trace_store.importers.json_records import (
     scan,
     text_in,
 )
-from trace_store.importers.lines import Line
 from trace_store.objects.content import bytes_of
-from trace_store.values import field, mutable
+from trace_store.transcripts.records import Record
 
 MAXIMUM_DOCUMENT_BYTES = 512 << 20
 CUT_SHORT = "cut-short"

@@ -11,9 +11,10 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from trace_store.importers.contract import Record, Skip
-from trace_store.importers.lines import Line
+from trace_store.importers.contract import Skip
+from trace_store.importers.decode import Line
 from trace_store.objects.content import bytes_of
+from trace_store.transcripts.records import Record
 
 MAXIMUM_NESTING = 200
 """Levels of lists and maps that a record may have."""

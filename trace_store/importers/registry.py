@@ -30,7 +30,7 @@ from trace_store.importers.formats import (
     swe_agent,
     trail,
 )
-from trace_store.importers.naming import ref_component
+from trace_store.importers.names import ref_component
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,12 +52,12 @@ OWN: tuple[Format, ...] = (
     atif.FORMAT,
     trail.FORMAT,
     agent_trace.FORMAT,
-    chats.TRACE_JSON,
-    chats.LANGCHAIN,
-    chats.GEMINI_CONTENTS,
-    chats.OPENAI_RESPONSES,
-    chats.ANTHROPIC,
-    chats.OPENAI,
+    chats.rows.TRACE_JSON,
+    chats.rows.LANGCHAIN,
+    chats.rows.GEMINI_CONTENTS,
+    chats.rows.OPENAI_RESPONSES,
+    chats.rows.ANTHROPIC,
+    chats.rows.OPENAI,
 )
 _BY_NAME = {format.NAME: format for format in OWN}
 _FUNCTIONS = ("sniff", "is_document", "histories", "plan", "resume")

@@ -1,4 +1,6 @@
-"""What an import did, for people and programs.
+"""The report of an import.
+
+Rule: looks at planned messages alone, so that every format is counted alike.
 
 Rule: every record that was read is counted once: as part of a message, as kept beside a commit, or as skipped for a
 named reason.
@@ -6,12 +8,75 @@ named reason.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from trace_store.importers.contract import EVENT, MESSAGE, SOURCE, Count, Skip
+from trace_store.frozen import field, value
+from trace_store.importers.contract import (
+    EVENT,
+    MESSAGE,
+    SOURCE,
+    Count,
+    PlannedCommit,
+    PlannedMessage,
+    Skip,
+)
+from trace_store.objects.parts import Opaque, Part, ToolResult
 from trace_store.oid import ObjectId
-from trace_store.values import field, value
+from trace_store.providers.fields import UNREAD
+from trace_store.providers.media import SENDERS
+
+NOT_READ = "not-read"
+"""The reason that the report gives for a block that is kept as it is, and shown to no model."""
+
+_EXCERPT_BYTES = 60
+
+
+class Losses:
+    """Counts what no model will be shown.
+
+    Attributes:
+        unread: blocks that could not be read.
+        hidden: messages of which no part can be shown to any model.
+        skips: the place of each of these blocks.
+    """
+
+    def __init__(self) -> None:
+        self.unread = 0
+        self.hidden = 0
+        self.skips: list[Skip] = []
+
+    def note(self, commit: PlannedCommit) -> None:
+        """Count the losses in the messages of one new commit."""
+        for message in commit.messages:
+            for number, part in enumerate(message.parts, 1):
+                for block in _unread(part):
+                    self.unread += 1
+                    self.skips.append(Skip(_line(commit), NOT_READ, _place(message, number, block)))
+            self.hidden += bool(message.parts) and all(map(_is_hidden, message.parts))
+
+
+def _unread(part: Part) -> Iterable[Opaque]:
+    if isinstance(part, ToolResult):
+        return [each for inner in part.content for each in _unread(inner)]
+    return [part] if isinstance(part, Opaque) and part.provider == UNREAD else []
+
+
+def _is_hidden(part: Part) -> bool:
+    return isinstance(part, Opaque) and part.provider not in SENDERS
+
+
+def _line(commit: PlannedCommit) -> int:
+    lines = [record.line for record in commit.records if record.parts or len(commit.records) == 1]
+    return lines[0] if lines else 0
+
+
+def _place(message: PlannedMessage, number: int, block: Opaque) -> str:
+    excerpt = block.data[:_EXCERPT_BYTES].decode("utf-8", "replace")
+    more = "…" if len(block.data) > _EXCERPT_BYTES else ""
+    count = len(message.parts)
+    return f"part {number} of {count} of a message ({message.role}): {excerpt}{more}"
+
 
 NOT_KEPT = "not-kept"
 """A record without a place in the context, of an import that was told to keep no raw records."""

@@ -12,9 +12,9 @@ from typing import Protocol, runtime_checkable
 
 from trace_store.errors import StorageError
 from trace_store.files import read_file, replace_file
-from trace_store.importers.reading import INNER, InputBytes
-from trace_store.importers.remembering import real_path
-from trace_store.store import Store
+from trace_store.importers.files import INNER, InputBytes
+from trace_store.importers.resume_state import real_path
+from trace_store.store.handle import Store
 
 _FILE = os.path.join("imports", "strays")
 

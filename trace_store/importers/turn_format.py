@@ -10,11 +10,11 @@ from typing import Any
 
 from trace_store.environment import Environment
 from trace_store.files import Disk
-from trace_store.importers.lines import ReadAt
-from trace_store.importers.reading import Inner
+from trace_store.frozen import value
+from trace_store.importers.decode import ReadAt
+from trace_store.importers.files import Inner
 from trace_store.importers.turn_plan import TurnPlan
 from trace_store.importers.turns import TurnReader
-from trace_store.values import value
 
 Histories = Callable[[Environment, str, Disk], list[str]]
 Inside = Callable[[str, Disk], Sequence[Inner]]

@@ -20,7 +20,7 @@ import sys
 from zlib import crc32
 
 from trace_store import errors
-from trace_store.objects import small
+from trace_store.objects import mini_msgpack
 from trace_store.objects.codec import (
     FEW,
     MAXIMUM_ELEMENTS,
@@ -337,8 +337,8 @@ def _unpack(data: memoryview) -> dict[str, Any]:
 def _plain(data: memoryview) -> Any:
     if "msgpack" not in sys.modules:
         try:
-            return small.unpack(bytes(data))
-        except small.UnsureError:
+            return mini_msgpack.unpack(bytes(data))
+        except mini_msgpack.UnsureError:
             pass
     if has_too_many_elements(data):
         raise ValueError("it has too many elements")

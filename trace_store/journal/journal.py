@@ -11,10 +11,10 @@ import errno
 import os
 
 from trace_store import errors
-from trace_store.journal.beginning import JournalMaker
 from trace_store.journal.file import FAILED, WHOLE
 from trace_store.journal.frames import END, TRANSACTION, Frame, encode_end, encode_transaction
-from trace_store.journal.view import MAXIMUM_ATTEMPTS
+from trace_store.journal.header import JournalMaker
+from trace_store.journal.snapshot import MAXIMUM_ATTEMPTS
 from trace_store.system_calls import FAILED_WRITES_SHOW
 
 TYPE_CHECKING = False

@@ -24,7 +24,7 @@ from zlib import crc32
 
 from trace_store import errors
 from trace_store.files import WRITE, read_file, replace_file
-from trace_store.journal.sealed import Sealed
+from trace_store.journal.sealed_ranges import Sealed
 from trace_store.journal.tip_table import (
     NAME_CHARACTERS,
     TipTable,

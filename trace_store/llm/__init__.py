@@ -8,51 +8,16 @@ to the address that it was put beside and nowhere else, and stands in no error, 
 when a request is made; whatever asks no model loads nothing of this package but this door.
 """
 
-from trace_store.doors import door
+from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.llm.cancelling import Cancellation
-    from trace_store.llm.contract import DONE, Completion, Model, Prompt, ask
-    from trace_store.llm.http_model import HttpModel
-    from trace_store.llm.keys import Secret
-    from trace_store.llm.retrying import Timing
-    from trace_store.llm.settings import ModelSettings, read_settings
-    from trace_store.llm.settings_file import KEYS, kept_settings, set_setting
+    from trace_store.llm import cancel as cancel
+    from trace_store.llm import contract as contract
+    from trace_store.llm import http_model as http_model
+    from trace_store.llm import keys as keys
+    from trace_store.llm import retry as retry
+    from trace_store.llm import settings as settings
+    from trace_store.llm import settings_file as settings_file
 
-__all__ = [
-    "DONE",
-    "KEYS",
-    "Cancellation",
-    "Completion",
-    "HttpModel",
-    "Model",
-    "ModelSettings",
-    "Prompt",
-    "Secret",
-    "Timing",
-    "ask",
-    "kept_settings",
-    "read_settings",
-    "set_setting",
-]
-
-__getattr__ = door(
-    __name__,
-    {
-        "Cancellation": "cancelling",
-        "Completion": "contract",
-        "DONE": "contract",
-        "HttpModel": "http_model",
-        "KEYS": "settings_file",
-        "Model": "contract",
-        "ModelSettings": "settings",
-        "Prompt": "contract",
-        "Secret": "keys",
-        "Timing": "retrying",
-        "ask": "contract",
-        "kept_settings": "settings_file",
-        "read_settings": "settings",
-        "set_setting": "settings_file",
-    },
-)
+__getattr__ = submodules(__name__)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from trace_store import errors
 from trace_store.context.usage import Usage, normalise_usage
-from trace_store.values import replace, value
+from trace_store.frozen import replace, value
 
 USER, ASSISTANT = "user", "assistant"
 DONE, LENGTH = "done", "length"

@@ -11,12 +11,12 @@ import json
 from trace_store import errors
 from trace_store.llm.apis import FORMS
 from trace_store.llm.apis.form import failure_of, parsed
-from trace_store.llm.cancelling import Cut
-from trace_store.llm.connecting import Connection
+from trace_store.llm.cancel import Cut
 from trace_store.llm.contract import checked
-from trace_store.llm.events import events
+from trace_store.llm.http import Connection
 from trace_store.llm.keys import masked
-from trace_store.llm.retrying import Timing, retry_after, with_retries
+from trace_store.llm.retry import Timing, retry_after, with_retries
+from trace_store.llm.sse import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from trace_store.llm.cancelling import Cancellation
-    from trace_store.llm.connecting import Answer
+    from trace_store.llm.cancel import Cancellation
     from trace_store.llm.contract import Completion, Prompt
+    from trace_store.llm.http import Answer
     from trace_store.llm.keys import Secret
     from trace_store.llm.settings import ModelSettings
 

@@ -8,6 +8,7 @@ unless the user says otherwise.
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.frozen import field, value
 from trace_store.llm.keys import Secret
 from trace_store.llm.settings_file import (
     ANTHROPIC,
@@ -20,7 +21,6 @@ from trace_store.llm.settings_file import (
     checked_url,
     kept_settings,
 )
-from trace_store.values import field, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,20 +6,20 @@ Rule: reads, never writes. Every commit that is here is looked at, also those th
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.frozen import value
 from trace_store.objects import operations as ops
 from trace_store.objects.codec import BLOB, COMMIT, kind_of, links
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import part_blobs
-from trace_store.odb import ObjectDatabase
+from trace_store.odb.database import ObjectDatabase
 from trace_store.oid import ObjectId
-from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from trace_store.objects.address import Address
-    from trace_store.store import Store
+    from trace_store.store.handle import Store
 
 
 @value

@@ -10,19 +10,19 @@ from __future__ import annotations
 from trace_store import errors, maintenance
 from trace_store.files import read_file
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
-from trace_store.maintenance.findings import ERROR, WARNING, Finding
-from trace_store.maintenance.roots import UNREADABLE, find_roots
-from trace_store.objects.checking import is_beginning
-from trace_store.odb import deflate
+from trace_store.maintenance.fsck_objects import ERROR, WARNING, Finding
+from trace_store.maintenance.reachability import UNREADABLE, find_roots
+from trace_store.objects.validate import is_beginning
+from trace_store.odb import compression
 from trace_store.odb.loose import DEFLATED, HEAD_BYTES, RAW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from trace_store.maintenance.object_checks import ObjectChecks
+    from trace_store.maintenance.fsck_objects import ObjectChecks
     from trace_store.oid import ObjectId
-    from trace_store.store import Store
+    from trace_store.store.handle import Store
 
 _SECTOR = 512
 _ZEROS = 16
@@ -42,7 +42,7 @@ def damaged_loose(
     wanted = _wanted(store, objects)
     for oid, why in damaged.items():
         content = _content(store, oid)
-        detail = maintenance.with_explanation(f"loose file: {why}", content)
+        detail = maintenance.repair_files.with_explanation(f"loose file: {why}", content)
         if content is None or not _is_cut_off(content):
             yield Finding("object-damaged", ERROR, str(oid), detail)
         elif oid in objects.present:
@@ -85,5 +85,5 @@ def _is_cut_off(data: bytes) -> bool:
     if not all(sector.strip(b"\0") for sector in sectors):
         return True
     if data[:1] == bytes((DEFLATED,)):
-        return len(data) < HEAD_BYTES or deflate.is_beginning(data[HEAD_BYTES:])
+        return len(data) < HEAD_BYTES or compression.is_beginning(data[HEAD_BYTES:])
     return data[:1] == bytes((RAW,)) and is_beginning(data[1:])

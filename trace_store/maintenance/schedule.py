@@ -8,8 +8,8 @@ same at any length of history; it looks at sizes that are known already.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.maintenance.sealing import SealReport, seal
-from trace_store.store import Store
+from trace_store.maintenance.seal import SealReport, seal
+from trace_store.store.handle import Store
 from trace_store.store.unsealed import INTERVAL_MS, MAXIMUM_JOURNAL_BYTES
 
 RETRY_MS = 1_000

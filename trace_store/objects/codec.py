@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 
 from trace_store import errors
-from trace_store.objects import small
+from trace_store.objects import mini_msgpack
 from trace_store.oid import OID_BYTES, ObjectId
 
 MAXIMUM_DEPTH = 64
@@ -72,8 +72,8 @@ def encode_ordered(value: Any) -> bytes:
     """
     if "msgpack" not in sys.modules:
         try:
-            return small.pack(value)
-        except small.UnsureError:
+            return mini_msgpack.pack(value)
+        except mini_msgpack.UnsureError:
             pass
     import msgpack  # as dear as the rest of a plumbing command, which may do without
 
@@ -221,8 +221,8 @@ def _skips() -> list[tuple[int, int]]:
 def _unpacked(data: bytes) -> Any:
     if "msgpack" not in sys.modules:
         try:
-            return small.unpack(data)
-        except small.UnsureError:
+            return mini_msgpack.unpack(data)
+        except mini_msgpack.UnsureError:
             pass
     import msgpack
 

@@ -7,14 +7,8 @@ Rule: pure values. A commit's map is `author`, `ops`, `parents`, `time` and, whe
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.objects.codec import (
-    COMMIT,
-    TAG,
-    check_readable,
-    decode,
-    encode,
-)
-from trace_store.objects.shapes import check_operation
+from trace_store.objects.codec import COMMIT, TAG, check_readable, decode, encode
+from trace_store.objects.schema import check_operation
 from trace_store.oid import OID_BYTES, ObjectId
 
 TYPE_CHECKING = False

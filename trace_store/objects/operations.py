@@ -1,17 +1,24 @@
-"""Operations on a context: their names, the shape of their fields, and which messages each one adds and names.
+"""Operations on a context: their fields, and the messages that each adds and names.
 
-Rule: constructors make the stored form and nothing else; what an operation does is in `context/folding.py`. Whoever
+Rule: constructors make the stored form and nothing else; what an operation does is in `context/fold.py`. Whoever
 wants to know what an operation adds or names asks here.
 
 A target is an address, `[birth, n]`; an empty birth means the commit that the operation stands in. n numbers all
 messages that a commit adds, over all its operations in order, whether they are new or carried from elsewhere.
+
+Rule: pure functions of commits.
 """
 
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.objects.address import BIRTH_BYTES, Address, read_address, read_addresses
-from trace_store.objects.address import HERE as HERE
+from trace_store.objects.address import (
+    BIRTH_BYTES,
+    Address,
+    absolute,
+    read_address,
+    read_addresses,
+)
 from trace_store.objects.commit import Commit, Operation
 
 TYPE_CHECKING = False
@@ -24,6 +31,7 @@ if TYPE_CHECKING:
     Stored = Mapping[str, Any]
     """A message in stored form."""
     AnyAddress = tuple[bytes, int]
+
 
 ADD = "add"
 EDIT = "edit"
@@ -303,3 +311,40 @@ def _label(label: str) -> str:
     if not label or len(label) > 100 or any(ord(c) < 33 or ord(c) == 127 for c in label):
         raise errors.InvalidOperationError(f"not a label: {label[:40]!r}")
     return label
+
+
+def carried_operations(oid: bytes, commit: Commit) -> list[Operation]:
+    """Return the operations of a commit with whole addresses, and its messages as carried ones."""
+    made: list[Operation] = []
+    number = 0
+    for operation in commit.operations:
+        fields: dict[str, Any] = dict(operation.fields)
+        for name in ("targets", "sources"):
+            if name in fields:
+                fields[name] = [list(read_address(each, oid)) for each in fields[name]]
+        for name in ("target", "after"):
+            if name in fields:
+                fields[name] = list(read_address(fields[name], oid))
+        if operation.name == USAGE and commit.parents:
+            fields.setdefault("about", commit.parents[0])  # the commit before may be another
+            fields = dict(sorted(fields.items()))
+        if operation.name == EDIT:
+            fields["parts"] = absolute(fields["parts"], oid)
+        if operation.name in ADDS_MESSAGES:
+            fields["messages"] = [
+                _carried(stored, oid, number + n) for n, stored in enumerate(fields["messages"])
+            ]
+            number += len(fields["messages"])
+        made.append(Operation(operation.name, fields))
+    return made
+
+
+def _carried(stored: Stored, oid: bytes, number: int) -> dict[str, Any]:
+    made = {
+        **stored,
+        BORN: list(address_of(stored, oid, number)),
+        "parts": absolute(stored["parts"], oid),
+    }
+    if "edits" in made:
+        made["edits"] = [absolute(parts, oid) for parts in made["edits"]]
+    return dict(sorted(made.items()))

@@ -7,9 +7,9 @@ from another line, or names another commit that the report is about.
 
 from __future__ import annotations
 
+from trace_store.frozen import value
 from trace_store.objects.commit import PICKED, REWRITES
 from trace_store.objects.operations import REPLACE, USAGE
-from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from trace_store.files import Disk
-    from trace_store.journal import Journal
+    from trace_store.journal.journal import Journal
     from trace_store.layout import Layout
     from trace_store.odb.fingerprints import Fingerprint
 
@@ -56,11 +56,11 @@ class ObjectDatabase:
         self._journal = journal
         self._mutex = mutex
         self._durable = durable
-        self._packs: odb.Packs | None = None
-        self._loose: odb.LooseObjects | None = None
-        self._tombstones: odb.Tombstones | None = None
+        self._packs: odb.packs.Packs | None = None
+        self._loose: odb.loose.LooseObjects | None = None
+        self._tombstones: odb.tombstones.Tombstones | None = None
         self._purged: frozenset[bytes] | None = None
-        self._quarantine: odb.Quarantine | None = None
+        self._quarantine: odb.quarantine.Quarantine | None = None
         self._settled: frozenset[str] = frozenset()
         """Packs whose names this process has made durable."""
         self.looked_at = 1
@@ -74,10 +74,10 @@ class ObjectDatabase:
         return self.look_for_tombstones() if self._purged is None else self._purged
 
     @property
-    def tombstones(self) -> odb.Tombstones:
+    def tombstones(self) -> odb.tombstones.Tombstones:
         """What stands for purged objects."""
         if self._tombstones is None:
-            self._tombstones = odb.Tombstones(self._disk, self._layout)
+            self._tombstones = odb.tombstones.Tombstones(self._disk, self._layout)
             self._purged = self._tombstones.oids
         return self._tombstones
 
@@ -89,26 +89,26 @@ class ObjectDatabase:
         return () if self._tombstones is None else self._tombstones.texts
 
     @property
-    def packs(self) -> odb.Packs:
+    def packs(self) -> odb.packs.Packs:
         """Those in packs, which a process that finds all it asks for in a journal does not come to."""
         if self._packs is None:
-            self._packs = odb.Packs(self._disk, self._layout)
+            self._packs = odb.packs.Packs(self._disk, self._layout)
             self._rely()
         return self._packs
 
     @property
-    def loose(self) -> odb.LooseObjects:
+    def loose(self) -> odb.loose.LooseObjects:
         """Those in files of their own."""
         if self._loose is None:
-            self._loose = odb.LooseObjects(self._disk, self._layout, durable=self._durable)
+            self._loose = odb.loose.LooseObjects(self._disk, self._layout, durable=self._durable)
             self._rely()
         return self._loose
 
     @property
-    def quarantine(self) -> odb.Quarantine:
+    def quarantine(self) -> odb.quarantine.Quarantine:
         """What was taken out of packs and loose files, and can be brought back for a while."""
         if self._quarantine is None:
-            self._quarantine = odb.Quarantine(self._disk, self._layout)
+            self._quarantine = odb.quarantine.Quarantine(self._disk, self._layout)
         return self._quarantine
 
     def close(self) -> None:
@@ -230,8 +230,8 @@ class ObjectDatabase:
         for oid in objects if self.purged else ():
             self._check_not_purged(oid)
         if self.purged_texts:
-            for oid, text in odb.with_purged_text(self, objects).items():
-                raise odb.text_error(oid, text)
+            for oid, text in odb.tombstones.with_purged_text(self, objects).items():
+                raise odb.tombstones.text_error(oid, text)
 
     def write(self, data: bytes) -> ObjectId:
         """Store canonical object bytes as a loose object and return their id.
@@ -294,7 +294,7 @@ class ObjectDatabase:
 
     def _check_not_purged(self, oid: bytes) -> None:
         if oid in self.purged:
-            found = self.tombstones.find(oid) or odb.Tombstone(ObjectId(oid))
+            found = self.tombstones.find(oid) or odb.tombstones.Tombstone(ObjectId(oid))
             raise found.error()
 
     def _read_quickly(self, oids: list[bytes]) -> list[bytes | None]:

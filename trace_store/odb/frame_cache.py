@@ -7,7 +7,7 @@ need the same one.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.odb.deflate import Dictionary, Inflation
+from trace_store.odb.compression import Dictionary, Inflation
 from trace_store.odb.pack import DICTIONARY, MAXIMUM_DICTIONARY_BYTES, NEEDS_DICTIONARY
 
 TYPE_CHECKING = False

@@ -25,7 +25,7 @@ import struct
 
 from trace_store import errors
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
-from trace_store.odb.deflate import Dictionary, Inflation
+from trace_store.odb.compression import Dictionary, Inflation
 from trace_store.oid import Digester
 
 TYPE_CHECKING = False

@@ -29,9 +29,9 @@ import sys
 from itertools import islice
 
 from trace_store import errors
+from trace_store.odb.delta_links import ABSENT
 from trace_store.odb.pack import DICTIONARY, NEEDS_DICTIONARY, SORTS, FramePlace, Pack
 from trace_store.odb.pack_walk import PackWalk
-from trace_store.odb.short_links import ABSENT
 from trace_store.oid import OID_BYTES, ObjectId, digest
 
 TYPE_CHECKING = False

@@ -8,9 +8,9 @@ Memory holds one frame, one dictionary, and the ids.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.odb.deflate import Dictionary
+from trace_store.odb.compression import Dictionary
+from trace_store.odb.delta_links import ABSENT, lengthen
 from trace_store.odb.pack import DICTIONARY, NEEDS_DICTIONARY, SHORT_LINKS, split
-from trace_store.odb.short_links import ABSENT, lengthen
 from trace_store.oid import OID_BYTES, hash_object
 
 TYPE_CHECKING = False

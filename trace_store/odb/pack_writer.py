@@ -1,41 +1,70 @@
-"""Writing packs.
+"""Writing packs: objects in, pack and index files out.
 
 Rule: objects are kept in the order in which they are added, but those with links stand behind the others of their
 frame, so that what they name has a number. When one pack is full the next is begun. The name of a pack is the hash of
 its bytes, so it is known when all of them are written. Frames are compressed on threads while the next are collected,
 and written in their order. Memory holds what shares a dictionary, twice, and the ids.
+
+Rule: objects are numbered before their frame is compressed, and noted only when it is written; so a frame for which
+there is no room has left no trace in the pack.
+
+Rule: a file under a pack's name is complete, and so is its index, which goes first: it can be made again, but whoever
+opens it looks at pieces of it only, and would take one that a power cut left in part for one that lacks objects.
 """
 
 from __future__ import annotations
 
+import os
 from itertools import accumulate
 
-from trace_store.layout import MAXIMUM_OBJECT_BYTES
+from trace_store import errors
+from trace_store.files import CREATE, create_file, write_all
+from trace_store.layout import INDEX_SUFFIX, MAXIMUM_OBJECT_BYTES, PACK_SUFFIX
 from trace_store.odb.background import Background, processors
 from trace_store.odb.checks import check_size
-from trace_store.odb.deflate import MINIMUM_DICTIONARY_BYTES, Dictionary, deflate
-from trace_store.odb.line_dictionary import lines_in_common
-from trace_store.odb.open_pack import Frame, OpenPack, Planned
+from trace_store.odb.compression import (
+    MINIMUM_DICTIONARY_BYTES,
+    Dictionary,
+    deflate,
+    lines_in_common,
+)
+from trace_store.odb.delta_links import MARK, SPARED_BYTES, shorten
 from trace_store.odb.pack import (
+    COUNTS,
     DICTIONARY,
     FRAME,
+    HEADER,
+    MAGIC,
     MAXIMUM_FRAME_OBJECTS,
     MAXIMUM_PACK_BYTES,
+    MAXIMUM_PACK_FRAMES,
+    MAXIMUM_PACK_OBJECTS,
+    MAXIMUM_PACK_RAW_BYTES,
     NEEDS_DICTIONARY,
     SHORT_LINKS,
     TRAILER,
+    VERSION,
+    FramePlace,
     join,
 )
-from trace_store.odb.pack_files import PackFile, PackFiles
-from trace_store.odb.short_links import MARK, SPARED_BYTES
+from trace_store.odb.pack_index import encode_index
+from trace_store.oid import Digester
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Protocol
 
     from trace_store.files import Disk
     from trace_store.layout import Layout
-    from trace_store.odb.open_pack import Sink
+
+    class Sink(Protocol):
+        """Where the bytes of one pack go."""
+
+        def write(self, data: bytes, /) -> object: ...
+        def complete(self, name: str, index: bytes, /) -> object:
+            """Take note that the pack is written, with the index that belongs to it."""
+            ...
 
 
 DEFAULT_LEVEL = 3
@@ -290,3 +319,221 @@ def _deflating(
 ) -> Callable[[], bytes]:
     """Return the call that compresses objects as one frame; it is no `partial`, since functools takes long to load."""
     return lambda: deflate(join(forms), level=level, dictionary=dictionary)
+
+
+class Frame:
+    """Objects that will stand in one frame."""
+
+    __slots__ = ("links", "objects", "size")
+
+    def __init__(self, links: bool) -> None:
+        self.links = links
+        self.objects: list[tuple[bytes, bytes]] = []
+        self.size = 0
+
+
+class Planned:
+    """A frame that is being compressed; without objects a dictionary.
+
+    Attributes:
+        frame: its objects.
+        offsets: where they stand in its raw content.
+        raw: how long that is.
+        sort: what the pack says of it.
+    """
+
+    __slots__ = ("frame", "offsets", "raw", "sort")
+
+    def __init__(self, frame: Frame | None, offsets: list[int], raw: int, sort: int) -> None:
+        self.frame = frame
+        self.offsets = offsets
+        self.raw = raw
+        self.sort = sort
+
+
+class OpenPack:
+    """A pack that is being written."""
+
+    def __init__(self, sink: Sink, level: int, frame_bytes: int, shared_bytes: int) -> None:
+        self.sink = sink
+        self.size = 0
+        self.raw_bytes = 0
+        self.places: list[FramePlace] = []
+        self._ids: list[bytes] = []
+        self._rows: list[tuple[int, int]] = []
+        self._numbered = 0
+        self._targets: dict[bytes, int] = {}
+        self._body = Digester()
+        self._whole = Digester()
+        self._write(HEADER.pack(MAGIC, VERSION, level, frame_bytes, shared_bytes))
+
+    @property
+    def object_count(self) -> int:
+        """How many objects are in it."""
+        return len(self._ids)
+
+    def has_room(self, planned: Planned) -> bool:
+        """Tell whether one more frame is within what a pack may hold."""
+        return (
+            self.raw_bytes + planned.raw <= MAXIMUM_PACK_RAW_BYTES
+            and len(self._ids) + len(planned.offsets) <= MAXIMUM_PACK_OBJECTS
+            and len(self.places) < MAXIMUM_PACK_FRAMES
+        )
+
+    def forms(self, frame: Frame) -> list[bytes]:
+        """Number the objects of the next frame, and return them in the form in which they are stored.
+
+        Links lead to objects of the same frame, or of one without links. So a damaged frame takes along what names its
+        own objects, but not all that follows.
+        """
+        first = self._numbered
+        self._numbered += len(frame.objects)
+        if not frame.links:
+            self._targets.update((oid, n) for n, (oid, _) in enumerate(frame.objects, first))
+            return [data for _, data in frame.objects]
+        forms = []
+        near: dict[bytes, int] = {}
+        for number, (oid, data) in enumerate(frame.objects, first):
+            forms.append(shorten(data, number, near, self._targets))
+            near[oid] = number
+        return forms
+
+    def write_frame(self, planned: Planned, body: bytes) -> None:
+        """Write the next of the frames whose objects are numbered, or a dictionary between them."""
+        objects = [] if planned.frame is None else planned.frame.objects
+        self._write(FRAME.pack(len(body), planned.raw, len(objects), planned.sort))
+        self._rows += [(len(self.places), offset) for offset in planned.offsets]
+        self._ids += [oid for oid, _ in objects]
+        self.places.append(
+            FramePlace(self.size, len(body), planned.raw, len(objects), planned.sort)
+        )
+        self._write(body)
+        self.raw_bytes += planned.raw
+
+    def finish(self) -> tuple[str, bytes]:
+        """Write end and trailer, and return name and index."""
+        self._write(FRAME.pack(0, 0, 0, 0))
+        self._write(COUNTS.pack(len(self.places), len(self._ids)))
+        check = self._body.digest()
+        self._write(check)
+        name = self._whole.digest().hex()
+        ids = b"".join(self._ids)
+        return name, encode_index(ids, self._rows, self.places, self.size, check)
+
+    def _write(self, data: bytes) -> None:
+        self.sink.write(data)
+        self._body.update(data)
+        self._whole.update(data)
+        self.size += len(data)
+
+
+TEMPORARY_PREFIX = "pack-"
+
+
+class PackFile:
+    """A pack that is being written to a file without its final name."""
+
+    __slots__ = ("_disk", "_durable", "_fd", "_path", "name")
+
+    def __init__(self, disk: Disk, folder: str, *, durable: bool) -> None:
+        """Create the file.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        self._disk = disk
+        self._durable = durable
+        self._path = os.path.join(folder, f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}")
+        fd = disk.open(self._path, CREATE)
+        if fd is None:
+            raise errors.StorageError("a temporary name is taken", path=self._path)
+        self._fd: int | None = fd
+        self.name = ""
+
+    def write(self, data: bytes) -> None:
+        """Append bytes."""
+        assert self._fd is not None
+        write_all(self._disk, self._fd, data)
+
+    def complete(self, name: str, index: bytes) -> None:
+        """Sync and close the file, and write its index beside it, synced too."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            try:
+                if self._durable:
+                    self._disk.sync(fd)
+            finally:
+                self._disk.close(fd)
+        create_file(self._disk, self._path + INDEX_SUFFIX, index, durable=self._durable)
+        self.name = name
+
+    def publish(self, base: str) -> None:
+        """Give the file and its index their final path, to which the suffixes are added."""
+        self._disk.rename(self._path + INDEX_SUFFIX, base + INDEX_SUFFIX)
+        self._disk.rename(self._path, base + PACK_SUFFIX)
+
+    def abandon(self) -> None:
+        """Remove what was written and has no name yet."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            self._disk.close(fd)
+        self._disk.remove(self._path + INDEX_SUFFIX)
+        self._disk.remove(self._path)
+
+
+class PackFiles:
+    """Packs that are written one after the other and appear together."""
+
+    __slots__ = ("_base_of", "_disk", "_durable", "_files", "_folder")
+
+    def __init__(
+        self, disk: Disk, folder: str, base_of: Callable[[str], str], *, durable: bool = True
+    ) -> None:
+        """Write nothing yet.
+
+        Args:
+            disk: where.
+            folder: for the files while they have no name; on the file system of their final place.
+            base_of: given a pack's name, returns its final path without the suffix.
+            durable: whether a file is synced before it gets its name.
+        """
+        self._disk = disk
+        self._folder = folder
+        self._base_of = base_of
+        self._durable = durable
+        self._files: list[PackFile] = []
+
+    def begin(self) -> PackFile:
+        """Return the file of the next pack.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        file = PackFile(self._disk, self._folder, durable=self._durable)
+        self._files.append(file)
+        return file
+
+    def publish(self) -> list[str]:
+        """Give the complete ones their names, durably, and return these.
+
+        Raises:
+            StorageError: the disk refuses; some may have got their names.
+        """
+        names: list[str] = []
+        folders: dict[str, None] = {}
+        while self._files:
+            file = self._files[0]
+            if file.name:
+                base = self._base_of(file.name)
+                file.publish(base)
+                names.append(file.name)
+                folders[os.path.dirname(base) or os.curdir] = None
+            del self._files[0]
+        for folder in folders if self._durable else ():
+            self._disk.sync_directory(folder)
+        return names
+
+    def abandon(self) -> None:
+        """Remove those without a name."""
+        while self._files:
+            self._files.pop().abandon()

@@ -15,11 +15,11 @@ from trace_store import errors
 from trace_store.files import create_file
 from trace_store.layout import PACK_SUFFIX
 from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash
+from trace_store.odb.delta_links import lengthen, lengthen_all
 from trace_store.odb.frame_cache import FrameCache
 from trace_store.odb.open_files import NO_DESCRIPTORS, OpenFiles
 from trace_store.odb.pack import SHORT_LINKS, Pack
 from trace_store.odb.pack_index import PackIndex, build_index
-from trace_store.odb.short_links import lengthen, lengthen_all
 from trace_store.oid import HEX_CHARACTERS, ObjectId, digest, joined_digests
 
 TYPE_CHECKING = False

@@ -38,8 +38,8 @@ class Taking:
     def __init__(self, disk: Disk, layout: Layout, name: str) -> None:
         self.name = name
         self.layout = Layout(os.path.join(layout.quarantine_dir, name))
-        self.packs = odb.Packs(disk, self.layout)
-        self.loose = odb.LooseObjects(disk, self.layout)
+        self.packs = odb.packs.Packs(disk, self.layout)
+        self.loose = odb.loose.LooseObjects(disk, self.layout)
 
     @property
     def time(self) -> int:

@@ -17,7 +17,7 @@ import os
 from trace_store import errors
 from trace_store.files import create_file, read_file, stamp, unchanged
 from trace_store.ident import format_time
-from trace_store.objects.codec import blob_content, chunks_of, decode, encode
+from trace_store.objects.codec import blob_content, chunks_of, decode, encode, is_content
 from trace_store.odb import fingerprints
 from trace_store.odb.fingerprints import MAXIMUM_FORM_BYTES
 from trace_store.oid import HEX_CHARACTERS, ObjectId, digest
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     from trace_store.files import Disk
     from trace_store.layout import Layout
+    from trace_store.odb.database import ObjectDatabase
+    from trace_store.odb.fingerprints import Fingerprint
+
 
 KIND = "tombstone"
 CHECK_CHARACTERS = 16
@@ -344,3 +347,35 @@ def _is_line(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def with_purged_text(
+    database: ObjectDatabase, objects: Mapping[ObjectId, bytes]
+) -> dict[ObjectId, Fingerprint]:
+    """Return which of some objects bring a purged text in, and its fingerprint; what is here already does not."""
+    hits = holding(objects, database.purged_texts)
+    return {oid: text for oid, text in hits.items() if not database.contains(oid)}
+
+
+def admit(database: ObjectDatabase, objects: Mapping[ObjectId, bytes]) -> dict[ObjectId, bytes]:
+    """Return what may be written of objects that others name already: the rest is reported as purged.
+
+    Content that holds a purged text gets a tombstone of its own, so its absence is explained.
+
+    Raises:
+        PurgedError: a commit or tag itself holds a purged text.
+        StorageError: the disk refuses.
+    """
+    if database.purged_texts:
+        hits = with_purged_text(database, objects)
+        hits = {oid: text for oid, text in hits.items() if oid not in database.purged}
+        for oid, text in hits.items():
+            if not is_content(objects[oid]):
+                raise text_error(oid, text)
+        if hits:
+            database.tombstones.add(
+                Tombstone(oid, text.time, text.by, text.why) for oid, text in hits.items()
+            )
+            database.look_for_tombstones()
+    purged = database.purged
+    return {oid: data for oid, data in objects.items() if oid not in purged}

@@ -9,19 +9,12 @@ from __future__ import annotations
 from trace_store import errors, refs
 from trace_store.files import read_file, replace_file, stamp, unchanged
 from trace_store.ident import RisingClock, SystemClock
-from trace_store.journal import Move
+from trace_store.journal.frames import Move
 from trace_store.oid import ObjectId
 from trace_store.ref_names import Spellings, named_by_users
-from trace_store.refs.head import (
-    MAXIMUM_BYTES,
-    NAME,
-    Head,
-    decode_head,
-    encode_head,
-    read_original,
-)
+from trace_store.refs.head import MAXIMUM_BYTES, NAME, Head, decode_head, encode_head, read_original
 from trace_store.refs.names import BRANCHES, check_ref_name, refuse_twins
-from trace_store.refs.resolving import check_expected, lineage_of, resolve, unexplained
+from trace_store.refs.resolution import check_expected, lineage_of, resolve, unexplained
 from trace_store.refs.tips import TipFiles
 
 TYPE_CHECKING = False
@@ -32,7 +25,8 @@ if TYPE_CHECKING:
     from trace_store.contracts import ObjectReader, RefEdit
     from trace_store.files import Disk
     from trace_store.ident import Clock
-    from trace_store.journal import Journal, RefFold
+    from trace_store.journal.journal import Journal
+    from trace_store.journal.ref_moves import RefFold
     from trace_store.layout import Layout
 
 ATTEMPTS = 5
@@ -71,7 +65,7 @@ class RefDatabase:
         self.files = TipFiles(disk, layout)
         self.began = SystemClock().now()
         self.known: dict[str, ObjectId] = {}
-        """The value that this process last saw or made of a ref, from which it goes on: see `refs/rewinding.py`."""
+        """The value that this process last saw or made of a ref, from which it goes on: see `refs/rewind_guard.py`."""
         self.stand_ins: dict[str, ObjectId] = {}
         """What readers take for the value of refs whose own commits are missing; nothing is written on top of it."""
         self.taken_by_git: set[str] = set()
@@ -104,7 +98,7 @@ class RefDatabase:
         with self._mutex:
             return iter(self._all(prefix))
 
-    def standing(self) -> refs.Standing:
+    def standing(self) -> refs.summary.Standing:
         """Return which refs need attention, and how many branches there are; see `Overview`, which looks at few."""
         with self._mutex:
             self._journal.refresh()
@@ -134,15 +128,15 @@ class RefDatabase:
         return self.standing().moved
 
     @property
-    def overview(self) -> refs.Overview:
+    def overview(self) -> refs.summary.Overview:
         """What looks at all refs at once."""
         contains = self._objects.contains
-        return refs.Overview(self._disk, self._layout, self._journal, self.files, contains)
+        return refs.summary.Overview(self._disk, self._layout, self._journal, self.files, contains)
 
     @property
-    def witness(self) -> refs.Witness:
+    def witness(self) -> refs.rewind_guard.Witness:
         """What knows how refs came to their values."""
-        return refs.Witness(self._disk, self._layout, self._journal, self)
+        return refs.rewind_guard.Witness(self._disk, self._layout, self._journal, self)
 
     def head(self) -> Head:
         """Return where HEAD is; without a file it is attached to the default branch.
@@ -191,10 +185,12 @@ class RefDatabase:
             replace_file(self._disk, self._layout.head_file, data, scratch=scratch)
             new = self.head().oid
             # What the journals say of HEAD came before, so it is written first; a seal will find it there.
-            entries = refs.entries_of(self._journal.fold.frames).get(NAME, [])
+            entries = refs.reflog.entries_of(self._journal.fold.frames).get(NAME, [])
             moment = self.times.now() if time is None else time
-            entries.append(refs.ReflogEntry(old, new, moment, author, message))
-            refs.append_log(self._disk, self._layout.logs_dir, self._layout.log_file(NAME), entries)
+            entries.append(refs.reflog.ReflogEntry(old, new, moment, author, message))
+            refs.reflog.append_log(
+                self._disk, self._layout.logs_dir, self._layout.log_file(NAME), entries
+            )
 
     def original(self) -> ObjectId | None:
         """Return ORIG_HEAD: where HEAD stood before the last command that took it elsewhere; None when none did."""
@@ -205,15 +201,15 @@ class RefDatabase:
         path, scratch = self._layout.original_file, self._layout.tmp_dir
         replace_file(self._disk, path, encode_head(oid), scratch=scratch)
 
-    def reflog(self, name: str) -> list[refs.ReflogEntry]:
+    def reflog(self, name: str) -> list[refs.reflog.ReflogEntry]:
         """Return the movements of a ref, or of HEAD, newest first."""
         if name != NAME:
             check_ref_name(name)
         with self._mutex:
             self._journal.refresh()
-            logged = refs.read_log(self._disk, self._layout.log_file(name))
-            recent = refs.entries_of(self._journal.fold.frames).get(name, [])
-        entries = refs.join_logs(logged, recent)
+            logged = refs.reflog.read_log(self._disk, self._layout.log_file(name))
+            recent = refs.reflog.entries_of(self._journal.fold.frames).get(name, [])
+        entries = refs.reflog.join_logs(logged, recent)
         entries.reverse()
         return entries
 
@@ -375,7 +371,9 @@ class RefDatabase:
         if frames:
             return frames[-1].time
         last = (
-            next(refs.newest_first(self._disk, self._layout.log_file(NAME)), None) if look else None
+            next(refs.reflog.newest_first(self._disk, self._layout.log_file(NAME)), None)
+            if look
+            else None
         )
         return 0 if last is None else last.time
 

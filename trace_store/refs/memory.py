@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.ident import RisingClock
-from trace_store.journal import Frame, Move
+from trace_store.journal.frames import Frame, Move
 from trace_store.oid import ObjectId
 from trace_store.refs.head import NAME, Head
 from trace_store.refs.names import BRANCHES, check_ref_name
-from trace_store.refs.overview import Standing
 from trace_store.refs.reflog import ReflogEntry, entries_of
-from trace_store.refs.resolving import check_expected
+from trace_store.refs.resolution import check_expected
+from trace_store.refs.summary import Standing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

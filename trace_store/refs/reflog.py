@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from trace_store.files import Disk
-    from trace_store.journal import Frame
+    from trace_store.journal.frames import Frame
 
 GIT, MOVED_BY_GIT = "git", "moved by git"
 """Author and message of an entry for what git, or another tool, did to a ref."""

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from trace_store import errors, joining, secrets
+from trace_store import errors, merge, secrets
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.tokens import Tokenizer, as_tokenizer
+from trace_store.context.tokens.tokenizer import Tokenizer, as_tokenizer
 from trace_store.environment import Environment
 from trace_store.history.draft import several
 from trace_store.ident import Randomness
+from trace_store.maintenance.log import LoggedPatience
 from trace_store.maintenance.schedule import SealSchedule
-from trace_store.maintenance.sealing import SealReport, seal, seal_or_sync
-from trace_store.maintenance.telling import LoggedPatience
+from trace_store.maintenance.seal import SealReport, seal, seal_or_sync
 from trace_store.oid import ObjectId
 from trace_store.revision import as_address
 from trace_store.secrets.guard import Guard
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,12 +109,14 @@ class Handle:
             store = self.store
             if store.local:
                 environment = self._environment or Environment.read()
-                key = secrets.store_key(
+                key = secrets.user_files.store_key(
                     environment, store.config.store_id, store.layout.root, store.disk
                 )
             else:
-                key = Randomness().take(secrets.KEY_BYTES)  # it lasts as long as what it is for
-            self._own_salt = secrets.content_salt(key)
+                key = Randomness().take(
+                    secrets.user_files.KEY_BYTES
+                )  # it lasts as long as what it is for
+            self._own_salt = secrets.user_files.content_salt(key)
         return self._own_salt
 
     def _said(self, message: str) -> str:
@@ -125,7 +127,7 @@ class Handle:
         """Raise StateError while a merge, a pick, a revert or a rebase waits, since this moves what it waits for."""
         store = self.store
         if store.local and store.disk.exists(store.layout.stopped_file):
-            joining.refuse_while_stopped(store, refs)
+            merge.in_progress.refuse_while_stopped(store, refs)
 
 
 def name_of(what: Revision | Address) -> str:

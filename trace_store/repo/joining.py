@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from trace_store import joining
+from trace_store import merge
 from trace_store.errors import InvalidInputError
-from trace_store.joining.plan import APPEND, SEMANTIC
+from trace_store.merge import llm_assist
+from trace_store.merge.inputs import APPEND, SEMANTIC
 from trace_store.repo.handle import Handle, name_of, several_targets
 
 TYPE_CHECKING = False
@@ -13,19 +14,14 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from trace_store.history.draft import Target
-    from trace_store.joining import (
-        Conflict,
-        Merge,
-        Proposal,
-        Revert,
-        Rewrite,
-        Settlement,
-        Step,
-        Stop,
-    )
-    from trace_store.joining.conflicts import Resolver
-    from trace_store.joining.moving import MovedMessages
-    from trace_store.llm import Model
+    from trace_store.llm.contract import Model
+    from trace_store.merge.conflicts import Conflict, Resolver, Settlement
+    from trace_store.merge.in_progress import Stop
+    from trace_store.merge.llm_assist.semantic import Proposal
+    from trace_store.merge.move import MovedMessages
+    from trace_store.merge.result import Merge, Rewrite
+    from trace_store.merge.revert import Revert
+    from trace_store.merge.todo import Step
     from trace_store.objects.address import Address
     from trace_store.repo.handle import Revision
 
@@ -78,7 +74,7 @@ class Joining(Handle):
             ModelError, BudgetError, ConflictError: the model fails, is asked too much, or was not followed.
             RefChangedError: others move the branch again and again; each time the merge was made anew on top.
         """
-        options = joining.MergeOptions(
+        options = merge.result.MergeOptions(
             strategy=strategy,
             favour=favour,
             fast_forward=fast_forward,
@@ -87,8 +83,12 @@ class Joining(Handle):
             message=message,
         )
         asks = strategy == SEMANTIC and model is not None
-        advise = joining.Advisor(self.store, model, review=review) if asks and model else None
-        found = joining.merge(
+        advise = (
+            llm_assist.semantic.Advisor(self.store, model, review=review)
+            if asks and model
+            else None
+        )
+        found = merge.merge.merge(
             self.store,
             name_of(revision),
             options,
@@ -124,7 +124,7 @@ class Joining(Handle):
             InvalidInputError: a range is empty, or nothing is wanted.
             RefChangedError: others move the branch again and again.
         """
-        found = joining.cherry_pick(
+        found = merge.cherry_pick.cherry_pick(
             self.store,
             [name_of(each) for each in wanted],
             author=self.author,
@@ -132,7 +132,7 @@ class Joining(Handle):
             favour=favour,
             guard=self.guard,
             resolver=_resolver(resolver),
-            judge=None if judge is None else joining.Judge(self.store, judge),
+            judge=None if judge is None else llm_assist.review.Judge(self.store, judge),
         )
         self._schedule.seal_if_due()
         return found
@@ -168,7 +168,7 @@ class Joining(Handle):
             InvalidInputError: the plan is not sound.
             RefChangedError: the branch moved meanwhile.
         """
-        found = joining.rebase(
+        found = merge.rebase.rebase(
             self.store,
             None if upstream is None else name_of(upstream),
             author=self.author,
@@ -178,7 +178,7 @@ class Joining(Handle):
             favour=favour,
             guard=self.guard,
             resolver=_resolver(resolver),
-            judge=None if judge is None else joining.Judge(self.store, judge),
+            judge=None if judge is None else llm_assist.review.Judge(self.store, judge),
         )
         self._schedule.seal_if_due()
         return found
@@ -205,7 +205,7 @@ class Joining(Handle):
             SecretFoundError: the message holds a secret, and `secrets` is "block".
             RefChangedError: others move the branch again and again.
         """
-        found = joining.revert(
+        found = merge.revert.revert(
             self.store,
             [name_of(each) for each in wanted],
             author=self.author,
@@ -249,7 +249,7 @@ class Joining(Handle):
         if len(given) > 1:
             raise InvalidInputError("give one of after, before and last")
         where, beside = given[0] if given else ("first", "")
-        found = joining.move(
+        found = merge.move.move(
             self.store,
             several_targets(targets),
             where,
@@ -268,11 +268,11 @@ class Joining(Handle):
             FormatError: what is known of it is damaged; `abort` forgets it.
         """
         self.store.check_open()
-        return joining.read_stop(self.store)
+        return merge.in_progress.read_stop(self.store)
 
     def conflicts(self) -> tuple[Conflict, ...]:
         """Return the conflicts that nobody settled yet, of what waits; nothing when nothing waits."""
-        return joining.open_conflicts(self.store) if self.waiting() else ()
+        return merge.resolve.open_conflicts(self.store) if self.waiting() else ()
 
     def settle(
         self, which: str | int | Address | Conflict, how: Settlement | str, text: str = ""
@@ -292,14 +292,14 @@ class Joining(Handle):
         self.store.check_open()
         if text and how != "text":
             raise InvalidInputError('a text stands in the settlement, or beside the word "text"')
-        said = joining.Settlement(how, text) if isinstance(how, str) else how
-        if isinstance(which, joining.Conflict):
-            found = joining.met_conflicts(self.store)
+        said = merge.conflicts.Settlement(how, text) if isinstance(how, str) else how
+        if isinstance(which, merge.conflicts.Conflict):
+            found = merge.resolve.met_conflicts(self.store)
             numbers = [each.number for each in found if each.key == which.key]
             which = str(numbers[0]) if numbers else which.key
         elif isinstance(which, tuple):
             which = name_of(which)
-        return joining.resolve(self.store, str(which), said)
+        return merge.resolve.resolve(self.store, str(which), said)
 
     def resume(
         self,
@@ -321,13 +321,13 @@ class Joining(Handle):
             StateError: nothing waits.
             RefChangedError: the branch is gone, or was moved elsewhere than on since a rebase began.
         """
-        found = joining.resume(
+        found = merge.resolve.resume(
             self.store,
             author=self.author,
             message=message,
             guard=self.guard,
             resolver=_resolver(resolver),
-            judge=None if judge is None else joining.Judge(self.store, judge),
+            judge=None if judge is None else llm_assist.review.Judge(self.store, judge),
             skip=skip,
         )
         self._schedule.seal_if_due()
@@ -339,7 +339,7 @@ class Joining(Handle):
         Raises:
             StateError: nothing waits.
         """
-        return joining.abort(self.store)
+        return merge.resolve.abort(self.store)
 
 
 def _resolver(given: Settle | None) -> Resolver | None:
@@ -349,6 +349,6 @@ def _resolver(given: Settle | None) -> Resolver | None:
 
     def ask(conflict: Conflict) -> Settlement | None:
         said = given(conflict)
-        return joining.Settlement(said) if isinstance(said, str) else said
+        return merge.conflicts.Settlement(said) if isinstance(said, str) else said
 
     return ask

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from trace_store import branching
+from trace_store import history
 from trace_store.errors import DetachedHeadError, RefNotFoundError
 from trace_store.repo.handle import Handle, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.branching import Branch, Recommitted, Reset, Switched, TagEntry, Undone
-    from trace_store.branching.branches import Deleted
-    from trace_store.refs import ReflogEntry
+    from trace_store.history.branches import Branch, Deleted
+    from trace_store.history.reset import Recommitted, Reset
+    from trace_store.history.switch import Switched
+    from trace_store.history.tags import TagEntry
+    from trace_store.history.undo import Undone
+    from trace_store.refs.reflog import ReflogEntry
     from trace_store.repo.handle import Revision
 
 
@@ -31,14 +34,14 @@ class Moving(Handle):
             InvalidRefNameError: the name breaks the rules for names.
             RevisionNotFoundError, UnbornBranchError: there is no such commit.
         """
-        ref, _, _ = branching.create_branch(
+        ref, _, _ = history.branches.create_branch(
             self.store, name, name_of(start), author=self.author, force=force
         )
-        return branching.look_at_branch(self.store, ref)
+        return history.branches.look_at_branch(self.store, ref)
 
     def branches(self, *patterns: str) -> list[Branch]:
         """Return the branches, sorted by name; with patterns such as `feature/*` those that are like one."""
-        return branching.list_branches(self.store, patterns)
+        return history.branches.list_branches(self.store, patterns)
 
     def rename_branch(self, old: str, new: str, *, force: bool = False) -> Branch:
         """Give a branch another name, with its upstream and HEAD along with it, and return it.
@@ -49,9 +52,11 @@ class Moving(Handle):
             InvalidRefNameError: the new name breaks the rules for names.
             StateError: a merge, a pick, a revert or a rebase of it waits.
         """
-        self._check_nothing_waits(*branching.names_before_and_after(self.store, old, new))
-        _, ref = branching.rename_branch(self.store, old, new, author=self.author, force=force)
-        return branching.look_at_branch(self.store, ref)
+        self._check_nothing_waits(*history.branches.names_before_and_after(self.store, old, new))
+        _, ref = history.branches.rename_branch(
+            self.store, old, new, author=self.author, force=force
+        )
+        return history.branches.look_at_branch(self.store, ref)
 
     def delete_branch(self, *names: str) -> list[Deleted]:
         """Delete branches into the trash, all or none, and return what each stood for.
@@ -60,7 +65,7 @@ class Moving(Handle):
             RefNotFoundError: there is no such branch.
             StateError: HEAD is on one of them.
         """
-        return branching.delete_branches(self.store, names, author=self.author)
+        return history.branches.delete_branches(self.store, names, author=self.author)
 
     def track(self, name: str, upstream: str | None) -> Branch:
         """Compare a branch with another from now on, or with None, and return it with how the two stand.
@@ -68,13 +73,13 @@ class Moving(Handle):
         Raises:
             RefNotFoundError: there is no such branch.
         """
-        ref = branching.find_branch(self.store, name)
+        ref = history.branches.find_branch(self.store, name)
         if upstream is None:
-            branching.unset_upstream(self.store, ref)
+            history.branches.unset_upstream(self.store, ref)
         else:
-            other = branching.find_branch(self.store, upstream)
-            branching.set_upstream(self.store, ref, other)
-        return branching.look_at_branch(self.store, ref)
+            other = history.branches.find_branch(self.store, upstream)
+            history.branches.set_upstream(self.store, ref, other)
+        return history.branches.look_at_branch(self.store, ref)
 
     def switch(
         self, name: str, *, create: bool = False, start: Revision = "HEAD", force: bool = False
@@ -94,9 +99,9 @@ class Moving(Handle):
         """
         self._check_nothing_waits()
         if not create:
-            return branching.switch(self.store, name_of(name), author=self.author)
+            return history.switch.switch(self.store, name_of(name), author=self.author)
         begin = None if start == "HEAD" else name_of(start)
-        return branching.begin_branch(self.store, name, begin, author=self.author, force=force)
+        return history.switch.begin_branch(self.store, name, begin, author=self.author, force=force)
 
     def checkout(self, revision: Revision) -> Switched:
         """Go to a branch, or look at any commit without one: HEAD is detached then, and branches stay where they are.
@@ -108,10 +113,10 @@ class Moving(Handle):
         self._check_nothing_waits()
         try:
             if isinstance(revision, str):
-                return branching.switch(self.store, revision, author=self.author)
+                return history.switch.switch(self.store, revision, author=self.author)
         except (RefNotFoundError, DetachedHeadError):
             pass  # no branch, so a commit
-        return branching.detach(self.store, name_of(revision), author=self.author)
+        return history.switch.detach(self.store, name_of(revision), author=self.author)
 
     def reset(self, revision: Revision = "HEAD", *, hard: bool = False) -> Reset:
         """Move HEAD's branch to a commit, and return where it stood and what keeps that.
@@ -123,7 +128,7 @@ class Moving(Handle):
             StateError: a merge, a pick, a revert or a rebase waits.
         """
         self._check_nothing_waits()
-        step = branching.reset_hard if hard else branching.reset_soft
+        step = history.reset.reset_hard if hard else history.reset.reset_soft
         return step(self.store, name_of(revision), author=self.author)
 
     def commit_staged(self, message: str = "") -> Recommitted:
@@ -134,7 +139,9 @@ class Moving(Handle):
             SecretFoundError: the message holds a secret, and `secrets` is "block".
         """
         self._check_nothing_waits()
-        return branching.commit_staged(self.store, author=self.author, message=self._said(message))
+        return history.reset.commit_staged(
+            self.store, author=self.author, message=self._said(message)
+        )
 
     def tag(
         self, name: str, revision: Revision = "HEAD", *, message: str = "", force: bool = False
@@ -149,7 +156,7 @@ class Moving(Handle):
             RevisionNotFoundError: there is no such commit.
             SecretFoundError: the message holds a secret, and `secrets` is "block".
         """
-        return branching.create_tag(
+        return history.tags.create_tag(
             self.store,
             name,
             name_of(revision),
@@ -160,7 +167,7 @@ class Moving(Handle):
 
     def tags(self, *patterns: str) -> list[TagEntry]:
         """Return the tags, sorted by name; with patterns such as `v1.*` those that are like one."""
-        return branching.list_tags(self.store, patterns)
+        return history.tags.list_tags(self.store, patterns)
 
     def delete_tag(self, *names: str) -> list[Deleted]:
         """Delete tags into the trash, all or none, and return what each stood for.
@@ -168,7 +175,7 @@ class Moving(Handle):
         Raises:
             RefNotFoundError: there is no such tag.
         """
-        return branching.delete_tags(self.store, names, author=self.author)
+        return history.tags.delete_tags(self.store, names, author=self.author)
 
     def undo(self, *, dry_run: bool = False) -> Undone:
         """Take back the last command that moved a ref or HEAD; another call takes back the one before it.
@@ -180,12 +187,12 @@ class Moving(Handle):
             StateError: there is none, a ref is not where it was left, or a merge, a pick, a revert or a rebase waits.
         """
         self._check_nothing_waits()
-        return branching.undo(self.store, author=self.author, dry_run=dry_run)
+        return history.undo.undo(self.store, author=self.author, dry_run=dry_run)
 
     def redo(self, *, dry_run: bool = False) -> Undone:
         """Do again what was taken back last, unless another command has moved a ref since; raises as `undo`."""
         self._check_nothing_waits()
-        return branching.redo(self.store, author=self.author, dry_run=dry_run)
+        return history.undo.redo(self.store, author=self.author, dry_run=dry_run)
 
     def reflog(self, name: str = "HEAD") -> list[ReflogEntry]:
         """Return where HEAD or a ref stood, as far as this working copy knows; the latest move first.
@@ -196,4 +203,6 @@ class Moving(Handle):
             RefNotFoundError: no ref of that name has a log here.
         """
         self.store.check_open()
-        return list(branching.newest_first(self.store, branching.find_log(self.store, name)))
+        return list(
+            history.reflog.newest_first(self.store, history.reflog.find_log(self.store, name))
+        )

@@ -5,11 +5,10 @@ from __future__ import annotations
 from itertools import islice
 from typing import overload
 
-from trace_store import comparing, errors, history
+from trace_store import errors, history, search
 from trace_store import revision as revisions
-from trace_store import search as searching
-from trace_store.context import compiling
-from trace_store.history import walk
+from trace_store.context import compiler as compiling
+from trace_store.history import log as walk
 from trace_store.history.status import Status, status
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.oid import ObjectId
@@ -21,14 +20,16 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
-    from trace_store.comparing import Blame, ContextDiff, Found
     from trace_store.context.compiled import CompiledContext
-    from trace_store.context.compiling import Compiler
+    from trace_store.context.compiler import Compiler
     from trace_store.context.plain import PlainContext
-    from trace_store.history.entries import LogEntry
+    from trace_store.history.blame import Blame
+    from trace_store.history.diff import ContextDiff
+    from trace_store.history.log import LogEntry
+    from trace_store.history.whohas import Found
     from trace_store.objects.address import Address
     from trace_store.repo.handle import Revision
-    from trace_store.search import Hit
+    from trace_store.search.query import Hit
 
 
 class Reading(Handle):
@@ -64,7 +65,7 @@ class Reading(Handle):
         model: str = "",
         compiler: Compiler | None = None,
     ) -> CompiledContext | PlainContext:
-        """Return what a model is shown at a revision; see `trace_store.context.compiling.compile`."""
+        """Return what a model is shown at a revision; see `trace_store.context.compiler.compile`."""
         return compiling.compile(
             self.contexts,
             name_of(revision),
@@ -134,7 +135,7 @@ class Reading(Handle):
         if not any(asked) and all(each is None for each in (since, until, follow, merges)):
             return walk.log(self.store, start, limit=limit)
         tip = revisions.resolve_range(self.store, start).include[-1]
-        wanted = history.LogFilter(
+        wanted = history.log_filters.LogFilter(
             author=author,
             since=self._moment(since),
             until=self._moment(until),
@@ -151,7 +152,7 @@ class Reading(Handle):
             merges=merges,
         )
         found = walk.log(self.store, start)
-        return islice(history.matching(self.contexts, found, wanted, tip), limit)
+        return islice(history.log_filters.matching(self.contexts, found, wanted, tip), limit)
 
     def _moment(self, given: int | str | datetime | None) -> int | None:
         """Return a time in milliseconds."""
@@ -184,7 +185,7 @@ class Reading(Handle):
         Raises:
             RevisionNotFoundError: there is no such commit.
         """
-        return comparing.diff(self.contexts, name_of(before), name_of(after), model=model)
+        return history.diff.diff(self.contexts, name_of(before), name_of(after), model=model)
 
     def blame(self, revision: Revision = "HEAD") -> Iterator[Blame]:
         """Yield for each message of a context what brought it, and what was done to it since.
@@ -192,7 +193,7 @@ class Reading(Handle):
         Raises:
             RevisionNotFoundError: there is no such commit.
         """
-        return comparing.blame(self.contexts, name_of(revision))
+        return history.blame.blame(self.contexts, name_of(revision))
 
     def search(
         self,
@@ -215,8 +216,10 @@ class Reading(Handle):
         Raises:
             As `search.search`.
         """
-        wanted = searching.SearchFilter(**filters)
-        return searching.search(self.store, query, wanted, limit=limit, regex=regex, ranked=ranked)
+        wanted = search.query.SearchFilter(**filters)
+        return search.query.search(
+            self.store, query, wanted, limit=limit, regex=regex, ranked=ranked
+        )
 
     def whohas(self, what: str | Address | ObjectId) -> list[Found]:
         """Return the wordings that say a text, of one message, or made of one blob, with the refs that have them.
@@ -234,16 +237,16 @@ class Reading(Handle):
             try:
                 what = revisions.resolve_address(self.store, what)
             except (errors.NotFoundError, errors.InvalidInputError):
-                return comparing.whohas_text(self.contexts, str(what))
+                return history.whohas.whohas_text(self.contexts, str(what))
         if isinstance(what, tuple):
-            return comparing.whohas_message(self.contexts, revisions.as_address(what))
+            return history.whohas.whohas_message(self.contexts, revisions.as_address(what))
         if not isinstance(what, bytes):
             raise errors.InvalidInputError(f"there is no looking for {type(what).__name__}")
         if self.store.objects.contains(what) and kind_of(self.store.objects.read(what)) == COMMIT:
             raise errors.InvalidInputError(
                 "a commit is no content: `comparing.whohas_commit` names the refs that have it"
             )
-        return comparing.whohas_content(self.contexts, what)
+        return history.whohas.whohas_content(self.contexts, what)
 
     def bisect(
         self,
@@ -263,7 +266,7 @@ class Reading(Handle):
             RevisionNotFoundError: there is no such commit.
         """
         several = good if isinstance(good, list | tuple) else [good]
-        return comparing.find_first_bad(
+        return history.bisect.find_first_bad(
             self.contexts,
             test,
             name_of(bad),

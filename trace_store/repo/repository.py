@@ -9,18 +9,19 @@ import os
 
 from trace_store.environment import Environment
 from trace_store.errors import RepositoryNotFoundError
-from trace_store.maintenance import put_back
+from trace_store.maintenance.second_copies import put_back
 from trace_store.repo.joining import Joining
 from trace_store.repo.moving import Moving
 from trace_store.repo.reading import Reading
 from trace_store.repo.writing import Writing
-from trace_store.store import Store, find
+from trace_store.store.discovery import find
+from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trace_store.context.tokens import Tokenizer
+    from trace_store.context.tokens.tokenizer import Tokenizer
     from trace_store.ident import Clock
 
 

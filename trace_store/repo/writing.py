@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-from trace_store.history import writing
-from trace_store.history.draft import given_message
-from trace_store.history.rewording import current_parts, reworded
+from trace_store.history import commit as writing
+from trace_store.history.draft import current_parts, given_message, reworded
 from trace_store.repo.handle import Handle, name_of, several_targets
 from trace_store.revision import resolve_commit
 
@@ -15,11 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from trace_store.context.parsing import Given
-    from trace_store.history.draft import Content, Draft, Fact, Target
-    from trace_store.history.writing import CommitResult
+    from trace_store.history.draft import CommitResult, Content, Draft, Fact, Target
     from trace_store.objects.address import Address
     from trace_store.objects.parts import Part
+    from trace_store.providers.documents import Given
     from trace_store.repo.handle import Revision
 
 

@@ -1,15 +1,9 @@
 """Find messages by what they say. SQLite is slow to load, so what is here is imported when it is asked for."""
 
-from trace_store.doors import door
+from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.search.finding import Hit, SearchFilter, search
-    from trace_store.search.index import SearchIndex
+    from trace_store.search import query as query
 
-__all__ = ["Hit", "SearchFilter", "SearchIndex", "search"]
-
-__getattr__ = door(
-    __name__,
-    {"Hit": "finding", "SearchFilter": "finding", "search": "finding", "SearchIndex": "index"},
-)
+__getattr__ = submodules(__name__)

@@ -21,17 +21,17 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from trace_store.context.snippet import texts_of
+from trace_store.context.message_text import texts_of
 from trace_store.errors import StateError, TraceError
+from trace_store.frozen import value
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import ToolCall
 from trace_store.oid import ObjectId
-from trace_store.refs import BRANCHES
-from trace_store.store import Store
-from trace_store.values import value
+from trace_store.refs.names import BRANCHES
+from trace_store.store.handle import Store
 
 VERSION = 4
 BATCH_COMMITS = 2_000

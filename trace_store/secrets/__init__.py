@@ -3,59 +3,15 @@
 Few commands meet anything that looks like one, so what is offered here is imported when it is first asked for.
 """
 
-from trace_store.doors import door
+from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.secrets.engine import Scanner, SecretFinding, replaced
-    from trace_store.secrets.guard import Guard
-    from trace_store.secrets.keys import KEY_BYTES, content_salt, store_key
-    from trace_store.secrets.modes import MODES, REDACT
-    from trace_store.secrets.own_files import allowed, is_finding_id, placeholder_key, write_allowed
-    from trace_store.secrets.rules import RULES, VERSION, Rule
-    from trace_store.secrets.settings import Settings, read_settings
+    from trace_store.secrets import engine as engine
+    from trace_store.secrets import guard as guard
+    from trace_store.secrets import modes as modes
+    from trace_store.secrets import rules as rules
+    from trace_store.secrets import settings as settings
+    from trace_store.secrets import user_files as user_files
 
-__all__ = [
-    "KEY_BYTES",
-    "MODES",
-    "REDACT",
-    "RULES",
-    "VERSION",
-    "Guard",
-    "Rule",
-    "Scanner",
-    "SecretFinding",
-    "Settings",
-    "allowed",
-    "content_salt",
-    "is_finding_id",
-    "placeholder_key",
-    "read_settings",
-    "replaced",
-    "store_key",
-    "write_allowed",
-]
-
-__getattr__ = door(
-    __name__,
-    {
-        "Guard": "guard",
-        "KEY_BYTES": "keys",
-        "MODES": "modes",
-        "REDACT": "modes",
-        "RULES": "rules",
-        "Rule": "rules",
-        "Scanner": "engine",
-        "SecretFinding": "engine",
-        "Settings": "settings",
-        "VERSION": "rules",
-        "allowed": "own_files",
-        "content_salt": "keys",
-        "is_finding_id": "own_files",
-        "placeholder_key": "own_files",
-        "read_settings": "settings",
-        "replaced": "engine",
-        "store_key": "keys",
-        "write_allowed": "own_files",
-    },
-)
+__getattr__ = submodules(__name__)

@@ -11,20 +11,20 @@ import re
 
 import re2
 
+from trace_store.frozen import value
 from trace_store.objects.content import bytes_of, text_of
 from trace_store.secrets.checks import looks_random
 from trace_store.secrets.known import KNOWN_RULE, spellings
+from trace_store.secrets.normalised_text import ESCAPED, View
 from trace_store.secrets.placeholders import KEY_BYTES, finding_id, is_within, placeholder
 from trace_store.secrets.rules import RULES
-from trace_store.secrets.views import ESCAPED, View
-from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
     from typing import Any
 
-    from trace_store.secrets.rules import Rule
+    from trace_store.secrets.rules.rule import Rule
 
 MAXIMUM_MEMORY = 64 << 20
 """Bytes that RE2 may take for what it remembers of all triggers."""

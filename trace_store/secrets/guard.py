@@ -14,7 +14,7 @@ from trace_store.layout import DIRECTORY_NAME
 from trace_store.objects.content import Gathering, bytes_of, text_of
 from trace_store.secrets import modes
 from trace_store.secrets.known import ENV_FILES, MAXIMUM_ENV_BYTES, env_values, probe, secret_values
-from trace_store.secrets.words import COLD_BYTES, CONTENT_BYTES, may_hold
+from trace_store.secrets.prefilter import COLD_BYTES, CONTENT_BYTES, may_hold
 from trace_store.user_files import settings_file
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
     from trace_store.secrets.engine import Scanner, SecretFinding
     from trace_store.secrets.settings import Settings
-    from trace_store.store import Store
+    from trace_store.store.handle import Store
 
 SETTINGS = "secrets.toml"
 MAXIMUM_SETTINGS_BYTES = 1 << 20
@@ -156,14 +156,14 @@ class Guard:
                 id=first.id,
                 count=len(found),
             )
-        return secrets.replaced(data, found), found
+        return secrets.engine.replaced(data, found), found
 
     def _begin(self) -> None:
         """Read what the user settled, and which values are known to be secret."""
         disk, environment = self._disk, self._environment
         path = settings_file(environment, SETTINGS) if environment.config_dir else ""
         if path and disk.exists(path):
-            self._settings = secrets.read_settings(
+            self._settings = secrets.settings.read_settings(
                 read_file(disk, path, limit=MAXIMUM_SETTINGS_BYTES) or b"", path
             )
             self._mode = self._mode or self._settings.mode
@@ -180,11 +180,11 @@ class Guard:
     def _load(self) -> Scanner:
         disk, environment, store_id = self._disk, self._environment, self._store_id
         own = () if self._settings is None else self._settings.rules
-        self._scanner = secrets.Scanner(
-            (*own, *secrets.RULES),
+        self._scanner = secrets.engine.Scanner(
+            (*own, *secrets.rules.RULES),
             self._known,
-            secrets.allowed(disk, environment, store_id),
-            lambda: secrets.placeholder_key(disk, environment, store_id, self._place),
+            secrets.user_files.allowed(disk, environment, store_id),
+            lambda: secrets.user_files.placeholder_key(disk, environment, store_id, self._place),
         )
         return self._scanner
 
@@ -230,7 +230,9 @@ class _Screening(Gathering):
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        return {FACT: secrets.VERSION} if self.found and self._guard.mode == modes.REDACT else {}
+        return (
+            {FACT: secrets.rules.VERSION} if self.found and self._guard.mode == modes.REDACT else {}
+        )
 
     def _screened(self, data: bytes, where: str) -> bytes:
         kept, found = self._guard.screened(data, where)

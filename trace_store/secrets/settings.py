@@ -18,10 +18,11 @@ import tomllib
 import re2
 
 from trace_store import errors
+from trace_store.frozen import value
 from trace_store.secrets.engine import compiled
 from trace_store.secrets.modes import MODES
-from trace_store.secrets.rules import RULES, Rule
-from trace_store.values import value
+from trace_store.secrets.rules import RULES
+from trace_store.secrets.rules.rule import Rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

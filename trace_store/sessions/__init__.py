@@ -1,21 +1,10 @@
 """Sessions of agents: which there are, what each is called, and where it is."""
 
-from trace_store.sessions.listing import (
-    SessionInfo,
-    known_names,
-    list_sessions,
-    revision_of,
-    session_named,
-)
-from trace_store.sessions.titles import TITLES, read_title, rename_session
+from trace_store.lazy_import import submodules
 
-__all__ = [
-    "TITLES",
-    "SessionInfo",
-    "known_names",
-    "list_sessions",
-    "read_title",
-    "rename_session",
-    "revision_of",
-    "session_named",
-]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.sessions import listing as listing
+    from trace_store.sessions import titles as titles
+
+__getattr__ = submodules(__name__)

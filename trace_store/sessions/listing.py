@@ -20,16 +20,16 @@ from trace_store.errors import (
     TraceError,
 )
 from trace_store.exporters.contract import AGENTS, REWINDS
-from trace_store.exporters.reading import beginning, is_prompt
+from trace_store.exporters.overview import beginning, is_prompt
 from trace_store.exporters.session import read_session, session_name
 from trace_store.files import read_file, replace_file
-from trace_store.importers.identity import branch_of, session_of
+from trace_store.frozen import value
+from trace_store.importers.names import branch_of, session_of
 from trace_store.oid import ObjectId
-from trace_store.refs import BRANCHES
+from trace_store.refs.names import BRANCHES
 from trace_store.revision import resolve_commit
 from trace_store.sessions.titles import read_title
-from trace_store.store import Store
-from trace_store.values import value
+from trace_store.store.handle import Store
 
 VERSION = 3
 PROMPT_CHARACTERS = 200

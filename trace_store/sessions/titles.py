@@ -10,7 +10,7 @@ from trace_store.errors import InvalidInputError, ObjectNotFoundError
 from trace_store.ident import check_author
 from trace_store.objects.commit import Tag
 from trace_store.oid import ObjectId, hash_object
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

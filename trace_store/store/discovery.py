@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 import stat
 
-from trace_store import errors
-from trace_store import store as stores
+from trace_store import errors, store
 from trace_store.config import REPAIR
 from trace_store.files import Disk
 from trace_store.layout import CONFIG_NAME, DIRECTORY_NAME, Layout
@@ -60,7 +59,9 @@ def find(
                     # What a link leads to is meant, and whose that is.
                     folder = disk.stat(os.path.join(path, os.curdir))
                     if not trusting and _is_foreign(environment, folder, witness):
-                        stores.check_trusted(disk, environment, path, "belongs to another user")
+                        store.trust.check_trusted(
+                            disk, environment, path, "belongs to another user"
+                        )
                     return _whole(path, damaged or look is _config)
         raise errors.RepositoryNotFoundError(f"there is no repository at {named}", path=named)
     folder_path = os.path.abspath(start)
@@ -78,9 +79,9 @@ def find(
                 )
             if not trusting:
                 if _is_foreign(environment, found, witness):
-                    stores.check_trusted(disk, environment, path, "belongs to another user")
+                    store.trust.check_trusted(disk, environment, path, "belongs to another user")
                 elif _is_above(folder_path, environment.home):
-                    stores.check_trusted(disk, environment, path, "is above your home folder")
+                    store.trust.check_trusted(disk, environment, path, "is above your home folder")
             return _whole(path, damaged or config is not None)
         parent = os.path.dirname(folder_path)
         if parent == folder_path or not environment.discovery:

@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 from _thread import RLock
 
-from trace_store import errors, odb, refs
-from trace_store import store as stores
+from trace_store import errors, odb, ref_names, refs, store
 from trace_store.config import DEFAULT_BRANCH, Config, new_config
 from trace_store.contracts import DURABILITIES, DURABLE, FAST
 from trace_store.files import Disk
 from trace_store.ident import Randomness, SystemClock
-from trace_store.journal import Journal
+from trace_store.journal.journal import Journal
 from trace_store.layout import DIRECTORIES, DIRECTORY_NAME, PACK_SUFFIX, Layout
 from trace_store.odb.database import ObjectDatabase
 
@@ -68,11 +67,13 @@ class Store:
         self._closed = False
         self.last_fold: Any = None
         self._journal: Journal | None = None
-        self._transactions: stores.Transactions | stores.MemoryTransactions | None = None
+        self._transactions: (
+            store.transactions.Transactions | store.transactions.MemoryTransactions | None
+        ) = None
         self._refs: RefDatabase | MemoryRefs | None = None
-        self.objects: ObjectDatabase | odb.MemoryObjects
+        self.objects: ObjectDatabase | odb.memory.MemoryObjects
         if disk is None or layout is None:
-            self.objects = odb.MemoryObjects()
+            self.objects = odb.memory.MemoryObjects()
             return
         self._journal = Journal(disk, layout, randomness)
         self.objects = ObjectDatabase(
@@ -101,7 +102,7 @@ class Store:
         """
         disk, randomness = disk or Disk(), randomness or Randomness()
         target = os.path.abspath(directory or os.path.join(path, DIRECTORY_NAME))
-        stores.create(disk, target, randomness.take(STORE_ID_BYTES))
+        store.creation.create(disk, target, randomness.take(STORE_ID_BYTES))
         return cls.open(
             target, durability=durability, clock=clock, disk=disk, randomness=randomness
         )
@@ -132,7 +133,7 @@ class Store:
         try:
             config = Config.load(disk, layout.config_file)
         except errors.RepositoryNotFoundError:
-            if not stores.put_back_settings(disk, layout):
+            if not store.creation.put_back_settings(disk, layout):
                 raise
             config = Config.load(disk, layout.config_file)
         return cls(config, clock or SystemClock(), durability, disk, layout, randomness)
@@ -270,7 +271,7 @@ class Store:
 
     def lacks_files(self) -> bool:
         """Return True if git may have taken away packs, or all files of HEAD's branch; at the cost of few looks."""
-        if not isinstance(self.refs, refs.RefDatabase):
+        if not isinstance(self.refs, refs.database.RefDatabase):
             return False
         if self.missing_packs():
             return True
@@ -290,7 +291,7 @@ class Store:
         """
         with self._mutex:
             transactions = self._writing()
-            if not isinstance(transactions, stores.Transactions):
+            if not isinstance(transactions, store.transactions.Transactions):
                 raise errors.InvalidInputError("a repository in memory has no journal")
             return transactions.rotate()
 
@@ -302,7 +303,7 @@ class Store:
         """
         with self._mutex:
             transactions = self._writing()
-            if not isinstance(transactions, stores.Transactions):
+            if not isinstance(transactions, store.transactions.Transactions):
                 raise errors.InvalidInputError("a repository in memory has no journal")
             transactions.renew()
 
@@ -318,7 +319,7 @@ class Store:
         with self._mutex:
             self.check_open()
             transactions = self._writing()
-            if not isinstance(transactions, stores.Transactions):
+            if not isinstance(transactions, store.transactions.Transactions):
                 raise errors.InvalidInputError("a repository in memory has no journal")
             return transactions.alone(do)
 
@@ -337,13 +338,13 @@ class Store:
             there = transactions.wrote and self.disk.stat(self.layout.config_file) is not None
             transactions.sync(there=there)
 
-    def unsealed(self) -> stores.Unsealed:
+    def unsealed(self) -> store.unsealed.Unsealed:
         """Return what a seal would write."""
         if self._journal is None:
-            return stores.Unsealed(0, 0, 0, (), None)
+            return store.unsealed.Unsealed(0, 0, 0, (), None)
         with self._mutex:
             self._journal.refresh()
-            return stores.unsealed_of(self._journal)
+            return store.unsealed.unsealed_of(self._journal)
 
     def close(self) -> None:
         """Close all files; a transaction afterwards raises ClosedError. Closing twice is harmless."""
@@ -363,26 +364,28 @@ class Store:
         with self._mutex:
             if self._refs is None:
                 branch = self.config.default_branch
-                if not refs.is_ref_name(refs.BRANCHES + branch):
+                if not ref_names.is_ref_name(refs.names.BRANCHES + branch):
                     branch = DEFAULT_BRANCH
                 objects, clock = self.objects, self.clock
                 if self._disk is None or self._layout is None:
-                    self._refs = refs.MemoryRefs(objects, clock, default_branch=branch)
+                    self._refs = refs.memory.MemoryRefs(objects, clock, default_branch=branch)
                 else:
-                    self._refs = refs.RefDatabase(
+                    self._refs = refs.database.RefDatabase(
                         *(self._disk, self._layout, self.journal, objects, clock, self._mutex),
                         default_branch=branch,
                     )
             return self._refs
 
-    def _writing(self) -> stores.Transactions | stores.MemoryTransactions:
+    def _writing(self) -> store.transactions.Transactions | store.transactions.MemoryTransactions:
         """Return what makes transactions: many that open a repository make none."""
         if self._transactions is None:
             objects, refs_ = self.objects, self.refs
-            if isinstance(objects, ObjectDatabase) and isinstance(refs_, refs.RefDatabase):
-                self._transactions = stores.Transactions(self.journal, refs_, objects)
-            elif isinstance(objects, odb.MemoryObjects) and isinstance(refs_, refs.MemoryRefs):
-                self._transactions = stores.MemoryTransactions(refs_, objects)
+            if isinstance(objects, ObjectDatabase) and isinstance(refs_, refs.database.RefDatabase):
+                self._transactions = store.transactions.Transactions(self.journal, refs_, objects)
+            elif isinstance(objects, odb.memory.MemoryObjects) and isinstance(
+                refs_, refs.memory.MemoryRefs
+            ):
+                self._transactions = store.transactions.MemoryTransactions(refs_, objects)
             else:
                 raise TypeError("objects on disk and refs in memory, or the other way about")
         return self._transactions

@@ -11,18 +11,20 @@ from itertools import pairwise
 
 from trace_store import errors
 from trace_store.graph import ancestors
-from trace_store.journal import Frame, Move
+from trace_store.journal.frames import Frame, Move
 from trace_store.objects.codec import links
 from trace_store.oid import digest, hash_object
-from trace_store.refs import RECOVERED, is_ref_name
+from trace_store.ref_names import is_ref_name
+from trace_store.refs.names import RECOVERED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.journal import Journal, JournalFile
-    from trace_store.odb import ObjectDatabase
+    from trace_store.journal.file import JournalFile
+    from trace_store.journal.journal import Journal
+    from trace_store.odb.database import ObjectDatabase
     from trace_store.oid import ObjectId
-    from trace_store.refs import RefDatabase
-    from trace_store.refs.resolving import Lineage
+    from trace_store.refs.database import RefDatabase
+    from trace_store.refs.resolution import Lineage
 
 MAXIMUM_ATTEMPTS = 100
 

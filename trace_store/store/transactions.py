@@ -1,4 +1,8 @@
-"""How a store writes: objects and the ref moves that make them reachable become durable together.
+"""Transactions: objects and ref updates that become durable together.
+
+Rule: whoever removes objects closes the live journal and does it under the journal's lock. So while a writer finds the
+same journals, all that it saw is here still, and it does not look. Otherwise it looks for each object that it names,
+under the lock, and what was removed is brought back before the frame is written.
 
 Rule: one transaction is one frame of the journal, made under its lock with the refs as they are then. `advance` is the
 short way of the commonest one. It looks nothing up that has not changed since the last, and writes what `transact`
@@ -9,15 +13,15 @@ from __future__ import annotations
 
 from itertools import islice
 
-from trace_store import errors
-from trace_store import store as stores
+from trace_store import errors, store
 from trace_store.contracts import BATCH, DURABLE, RefEdit, Transaction
 from trace_store.graph import ancestors
-from trace_store.journal import Frame, Move
+from trace_store.journal.frames import Frame, Move
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
+from trace_store.objects.codec import links
 from trace_store.refs.log_messages import join_message
 from trace_store.refs.names import BRANCHES
-from trace_store.refs.resolving import taken_up
+from trace_store.refs.resolution import taken_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,15 +29,57 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from trace_store.contracts import RefReader
-    from trace_store.journal import Journal
-    from trace_store.odb import MemoryObjects, ObjectDatabase
+    from trace_store.journal.journal import Journal
+    from trace_store.odb.database import ObjectDatabase
+    from trace_store.odb.memory import MemoryObjects
     from trace_store.oid import ObjectId
-    from trace_store.refs import MemoryRefs, RefDatabase
+    from trace_store.refs.database import RefDatabase
+    from trace_store.refs.memory import MemoryRefs
 
     T = TypeVar("T")
     Build = Callable[[RefReader], Transaction | None]
     Objects = Sequence[tuple[ObjectId, bytes]]
     Make = Callable[[ObjectId | None], tuple[ObjectId, Objects]]
+
+
+def look_again(
+    objects: ObjectDatabase,
+    journal: Journal,
+    given: Mapping[ObjectId, bytes],
+    moves: list[Move],
+) -> None:
+    """Make sure that what a transaction names is here, under the journal's lock.
+
+    Args:
+        objects: where.
+        journal: whose generation it was that something was seen under.
+        given: the objects of the transaction.
+        moves: its ref moves.
+
+    Raises:
+        ConcurrencyError: an object was removed meanwhile, for good.
+    """
+    objects.packs.refresh()  # those that are gone count no more, though this process has them open
+    named = {move.new: None for move in moves}
+    for data in given.values():
+        named.update(dict.fromkeys(links(data)))
+    stood = {
+        move.old for move in moves
+    }  # a ref keeps what it has, and what it lacks it lacked before
+    wanted = [oid for oid in named if oid is not None and oid not in given and oid not in stood]
+    wanted += objects.relied_on
+    objects.relied_on.clear()
+    wanted = [oid for oid in wanted if oid not in objects.purged]
+    if not all(map(objects.contains, wanted)):
+        objects.quarantine.bring_back()
+        objects.packs.refresh()
+        for oid in wanted:
+            if not objects.contains(oid):
+                raise errors.ConcurrencyError(
+                    f"object {oid} is named, and was removed meanwhile", oid=oid
+                )
+    objects.looked_at = journal.generation
+
 
 MAXIMUM_ATTEMPTS = 100
 BATCH_FRAMES = 64
@@ -70,7 +116,7 @@ class Transactions:
         for _ in range(MAXIMUM_ATTEMPTS):
             journal.lock()
             try:
-                if journal.lacks and not stores.recover(journal, self._refs, self._objects):
+                if journal.lacks and not store.recovery.recover(journal, self._refs, self._objects):
                     continue
                 if built is not None and (
                     journal.has_effect(built[1]) or self._is_sealed(built[1])
@@ -162,7 +208,7 @@ class Transactions:
         for _ in range(MAXIMUM_ATTEMPTS):
             journal.lock()
             try:
-                if not journal.lacks or stores.recover(journal, self._refs, self._objects):
+                if not journal.lacks or store.recovery.recover(journal, self._refs, self._objects):
                     return journal.rotate()
             finally:
                 journal.unlock()
@@ -178,7 +224,7 @@ class Transactions:
         for _ in range(MAXIMUM_ATTEMPTS):
             journal.lock()
             try:
-                if journal.lacks and not stores.recover(journal, self._refs, self._objects):
+                if journal.lacks and not store.recovery.recover(journal, self._refs, self._objects):
                     continue
                 file = journal.close_live()
                 if file is None or not journal.locked:
@@ -195,7 +241,7 @@ class Transactions:
         """Make durable what was only written so far; with `there`, also write a lost journal anew."""
         journal = self._journal
         if self._wrote and there and not journal.locked:
-            stores.bring_back(journal, self._refs, self._objects)
+            store.recovery.bring_back(journal, self._refs, self._objects)
         if self._unsynced:
             self._unsynced = 0
             journal.sync()
@@ -275,7 +321,7 @@ class Transactions:
         if self._objects.purged or self._objects.purged_texts:
             self._objects.refuse_purged(given)
         if self._objects.looked_at != self._journal.generation:
-            stores.look_again(self._objects, self._journal, given, moves)
+            look_again(self._objects, self._journal, given, moves)
         found = self._journal.lacking(given)
         if longest < WORTH_LOOKING_UP_BYTES:
             return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.journal import Journal
+    from trace_store.journal.journal import Journal
 
 
 INTERVAL_MS = 30_000

@@ -1,11 +1,9 @@
 """Transcripts: the files that sessions were imported from, kept so that they come back byte for byte."""
 
-from trace_store.doors import door
+from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.transcripts.sources import source_records
+    from trace_store.transcripts import sources as sources
 
-__all__ = ["source_records"]
-
-__getattr__ = door(__name__, {"source_records": "sources"})
+__getattr__ = submodules(__name__)

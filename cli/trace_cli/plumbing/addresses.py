@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.reach import reach
-from trace_store.revision import ref_of, resolve, resolve_address
+from trace_store.revision import reach, ref_of, resolve, resolve_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.oid import ObjectId
-    from trace_store.store import Store
+    from trace_store.store.handle import Store
 
 
 def addressed(store: Store, text: str, short: bool) -> list[str]:

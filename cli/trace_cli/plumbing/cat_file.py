@@ -29,7 +29,7 @@ from trace_cli.failures import usage_error
 from trace_cli.plumbing.support import open_store
 from trace_cli.render.escape import bounded, safe
 from trace_cli.runtime import Invocation
-from trace_store import errors, objects
+from trace_store import errors, objects, revision
 from trace_store.objects.codec import BLOB, LIST, decode, kind_of
 from trace_store.oid import ObjectId, is_full_id
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from trace_store.store import Store
+    from trace_store.store.handle import Store
 
 
 @takes(
@@ -87,7 +87,7 @@ def run(
         if show_kind:
             invocation.line(safe(kind_of(data)))
         elif show_size:
-            invocation.line(str(plumbing.size_of(data)))
+            invocation.line(str(plumbing.contents.size_of(data)))
         elif raw:
             invocation.write(data)
         elif pretty:
@@ -97,16 +97,16 @@ def run(
 
 def _named(store: Store, name: str) -> ObjectId:
     """Return the id that a name means; one that is written out needs no looking up."""
-    return ObjectId.parse(name) if is_full_id(name) else plumbing.resolve(store, name)
+    return ObjectId.parse(name) if is_full_id(name) else revision.resolve(store, name)
 
 
 def _print(invocation: Invocation, store: Store, oid: bytes, data: bytes) -> None:
     kind = kind_of(data)
     if kind == BLOB or (kind == LIST and _is_chunks(decode(data))):
-        content = objects.read_content(oid, store.objects.read)
+        content = objects.content.read_content(oid, store.objects.read)
         invocation.write(bounded(content).encode() if invocation.terminal else content)
     else:
-        invocation.line(render.to_json(_fields(data)))
+        invocation.line(render.structure.to_json(_fields(data)))
 
 
 def _fields(data: bytes) -> Any:
@@ -125,7 +125,7 @@ def _each(
 ) -> int:
     """Give each object that standard input names to `write`, or what is the trouble with it."""
     for line in invocation.lines():
-        name = plumbing.object_name(line.decode("utf-8", "replace").rstrip("\r\n"))
+        name = plumbing.contents.object_name(line.decode("utf-8", "replace").rstrip("\r\n"))
         try:
             oid = _named(store, name)
             data = store.objects.read(oid)
@@ -143,7 +143,7 @@ def _writer(
         if problem:
             invocation.line(f"{safe(name)} {problem}")
             return
-        body = data if raw else plumbing.content_of(data)
+        body = data if raw else plumbing.contents.content_of(data)
         invocation.line(f"{oid} {safe(kind_of(data))} {len(body)}")
         if content:
             shown = bounded(body).encode() if invocation.terminal else body
@@ -160,13 +160,15 @@ def _json_writer(
             record: dict[str, Any] = {"name": name, "problem": problem}
         else:
             kind = kind_of(data)
-            record = {"id": str(oid), "kind": kind, "size": plumbing.size_of(data)}
+            record = {"id": str(oid), "kind": kind, "size": plumbing.contents.size_of(data)}
             record.update(
-                plumbing.content_fields(plumbing.content_of(data))
+                plumbing.contents.content_fields(plumbing.contents.content_of(data))
                 if kind == BLOB
-                else {"value": render.json_value(_fields(data))}
+                else {"value": render.structure.json_value(_fields(data))}
             )
-        invocation.write(plumbing.json_line(record, ascii_only=invocation.terminal) + b"\n")
+        invocation.write(
+            plumbing.contents.json_line(record, ascii_only=invocation.terminal) + b"\n"
+        )
 
     return write
 

@@ -24,7 +24,7 @@ from trace_store import errors
 from trace_store.context.compile_index import IndexView
 from trace_store.context.compiler import ContextCompiler
 from trace_store.revision import ref_of
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 
 @takes(

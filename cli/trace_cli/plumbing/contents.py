@@ -33,7 +33,7 @@ def content_of(data: bytes) -> bytes:
 def content_fields(content: bytes) -> dict[str, str]:
     """Return content for JSON: `text`, or `base64` when it is not UTF-8."""
     try:
-        return {"text": objects.text_of(content)}
+        return {"text": objects.content.text_of(content)}
     except UnicodeDecodeError:
         from binascii import b2a_base64
 

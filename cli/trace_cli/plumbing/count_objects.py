@@ -20,11 +20,11 @@ from __future__ import annotations
 from trace_cli.arguments import Option, takes
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
-from trace_store.odb import ObjectDatabase
+from trace_store.odb.database import ObjectDatabase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.store import Store
+    from trace_store.store.handle import Store
 
 KIB = 1024
 

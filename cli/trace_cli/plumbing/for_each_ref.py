@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trace_store.store import Store
+    from trace_store.store.handle import Store
 
     Field = Callable[["_Row"], str]
 

@@ -52,7 +52,7 @@ def run(
     if kind not in KINDS:
         raise usage_error(f"unknown kind {kind!r}: one of {', '.join(KINDS)}")
     if write:
-        with plumbing.open_store(invocation) as store:
+        with plumbing.support.open_store(invocation) as store:
             _each(
                 invocation,
                 _inputs(invocation, stdin, stdin_paths, files),
@@ -96,9 +96,9 @@ def _check(name: str, data: bytes, kind: str) -> None:
         if kind_of(data) != kind:
             raise errors.UnreadableInputError(f"{name} is a {kind_of(data)!r}, not a {kind!r}")
         if kind == COMMIT:
-            objects.Commit.decode(data)
+            objects.commit.Commit.decode(data)
         elif kind == TAG:
-            objects.Tag.decode(data)
+            objects.commit.Tag.decode(data)
         whole = is_canonical(data)
     except errors.CorruptObjectError as error:
         raise errors.UnreadableInputError(

@@ -30,8 +30,8 @@ from trace_cli.runtime import Invocation
 from trace_store import errors, maintenance
 from trace_store.files import Disk, replace_file
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
-from trace_store.odb import ObjectDatabase
-from trace_store.odb.receiving import PackReceiver
+from trace_store.odb.database import ObjectDatabase
+from trace_store.odb.ingest import PackReceiver
 
 
 @takes(
@@ -70,7 +70,7 @@ def _receive(invocation: Invocation) -> int:
         try:
             packs = packs_on_stdin(invocation)
             names = [receiver.take(data, STANDARD_INPUT).name for data in packs]
-            maintenance.keep_copies(store, list(receiver.keep()))
+            maintenance.second_copies.keep_copies(store, list(receiver.keep()))
         except errors.CorruptPackError as error:
             error.data.setdefault("hint", ADVICE)
             raise

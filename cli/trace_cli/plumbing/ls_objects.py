@@ -32,13 +32,13 @@ from trace_cli.runtime import Invocation
 from trace_store.objects.codec import kind_of
 from trace_store.odb.reachable import reachable, reachable_ids
 from trace_store.oid import ObjectId
-from trace_store.reach import all_tips
+from trace_store.revision import all_tips
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from trace_store.store import Store
+    from trace_store.store.handle import Store
 
 DEFAULT = "%(objectname) %(objecttype) %(objectsize)"
 MISSING = "missing"

@@ -37,15 +37,15 @@ from trace_cli.plumbing.templates import filler
 from trace_cli.render.escape import one_line
 from trace_cli.runtime import Invocation
 from trace_store import errors
-from trace_store.context.tokens import Tokenizer, TokenMemo, get_tokenizer
+from trace_store.context.tokens.memo import TokenMemo
 from trace_store.context.tokens.overhead import content_text
+from trace_store.context.tokens.tokenizer import Tokenizer, get_tokenizer
 from trace_store.objects.codec import BLOB, blob_content, decode, kind_of
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
 from trace_store.objects.operations import added_messages
 from trace_store.oid import ObjectId
-from trace_store.reach import all_commits, reach_of_several
-from trace_store.revision import commits_of
+from trace_store.revision import all_commits, commits_of, reach_of_several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit
-    from trace_store.store import Store
+    from trace_store.store.handle import Store
 
 DEFAULT = "%(address) %(role) %(type) %(objectsize) %(objectname) %(tool:dash)"
 NO_TEXT = ("image", "opaque")

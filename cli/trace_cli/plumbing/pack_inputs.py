@@ -6,9 +6,9 @@ import os
 
 from trace_store import errors
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
-from trace_store.odb.examining import Examination
+from trace_store.odb.ingest import pack_of, read_packs
 from trace_store.odb.pack import Pack
-from trace_store.odb.pack_stream import pack_of, read_packs
+from trace_store.odb.verify import Examination
 from trace_store.oid import HEX_CHARACTERS, is_full_id
 
 TYPE_CHECKING = False

@@ -27,7 +27,6 @@ from trace_cli.plumbing.ranges import object_sets
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
 from trace_store import errors
-from trace_store.odb.pack_files import PackFiles
 from trace_store.odb.pack_writer import (
     DEFAULT_FRAME_BYTES,
     DEFAULT_LEVEL,
@@ -35,6 +34,7 @@ from trace_store.odb.pack_writer import (
     SHARED_BYTES,
     SHARING_LEVEL,
     PackEncoder,
+    PackFiles,
 )
 from trace_store.odb.reachable import reachable, reachable_ids
 from trace_store.oid import ObjectId, is_full_id
@@ -44,7 +44,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from trace_store.store import Store
+    from trace_store.store.handle import Store
 
 MAXIMUM_LEVEL = 19
 

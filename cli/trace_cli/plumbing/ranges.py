@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from trace_store.reach import reach
-from trace_store.revision import resolve
+from trace_store.revision import reach, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.oid import ObjectId
-    from trace_store.store import Store
+    from trace_store.store.handle import Store
 
 __all__ = ["object_sets", "reach", "resolve"]
 

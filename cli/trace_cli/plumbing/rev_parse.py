@@ -16,7 +16,7 @@ from trace_cli import plumbing
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.runtime import Invocation
-from trace_store import store as stores
+from trace_store import store as repository
 from trace_store.oid import is_full_id
 
 SHORT_CHARACTERS = 12
@@ -32,12 +32,18 @@ def run(invocation: Invocation, *, short: bool, trace_dir: bool, revisions: list
     if not (revisions or trace_dir):
         raise usage_error("no revision to look up")
     if all(map(is_full_id, revisions)):
-        root = stores.find(invocation.folder, invocation.environment, explicit=invocation.directory)
+        root = repository.discovery.find(
+            invocation.folder, invocation.environment, explicit=invocation.directory
+        )
         lines = [each[:SHORT_CHARACTERS] for each in revisions] if short else revisions
     else:
-        with plumbing.open_store(invocation) as store:
+        with plumbing.support.open_store(invocation) as store:
             root = store.layout.root
-            lines = [line for each in revisions for line in plumbing.addressed(store, each, short)]
+            lines = [
+                line
+                for each in revisions
+                for line in plumbing.addresses.addressed(store, each, short)
+            ]
     if trace_dir:
         invocation.line(os.path.abspath(root))
     for line in lines:

@@ -21,9 +21,9 @@ from trace_cli.plumbing.pack_inputs import open_file
 from trace_cli.runtime import Invocation
 from trace_store import errors
 from trace_store.files import Disk
-from trace_store.odb.index_content import IndexContent
+from trace_store.odb.index_scan import IndexContent
+from trace_store.odb.ingest import read_exactly
 from trace_store.odb.pack_index import MAXIMUM_INDEX_BYTES
-from trace_store.odb.pack_stream import read_exactly
 
 
 @takes(

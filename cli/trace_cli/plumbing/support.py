@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from trace_cli.runtime import Invocation
 from trace_store import errors, maintenance, refs
-from trace_store.store import Store, find
+from trace_store.store.discovery import find
+from trace_store.store.handle import Store
 
 
 def open_store(invocation: Invocation) -> Store:
@@ -22,7 +23,7 @@ def open_store(invocation: Invocation) -> Store:
 def seal_if_due(store: Store) -> None:
     """Seal what has waited for half a minute, or is much. A script that writes a lot does not outgrow the journal."""
     if store.unsealed().due(store.clock.now()):
-        maintenance.seal_if_due_by_age(store)
+        maintenance.schedule.seal_if_due_by_age(store)
 
 
 def full_ref(store: Store, text: str) -> str:
@@ -33,7 +34,7 @@ def full_ref(store: Store, text: str) -> str:
         DetachedHeadError: HEAD stands for a commit.
     """
     if text != "HEAD":
-        return refs.check_ref_name(text)
+        return refs.names.check_ref_name(text)
     ref = store.refs.head().ref
     if ref is None:
         raise errors.DetachedHeadError("HEAD is detached: it stands for a commit, not for a branch")

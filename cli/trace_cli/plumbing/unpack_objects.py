@@ -13,8 +13,8 @@ from trace_cli.arguments import Option, takes
 from trace_cli.plumbing.pack_inputs import STANDARD_INPUT, examined, packs_on_stdin
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
-from trace_store.odb.examining import Examination
-from trace_store.odb.pack_stream import pack_of
+from trace_store.odb.ingest import pack_of
+from trace_store.odb.verify import Examination
 
 
 @takes(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.contracts import RefReader
-    from trace_store.store import Store
+    from trace_store.store.handle import Store
 
 ABSENT = "0" * 64
 HEADS = "refs/heads/"

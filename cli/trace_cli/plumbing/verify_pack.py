@@ -29,11 +29,11 @@ from trace_cli.runtime import Invocation
 from trace_store import errors
 from trace_store.files import Disk, read_file
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
-from trace_store.odb.examining import Examination
-from trace_store.odb.index_content import IndexContent
+from trace_store.odb.index_scan import IndexContent
 from trace_store.odb.pack import Pack
 from trace_store.odb.pack_index import MAXIMUM_INDEX_BYTES
 from trace_store.odb.packs import pack_names
+from trace_store.odb.verify import Examination
 from trace_store.oid import is_full_id
 
 MAXIMUM_LINES = 100

@@ -30,10 +30,11 @@ from trace_cli.runtime import Invocation
 from trace_store import context, errors
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.ident import check_author
+from trace_store.objects.address import HERE
 from trace_store.objects.codec import COMMIT, encode, links
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_message, load_parts
-from trace_store.objects.operations import ADDS_MESSAGES, EDIT, HERE, OPERATIONS, only_appends
+from trace_store.objects.operations import ADDS_MESSAGES, EDIT, OPERATIONS, only_appends
 from trace_store.oid import ObjectId, hash_object
 
 TYPE_CHECKING = False
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.contracts import RefReader
-    from trace_store.store import Store
+    from trace_store.store.handle import Store
 
 FIELDS = frozenset(("author", "links", "message", "meta", "ops", "parents", "time"))
 
@@ -146,9 +147,9 @@ def _check_messages(store: Store, commit: Commit) -> None:
 
 def _check_folds(store: Store, commit: Commit) -> None:
     """Apply the operations to the context they continue, and see whether it holds what they name."""
-    state = context.Fold()
+    state = context.fold.Fold()
     if commit.parents:
-        state = context.fold_of(store, commit.parents[0]).copy()
+        state = context.snapshots.fold_of(store, commit.parents[0]).copy()
     try:
         state.apply(HERE, commit)
     except errors.FormatError as error:

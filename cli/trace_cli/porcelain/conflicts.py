@@ -6,8 +6,8 @@ from trace_cli.render.escape import one_line
 from trace_cli.render.records import address_text, short_address
 from trace_cli.render.tables import counted, paint
 from trace_store import errors
-from trace_store.context.wording import message_line
-from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS
+from trace_store.context.content import message_line
+from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS
 from trace_store.objects.content import read_content
 
 TYPE_CHECKING = False
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.context.folding import Entry
-    from trace_store.joining.conflicts import Conflict
-    from trace_store.store import Store
+    from trace_store.context.entries import Entry
+    from trace_store.merge.conflicts import Conflict
+    from trace_store.store.handle import Store
 
 WIDTH = 72
 SHOWN_MESSAGES = 3

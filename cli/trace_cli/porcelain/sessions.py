@@ -6,15 +6,15 @@ import os
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.opening import JSON, finish, opened_store
+from trace_cli.porcelain.common import JSON, finish, opened_store
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, moment, number, table
 from trace_cli.subcommands import Group
-from trace_store import branching, sessions
+from trace_store import history, sessions
 from trace_store.ident import format_time, parse_moment
-from trace_store.refs import BRANCHES
+from trace_store.refs.names import BRANCHES
 from trace_store.revision import SESSIONS
 
 TYPE_CHECKING = False
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trace_cli.runtime import Invocation
-    from trace_store.sessions import SessionInfo
-    from trace_store.store import Store
+    from trace_store.sessions.listing import SessionInfo
+    from trace_store.store.handle import Store
 
 HELP = """List the sessions of agents, and give them titles.
 
@@ -132,7 +132,7 @@ def listed(
 def show(invocation: Invocation, *, name: str, as_json: bool) -> None:
     """Show what is known of a session; `trace view` shows the session itself."""
     with opened_store(invocation) as store:
-        found = sessions.session_named(_all(invocation, store, quiet=as_json), name)
+        found = sessions.listing.session_named(_all(invocation, store, quiet=as_json), name)
     if as_json:
         write_record(invocation, found.as_map())
         return
@@ -168,7 +168,7 @@ def _messages(found: SessionInfo) -> str:
     return f"{shown}/{number(found.message_count + found.hidden_count)}"
 
 
-def _tokens(found: sessions.SessionInfo) -> str:
+def _tokens(found: sessions.listing.SessionInfo) -> str:
     """Return the tokens of a session's context and, where a provider reported them, what is counted here."""
     tokens = counted(found.token_count, "token")
     if not found.token_source.startswith("provider:"):
@@ -183,10 +183,10 @@ def rename(invocation: Invocation, *, name: str, title: str) -> None:
     trace sessions rename 89c6 "Word counts"
     """
     with opened_store(invocation) as store:
-        found = sessions.session_named(_all(invocation, store), name)
+        found = sessions.listing.session_named(_all(invocation, store), name)
         agent = found.agent or "branch"
         author = invocation.environment.author
-        sessions.rename_session(store, agent, found.session, found.tip, title, author=author)
+        sessions.titles.rename_session(store, agent, found.session, found.tip, title, author=author)
         finish(invocation, store)
 
 
@@ -194,9 +194,9 @@ def rename(invocation: Invocation, *, name: str, title: str) -> None:
 def delete(invocation: Invocation, *, name: str) -> None:
     """Delete a session and its subagents into the trash; `trace undo` brings them back."""
     with opened_store(invocation) as store:
-        found = sessions.session_named(_all(invocation, store), name)
+        found = sessions.listing.session_named(_all(invocation, store), name)
         refs = [found.ref, *(ref for ref, _ in store.refs.iterate(found.ref + "/"))]
-        branching.delete_branches(
+        history.branches.delete_branches(
             store,
             [ref.removeprefix(BRANCHES) for ref in refs],
             author=invocation.environment.author,
@@ -212,7 +212,7 @@ GROUP = Group(HELP, {"show": show, "rename": rename, "delete": delete}, bare=lis
 def _all(invocation: Invocation, store: Store, *, quiet: bool = False) -> list[SessionInfo]:
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
     try:
-        return sessions.list_sessions(
+        return sessions.listing.list_sessions(
             store, progress=lambda done, whole: progress.tell("sessions", done, whole)
         )
     finally:

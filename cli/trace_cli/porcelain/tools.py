@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, takes
-from trace_cli.porcelain.opening import JSON, MESSAGE, QUIET, opened_store, recorded
-from trace_cli.porcelain.reading import parsed_json
+from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, opened_store, recorded
+from trace_cli.porcelain.input import parsed_json
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, table
@@ -59,7 +59,7 @@ def set_(invocation: Invocation, *, file: str, message: str, as_json: bool, quie
 def show(invocation: Invocation, *, revision: str, as_json: bool) -> None:
     """List the tools in force; with --json, the schemas in full."""
     with opened_store(invocation) as store:
-        schemas = context.ContextCompiler(store).compile(revision).tools
+        schemas = context.compiler.ContextCompiler(store).compile(revision).tools
     if as_json:
         write_record(invocation, {"tools": list(schemas)})
         return

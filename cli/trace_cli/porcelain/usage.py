@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.opening import JSON, MESSAGE, QUIET, opened_store, recorded
-from trace_cli.porcelain.reading import parsed_json
+from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, opened_store, recorded
+from trace_cli.porcelain.input import parsed_json
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, number, table
 from trace_cli.subcommands import Group
 from trace_store import errors
-from trace_store.history.walk import log
+from trace_store.history.log import log
 from trace_store.objects.operations import USAGE
 from trace_store.revision import resolve_commit
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.history.draft import Draft
-    from trace_store.store import Store
+    from trace_store.store.handle import Store
 
 HELP = """Record or show what providers reported.
 

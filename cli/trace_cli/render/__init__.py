@@ -3,22 +3,12 @@
 Import from the modules themselves; by way of this package only what few calls of a command come to.
 """
 
-from trace_store.doors import door
+from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_cli.render.changes import diff_lines
-    from trace_cli.render.graph import Drawing
-    from trace_cli.render.structure import json_value, to_json
+    from trace_cli.render import changes as changes
+    from trace_cli.render import graph as graph
+    from trace_cli.render import structure as structure
 
-__all__ = ["Drawing", "diff_lines", "json_value", "to_json"]
-
-__getattr__ = door(
-    __name__,
-    {
-        "Drawing": "graph",
-        "diff_lines": "changes",
-        "json_value": "structure",
-        "to_json": "structure",
-    },
-)
+__getattr__ = submodules(__name__)

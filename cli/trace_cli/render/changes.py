@@ -20,12 +20,12 @@ from trace_cli.render.tables import (
     table,
     terminal_width,
 )
-from trace_store import comparing
-from trace_store.comparing.changes import (
+from trace_store import history
+from trace_store.history.diff import (
     ADDED,
     COPIED,
     EDITED,
-    GHOST,
+    GHOSTED,
     LABELS,
     MOVED,
     PRIORITY,
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.comparing import ContextDiff, MessageChange
     from trace_store.context.compiled import CompiledMessage
+    from trace_store.history.diff import ContextDiff, MessageChange
 
 LETTERS = {
     ADDED: "A",
@@ -48,7 +48,7 @@ LETTERS = {
     MOVED: "R",
     PRIORITY: "P",
     LABELS: "L",
-    GHOST: "G",
+    GHOSTED: "G",
     COPIED: "C",
 }
 MOST_LINES = 12
@@ -179,7 +179,7 @@ def side_lines(invocation: Invocation, change: MessageChange, around: int) -> It
     half = max(((terminal_width(invocation) or DEFAULT_WIDTH) - 3) // 2, 1)
     before = _lines_of(change.before, invocation) if change.before else []
     after = _lines_of(change.after, invocation) if change.after else []
-    for left, right in comparing.paired_lines(before, after, around):
+    for left, right in history.text_diff.paired_lines(before, after, around):
         if left is None and right is None:
             yield paint(invocation, "…", "dim")
             continue
@@ -223,7 +223,7 @@ def _what(change: MessageChange) -> Iterator[str]:
             )
         elif kind == MOVED and before and after:
             yield f"moved from {number(before.position)} to {number(after.position)}"
-        elif kind == GHOST and after:
+        elif kind == GHOSTED and after:
             yield "removed, leaving a placeholder" if after.ghost else "shown again"
         elif kind == COPIED and before:
             yield f"the same as {short_address(before.address)}"
@@ -235,7 +235,7 @@ def _what(change: MessageChange) -> Iterator[str]:
 
 
 def _lines_of(message: CompiledMessage, invocation: Invocation) -> list[str]:
-    return list(comparing.lines_of_parts(message.parts))
+    return list(history.text_diff.lines_of_parts(message.parts))
 
 
 def _whole(invocation: Invocation, message: CompiledMessage, sign: str) -> Iterator[str]:
@@ -252,7 +252,7 @@ def _edited(invocation: Invocation, change: MessageChange, around: int) -> Itera
     assert change.before is not None
     assert change.after is not None
     texts = ["\n".join(_lines_of(each, invocation)) for each in (change.before, change.after)]
-    lines = _marked(invocation, comparing.word_diff(*texts))
+    lines = _marked(invocation, history.text_diff.word_diff(*texts))
     shown = {
         near
         for at, (_, differs) in enumerate(lines)
@@ -269,7 +269,9 @@ def _edited(invocation: Invocation, change: MessageChange, around: int) -> Itera
         yield paint(invocation, "    …", "dim")
 
 
-def _marked(invocation: Invocation, pieces: Sequence[comparing.Piece]) -> list[tuple[str, bool]]:
+def _marked(
+    invocation: Invocation, pieces: Sequence[history.text_diff.Piece]
+) -> list[tuple[str, bool]]:
     """Return lines with what went as [-…-] and what came as {+…+}, and whether a line has such."""
     lines = [("", False)]
     for piece in pieces:
@@ -325,9 +327,13 @@ def _change_record(change: MessageChange) -> dict[str, Any]:
     }
     if EDITED in change.kinds:
         texts = [
-            "\n".join(comparing.lines_of_parts(m.parts)) for m in (change.before, change.after) if m
+            "\n".join(history.text_diff.lines_of_parts(m.parts))
+            for m in (change.before, change.after)
+            if m
         ]
-        record["words"] = [[piece.sign, piece.text] for piece in comparing.word_diff(*texts)]
+        record["words"] = [
+            [piece.sign, piece.text] for piece in history.text_diff.word_diff(*texts)
+        ]
     return record
 
 

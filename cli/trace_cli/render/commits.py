@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.history.entries import LogEntry
-    from trace_store.history.growth import TokenGrowth
+    from trace_store.history.log import LogEntry
+    from trace_store.history.token_history import TokenGrowth
 
 SUMMARY_WIDTH = 300
 MINUTE_MS = 60_000

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from trace_store.history.entries import LogEntry
+    from trace_store.history.log import LogEntry
     from trace_store.oid import ObjectId
 
 COMMIT = "*"

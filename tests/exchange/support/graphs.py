@@ -10,7 +10,7 @@ from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.objects.codec import encode, encode_blob
 from trace_store.objects.commit import Commit, Tag
 from trace_store.oid import ObjectId, hash_object
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 MAIN = "refs/heads/main"
 BRANCHES = (MAIN, "refs/heads/side", "refs/heads/sessions/tool/one", "refs/heads/a/b")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tests.exporters.support.sessions import SCHEMA, png, repository
-from trace_store.exporters import ExportSession, read_session
+from trace_store.exporters.contract import ExportSession
+from trace_store.exporters.session import read_session
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
-from trace_store.repo import Repo
+from trace_store.repo.repository import Repo
 
 CLAUDE, GPT, GEMINI = "claude-opus-4-6", "gpt-5", "gemini-3-pro"
 USER = Message("user", "Which tags are there?")

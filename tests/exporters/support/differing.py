@@ -14,16 +14,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trace_store.context.render.media import split_image
-from trace_store.exporters import Exported, ExportSession, Turn, read_session
-from trace_store.importers import import_paths
+from trace_store.exporters.contract import Exported, ExportSession, Turn
+from trace_store.exporters.session import read_session
+from trace_store.frozen import fields, replace
 from trace_store.importers.contract import NO_MESSAGES
-from trace_store.importers.heads import HEAD_BYTES
+from trace_store.importers.file_head import HEAD_BYTES
+from trace_store.importers.import_all import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.importers.report import FileReport
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.store import Store
-from trace_store.values import fields, replace
+from trace_store.providers.media import split_image
+from trace_store.store.handle import Store
 
 Words = Counter[str]
 

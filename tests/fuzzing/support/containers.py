@@ -12,20 +12,20 @@ import struct
 from zlib import crc32
 
 from trace_store import errors
-from trace_store.exchange.bundle_format import END
-from trace_store.exchange.checking import verify_bundle
+from trace_store.bundles.format import END
+from trace_store.bundles.verify import verify_bundle
 from trace_store.files import Disk
 from trace_store.journal.file import JournalFile
-from trace_store.journal.folding import Fold
 from trace_store.journal.frames import HEADER_BYTES, SEED, Frame, scan
+from trace_store.journal.ref_moves import RefMoves
 from trace_store.objects.codec import encode_blob
-from trace_store.odb.deflate import Dictionary, deflate
-from trace_store.odb.examining import Examination
-from trace_store.odb.index_content import IndexContent
+from trace_store.odb.compression import Dictionary, deflate
+from trace_store.odb.index_scan import IndexContent
+from trace_store.odb.ingest import pack_of, read_packs
 from trace_store.odb.pack import COUNTS, DICTIONARY, FRAME, HEADER, MAGIC, VERSION, join
 from trace_store.odb.pack_index import PackIndex, build_index
-from trace_store.odb.pack_stream import pack_of, read_packs
 from trace_store.odb.pack_walk import walk_objects
+from trace_store.odb.verify import Examination
 from trace_store.oid import digest, hash_object
 
 RAW, MENDED, UNFOLDED = range(3)
@@ -183,7 +183,7 @@ def journal(data: bytes) -> None:
     file.places()
     file.unknown_kinds()
     file.is_free_behind(disk)
-    fold = Fold()
+    fold = RefMoves()
     fold.apply_all(read)
     file.cut(len(data) // 2)
 

@@ -23,9 +23,9 @@ from trace_store.context.index_records import (
     unpack_places,
     unpack_tokens,
 )
-from trace_store.objects import codec, small
-from trace_store.objects.checking import check_object
+from trace_store.objects import codec, mini_msgpack
 from trace_store.objects.commit import Commit, Tag, parents_of
+from trace_store.objects.validate import check_object
 
 Refused = errors.CorruptObjectError
 _PATCH = struct.Struct("<HB")
@@ -81,16 +81,16 @@ def _is_refused(read: Any, data: bytes) -> None:
 
 def _as_msgpack(data: bytes) -> None:
     """What the small decoder says, msgpack says too."""
-    small._Handled.bytes = 0
+    mini_msgpack._Handled.bytes = 0
     try:
-        value = small.unpack(data)
-    except small.UnsureError:
+        value = mini_msgpack.unpack(data)
+    except mini_msgpack.UnsureError:
         return
     theirs = msgpack.unpackb(data, raw=False, strict_map_key=True)
     assert repr(value) == repr(theirs)
     try:
-        packed = small.pack(value)
-    except small.UnsureError:
+        packed = mini_msgpack.pack(value)
+    except mini_msgpack.UnsureError:
         return
     assert packed == msgpack.packb(theirs, use_bin_type=True)
 

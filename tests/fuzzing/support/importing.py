@@ -10,13 +10,13 @@ import tempfile
 from tests.fuzzing.support.texts import fast_folder
 from trace_store import errors
 from trace_store.context.compiler import ContextCompiler
-from trace_store.importers import import_paths
-from trace_store.importers.heads import HEAD_BYTES
+from trace_store.importers.file_head import HEAD_BYTES
+from trace_store.importers.import_all import import_paths
 from trace_store.importers.registry import format_of
-from trace_store.maintenance.checking import fsck
+from trace_store.maintenance.fsck import fsck
 from trace_store.refs.names import FILES
-from trace_store.store import Store
-from trace_store.transcripts.restoring import restore
+from trace_store.store.handle import Store
+from trace_store.transcripts.segments import restore
 
 HEADS = "refs/heads/sessions/"
 CHATS, OPENAI = "chats", "openai"

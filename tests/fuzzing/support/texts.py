@@ -17,15 +17,15 @@ import pytest
 
 from trace_store import Repo, errors
 from trace_store.config import Config, parse
-from trace_store.context.parsing import parse_messages
-from trace_store.context.render.wire import parse_json
 from trace_store.environment import Environment
 from trace_store.history.status import status
 from trace_store.ident import format_time
-from trace_store.importers.naming import ref_component
-from trace_store.maintenance.checking import fsck
+from trace_store.importers.names import ref_component
+from trace_store.maintenance.fsck import fsck
 from trace_store.objects.content import Gathering
 from trace_store.objects.message import load_message, store_message
+from trace_store.providers.documents import parse_messages
+from trace_store.providers.wire import parse_json
 from trace_store.ref_names import MAXIMUM_COMPONENT_BYTES, is_ref_name, problem_of
 from trace_store.revision import (
     parse_moment,
@@ -34,7 +34,7 @@ from trace_store.revision import (
     resolve_commit,
     resolve_range,
 )
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 NOWHERE = Environment(author="fuzz")
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from trace_store.files import Disk
-from trace_store.testing import RecordingDisk
+from trace_store.testing.disks import RecordingDisk
 
 
 class Cost(NamedTuple):

@@ -18,13 +18,13 @@ from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.environment import Environment
 from trace_store.files import Disk
-from trace_store.history import writing
-from trace_store.history.walk import log
-from trace_store.maintenance.packing import pack
-from trace_store.maintenance.sealing import seal
+from trace_store.history import commit
+from trace_store.history.log import log
+from trace_store.maintenance.repack import pack
+from trace_store.maintenance.seal import seal
 from trace_store.objects.commit import Commit
 from trace_store.oid import ObjectId, hash_object
-from trace_store.testing import RecordingDisk
+from trace_store.testing.disks import RecordingDisk
 
 AXES = ("history", "messages", "branches")
 FACTOR = 6
@@ -83,14 +83,14 @@ def build(folder: Path, size: Size) -> None:
     """
     store = Store.init(str(folder), clock=FixedClock(step=10), durability="fast", disk=QuickDisk())
     usage = {"input_tokens": 10, "output_tokens": 10}
-    first = writing.commit(store, [Message("system", text(0))], author="ada").oid
+    first = commit.commit(store, [Message("system", text(0))], author="ada").oid
     for _ in range(size.history):
-        draft = writing.new_draft(store)
+        draft = commit.new_draft(store)
         draft.record_usage(usage)
-        writing.write(store, draft, author="ada")
+        commit.write(store, draft, author="ada")
     messages = [Message("user", text(n)) for n in range(1, size.messages)]
     for start in range(0, len(messages), BATCH):
-        writing.commit(store, messages[start : start + BATCH], author="ada")
+        commit.commit(store, messages[start : start + BATCH], author="ada")
     add_branches(store, [branch(n) for n in range(size.branches)], first)
     seal(store)
     pack(store, level=3)
@@ -100,7 +100,7 @@ def build(folder: Path, size: Size) -> None:
     clock = FixedClock(tomorrow, step=10)
     with Store.open(str(folder / ".trace"), clock=clock, durability="fast", disk=QuickDisk()) as s:
         for n in range(TAIL):
-            writing.commit(s, [Message("assistant", f"turn {n}")], author="ada")
+            commit.commit(s, [Message("assistant", f"turn {n}")], author="ada")
         _ = ContextCompiler(s).compile().token_count
         assert all(entry.summary() for entry in log(s))
 

@@ -17,13 +17,14 @@ from tests.importers.support.transcripts import REASON
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiled import CompiledMessage
 from trace_store.context.compiler import ContextCompiler
-from trace_store.importers import FileReport, import_paths
-from trace_store.maintenance.checking import fsck
+from trace_store.importers.import_all import import_paths
+from trace_store.importers.report import FileReport
+from trace_store.maintenance.fsck import fsck
 from trace_store.objects.message import Message, load_message
 from trace_store.objects.parts import Opaque, ToolResult
 from trace_store.refs.names import FILES
-from trace_store.store import Store
-from trace_store.transcripts.restoring import restore
+from trace_store.store.handle import Store
+from trace_store.transcripts.segments import restore
 
 HEADS = "refs/heads/sessions/"
 PROVIDERS = ("anthropic", "gemini", "openai")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from trace_store.context.folding import Entry
-from trace_store.context.folding_history import fold
-from trace_store.importers.known import chain, read_commit
+from trace_store.context.entries import Entry
+from trace_store.context.fold import fold
+from trace_store.importers.dedupe import chain, read_commit
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import Part, Text, ToolResult
 from trace_store.oid import ObjectId
-from trace_store.store import Store
+from trace_store.store.handle import Store
 from trace_store.transcripts.sources import source_records
 
 PREFIX = "refs/heads/sessions/claude-code/"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from trace_store.importers.heads import HEAD_BYTES
+from trace_store.importers.file_head import HEAD_BYTES
 from trace_store.importers.registry import format_of
 
 SESSION = "5f0c2a54-1111-4222-8333-944455556666"

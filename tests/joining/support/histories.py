@@ -17,9 +17,10 @@ from trace_store.errors import (
     StateError,
     TraceError,
 )
-from trace_store.history import writing
-from trace_store.joining import MergeOptions, merge
-from trace_store.joining.stops import clear_stop
+from trace_store.history import commit
+from trace_store.merge.in_progress import clear_stop
+from trace_store.merge.merge import merge
+from trace_store.merge.result import MergeOptions
 
 LINES = ("main", "side", "third")
 line = st.sampled_from(LINES)
@@ -63,14 +64,14 @@ class Lines:
         return True
 
     def _change(self, change: tuple[Any, ...]) -> bool:
-        draft = writing.new_draft(self.repo.store)
+        draft = commit.new_draft(self.repo.store)
         before = len(self.known)
         try:
             if change[0] == "say":
                 self.known += draft.extend([self._message(each) for each in change[1]])
             else:
                 draft_of(draft, change, self.known)
-            result = writing.write(self.repo.store, draft, author="ada")
+            result = commit.write(self.repo.store, draft, author="ada")
         except TraceError:
             del self.known[before:]
             raise

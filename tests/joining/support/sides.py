@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from trace_store.context.calls import link_operations
-from trace_store.context.folding import Fold
-from trace_store.joining.plan import Plan
-from trace_store.joining.three_way import three_way
+from trace_store.context.fold import Fold
+from trace_store.merge.inputs import Plan
+from trace_store.merge.merge3 import three_way
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit, Operation

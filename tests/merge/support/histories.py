@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trace_store.context import fold_of
 from trace_store.context.calls import find_in_history, link_operations
-from trace_store.context.folding import Fold
+from trace_store.context.fold import Fold
+from trace_store.context.snapshots import fold_of
 from trace_store.contracts import Transaction
-from trace_store.joining.three_way import three_way
+from trace_store.merge.merge3 import three_way
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import Gathering
 from trace_store.objects.message import store_message
 from trace_store.oid import ObjectId, hash_object
 from trace_store.revision import commits_of
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trace_store.joining.conflicts import Conflict
-    from trace_store.joining.plan import Plan
+    from trace_store.merge.conflicts import Conflict
+    from trace_store.merge.inputs import Plan
     from trace_store.objects.commit import Operation
     from trace_store.objects.message import Message
 

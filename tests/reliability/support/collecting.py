@@ -9,19 +9,19 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from trace_store import store as stores
+from trace_store import store
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import ConcurrencyError, StateError
 from trace_store.files import READ, Disk
 from trace_store.ident import SystemClock
-from trace_store.maintenance.collecting import prune
-from trace_store.maintenance.expiring import empty_quarantine
-from trace_store.maintenance.marking import Marking
+from trace_store.maintenance.expiry import empty_quarantine
+from trace_store.maintenance.gc import prune
+from trace_store.maintenance.reachability import Marking
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.commit import Commit
-from trace_store.odb import ObjectDatabase
+from trace_store.odb.database import ObjectDatabase
 from trace_store.oid import ObjectId, hash_object
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 LONG = "TRACE_TEST_COLLECTING" in os.environ
 """Whether the tests stop at every call, and race for long."""
@@ -169,7 +169,7 @@ class MeetingDisk(Disk):
 def let_writers_trust(what: str) -> None:
     """Take the second look away from the writers of this process, to show what it is for."""
     if what == "unguarded":
-        stores.look_again = lambda *_: None
+        store.transactions.look_again = lambda *_: None
 
 
 def write_and_give_up(folder: Path, name: str, seconds: float) -> int:

@@ -24,13 +24,13 @@ from typing import Any, NamedTuple
 from tests.reliability.support.small_repository import IDEA, MAIN, build
 from trace_store.context.compiler import ContextCompiler
 from trace_store.errors import TraceError
-from trace_store.history import log
+from trace_store.history.log import log
 from trace_store.journal.frames import scan
-from trace_store.maintenance.checking import fsck
-from trace_store.maintenance.index_checks import check_derived
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.fsck_refs import check_derived
 from trace_store.odb.pack import FRAME, HEADER
 from trace_store.oid import ObjectId
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 BLOCK_BYTES = 512
 SLOW_SECONDS = 5.0

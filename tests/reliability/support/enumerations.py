@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from tests.reliability.support.holdings import Holding, Look, holding_of, short
 from tests.reliability.support.recordings import Recording, Step
-from trace_store.testing import Image, Kernel
+from trace_store.testing.enumeration import Kernel
+from trace_store.testing.images import Image
 
 DERIVED = frozenset({"tmp", "locks"})
 

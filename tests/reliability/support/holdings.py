@@ -9,15 +9,16 @@ from tests.store.support.histories import append
 from trace_store.errors import RepositoryNotFoundError, TraceError
 from trace_store.ident import FixedClock
 from trace_store.layout import TEMPORARY_PREFIX
-from trace_store.maintenance.absence import files_below, search
-from trace_store.maintenance.checking import INFO, fsck
-from trace_store.maintenance.sealing import seal
-from trace_store.maintenance.spellings import Needles
-from trace_store.odb import ObjectDatabase
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.fsck_objects import INFO
+from trace_store.maintenance.seal import seal
+from trace_store.maintenance.verify_purged import Needles, files_below, search
+from trace_store.odb.database import ObjectDatabase
 from trace_store.oid import ObjectId
 from trace_store.refs.reflog import encode_entry, read_log
-from trace_store.store import Store
-from trace_store.testing import Image, PowerCutDisk
+from trace_store.store.handle import Store
+from trace_store.testing.images import Image
+from trace_store.testing.power_cuts import PowerCutDisk
 
 FOLDER, ELSEWHERE = "/work", "/elsewhere"
 ROOT = "/work/.trace"

@@ -25,22 +25,22 @@ from typing import Any
 from tests.secrets.test_engine import SCANNER
 from trace_cli.render.escape import bounded, guarded, one_line, safe
 from trace_cli.render.tables import fit
-from trace_store.comparing.words import word_diff
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.parsing import parse_messages
-from trace_store.context.render import render
-from trace_store.context.tokens import get_tokenizer
+from trace_store.context.tokens.tokenizer import get_tokenizer
 from trace_store.environment import Environment
 from trace_store.errors import TraceError
-from trace_store.exporters import read_session
 from trace_store.exporters.registry import writer_named
-from trace_store.importers import import_paths
-from trace_store.importers.heads import HEAD_BYTES
+from trace_store.exporters.session import read_session
+from trace_store.history.text_diff import word_diff
+from trace_store.importers.file_head import HEAD_BYTES
+from trace_store.importers.import_all import import_paths
 from trace_store.importers.registry import OWN, format_of
 from trace_store.objects.codec import encode_text
-from trace_store.repo import Repo
+from trace_store.providers.documents import parse_messages
+from trace_store.providers.rendering import render
+from trace_store.repo.repository import Repo
 from trace_store.secrets.guard import Guard
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 MEGABYTE = 1_000_000
 CORPUS = Path(__file__).parents[2] / "fuzzing" / "corpus"

@@ -36,10 +36,11 @@ from tests.reliability.support.storm_texts import RESCUED, BadReadError, Line, L
 from trace_store import Repo
 from trace_store.errors import TraceError
 from trace_store.files import Disk
-from trace_store.maintenance import seal
-from trace_store.maintenance.checking import ERROR, fsck
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.fsck_objects import ERROR
+from trace_store.maintenance.seal import seal
 from trace_store.oid import ObjectId
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 CUTS_A_DISK = 12
 """After so many cuts a new disk is put in, so that histories stay short."""

@@ -22,10 +22,9 @@ from tests.reliability.support.holdings import (
 from trace_store.errors import StorageError
 from trace_store.ident import FixedClock
 from trace_store.oid import ObjectId
-from trace_store.store import Store
-from trace_store.testing import Image, PowerCutDisk
-from trace_store.testing.images import DOUBTED, Event
-from trace_store.testing.power_cuts import image_of, kill
+from trace_store.store.handle import Store
+from trace_store.testing.images import DOUBTED, Event, Image
+from trace_store.testing.power_cuts import PowerCutDisk, image_of, kill
 
 
 @dataclass(frozen=True)

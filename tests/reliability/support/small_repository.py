@@ -8,16 +8,17 @@ import pytest
 
 from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import RefEdit, Transaction
-from trace_store.history import log, new_draft, write
+from trace_store.history.commit import new_draft, write
+from trace_store.history.log import log
 from trace_store.ident import Clock, FixedRandomness
 from trace_store.journal import published
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.commit import Tag
-from trace_store.odb import PackWriter
+from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import ObjectId, hash_object
-from trace_store.refs import overview
-from trace_store.store import Store
+from trace_store.refs import summary
+from trace_store.store.handle import Store
 
 MAIN = "refs/heads/main"
 IDEA = "refs/heads/idea"
@@ -58,7 +59,7 @@ def build(folder: Path) -> Path:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(published, "MAXIMUM_CHANGED", 8)
-        patch.setattr(overview, "FEW", 8)
+        patch.setattr(summary, "FEW", 8)
         store = Store.init(
             str(folder), clock=Watch(), durability="fast", randomness=FixedRandomness()
         )

@@ -33,12 +33,13 @@ import trace_store
 from tests.reliability.support import storm_roles as roles
 from tests.reliability.support.storm_texts import RESCUED, BadReadError, Line, Logs, read_said
 from trace_store.errors import TraceError
-from trace_store.history import writing
-from trace_store.maintenance import seal
-from trace_store.maintenance.checking import ERROR, fsck
+from trace_store.history import commit
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.fsck_objects import ERROR
+from trace_store.maintenance.seal import seal
 from trace_store.objects.message import Message
 from trace_store.oid import ObjectId
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 USED = ("context", "history", "journal", "maintenance", "objects", "odb", "refs", "store")
 STOP_SECONDS = 60
@@ -176,7 +177,7 @@ class Storm:
                 bad += [f"diverged: {name}" for name in diverged]
                 bad += [f"rescued: {oid}" for oid in rescued]
             bad += [f"fsck: {each}" for each in fsck(store) if each.severity == ERROR]
-            writing.commit(store, [Message("user", "after the storm")], author="judge")
+            commit.commit(store, [Message("user", "after the storm")], author="judge")
         return {
             "kills": self.kills,
             "acknowledged": sum(map(len, acknowledged.values())),

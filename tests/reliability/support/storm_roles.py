@@ -26,12 +26,12 @@ from tests.reliability.support.storm_texts import (
     read_said,
 )
 from trace_cli.main import main
-from trace_cli.porcelain import maintaining  # noqa: F401 - so that no process has to import it
+from trace_cli.porcelain import seal as maintaining  # noqa: F401 - so that no process has to import it
 from trace_cli.runtime import Invocation
 from trace_store import Repo, errors
 from trace_store.environment import Environment
-from trace_store.history import writing
-from trace_store.maintenance import seal
+from trace_store.history import commit
+from trace_store.maintenance.seal import seal
 from trace_store.objects.content import write_content
 from trace_store.objects.message import Message
 from trace_store.oid import ObjectId
@@ -101,7 +101,7 @@ class Writer(Role):
         self.number += 1
         said = Said(self.name, self.incarnation, self.number, self.random.randrange(BODIES))
         messages = [Message("user", str(said)), Message("assistant", body_text(said.body))]
-        result = writing.commit(
+        result = commit.commit(
             self.repo.store, messages, author=self.name, branch=self.branch, message=""
         )
         self.acknowledge(f"{result.oid} {said}")

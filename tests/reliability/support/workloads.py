@@ -9,23 +9,24 @@ from tests.reliability.support.holdings import ELSEWHERE, FOLDER
 from tests.reliability.support.recordings import Recording, fresh
 from tests.store.support.histories import MAIN, OTHER, append, move
 from trace_store import Repo
+from trace_store.bundles.create import create_bundle
+from trace_store.bundles.ingest import import_bundle
 from trace_store.contracts import Transaction
-from trace_store.exchange import create_bundle, import_bundle
 from trace_store.exporters.contract import Exported
-from trace_store.exporters.saving import save_file
+from trace_store.exporters.files import save_file
 from trace_store.files import create_file, read_file
 from trace_store.ident import FixedClock
-from trace_store.importers import import_paths
+from trace_store.importers.import_all import import_paths
 from trace_store.journal import published
-from trace_store.maintenance.collecting import gc, prune
-from trace_store.maintenance.packing import pack
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.gc import gc, prune
+from trace_store.maintenance.repack import pack
+from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
-from trace_store.odb import ObjectDatabase
-from trace_store.odb.receiving import PackReceiver
+from trace_store.odb.database import ObjectDatabase
+from trace_store.odb.ingest import PackReceiver
 from trace_store.oid import ObjectId, hash_object
-from trace_store.refs import RefDatabase
-from trace_store.store import Store
+from trace_store.refs.database import RefDatabase
+from trace_store.store.handle import Store
 
 LOOSE = encode_blob(b"loose 0")
 LARGE = "large " * 1000

@@ -10,24 +10,23 @@ from tests.reliability.support import workloads
 from tests.reliability.support.holdings import FOLDER, ROOT, START, Look
 from tests.reliability.support.recordings import Recording, fresh
 from tests.store.support.histories import MAIN, append, move
-from trace_store.branching.upstreams import set_upstream
-from trace_store.comparing.bisecting import Bisection, save
 from trace_store.environment import Environment
 from trace_store.errors import StorageError
 from trace_store.files import create_file
+from trace_store.history.bisect import Bisection, save
+from trace_store.history.branches import set_upstream
 from trace_store.ident import FixedClock
-from trace_store.joining.stops import Stop, write_stop
 from trace_store.journal.frames import LINE_BYTES, encode_begin
 from trace_store.llm.settings_file import set_setting
-from trace_store.maintenance.collecting import prune
-from trace_store.maintenance.sealing import seal
-from trace_store.odb import ObjectDatabase
-from trace_store.secrets.keys import store_key
-from trace_store.secrets.own_files import write_allowed
-from trace_store.store import Store
-from trace_store.store.trusting import trust
-from trace_store.testing import Image, PowerCutDisk
-from trace_store.testing.power_cuts import image_of
+from trace_store.maintenance.gc import prune
+from trace_store.maintenance.seal import seal
+from trace_store.merge.in_progress import Stop, write_stop
+from trace_store.odb.database import ObjectDatabase
+from trace_store.secrets.user_files import store_key, write_allowed
+from trace_store.store.handle import Store
+from trace_store.store.trust import trust
+from trace_store.testing.images import Image
+from trace_store.testing.power_cuts import PowerCutDisk, image_of
 
 LOGS = Look(logs=True)
 OWN = Environment(config_dir=f"{FOLDER}/settings", data_dir=f"{FOLDER}/data")

@@ -11,22 +11,22 @@ from tests.store.support.histories import MAIN, OTHER, append, move
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.files import APPEND, create_file, read_file
 from trace_store.ident import FixedClock
-from trace_store.maintenance.adopting import adopt
-from trace_store.maintenance.collecting import prune
-from trace_store.maintenance.purging import plan_purge, purge, purge_and_reissue
-from trace_store.maintenance.reissuing import reissue
-from trace_store.maintenance.salvaging import salvage
-from trace_store.maintenance.salvaging_config import open_damaged
-from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.adopt import adopt
+from trace_store.maintenance.gc import prune
+from trace_store.maintenance.purge import plan_purge, purge, purge_and_reissue
+from trace_store.maintenance.repair import salvage
+from trace_store.maintenance.repair_config import open_damaged
+from trace_store.maintenance.rewrite_history import reissue
+from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.commit import Commit
-from trace_store.odb import ObjectDatabase, Tombstone
-from trace_store.odb.tombstones import file_name
+from trace_store.odb.database import ObjectDatabase
+from trace_store.odb.tombstones import Tombstone, file_name
 from trace_store.oid import ObjectId, hash_object
-from trace_store.refs import RefDatabase
-from trace_store.store import Store
-from trace_store.testing import Image, PowerCutDisk
-from trace_store.testing.power_cuts import image_of
+from trace_store.refs.database import RefDatabase
+from trace_store.store.handle import Store
+from trace_store.testing.images import Image
+from trace_store.testing.power_cuts import PowerCutDisk, image_of
 
 SECRET = "Zk4-opal-JUNIPER-98213"
 SECRETIVE = Look(secret=SECRET.encode(), logs=True)

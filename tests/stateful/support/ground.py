@@ -15,12 +15,13 @@ from typing import Any
 
 from tests.support.merge_laws import check_sound
 from tests.support.valid_requests import assert_valid_requests
-from trace_store import FixedClock, ObjectId, Store, branching
-from trace_store.context import fold
+from trace_store import FixedClock, ObjectId, Store, history
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.folding import Entry, Fold
+from trace_store.context.entries import Entry
+from trace_store.context.fold import Fold, fold
 from trace_store.errors import TraceError
-from trace_store.maintenance.checking import INFO, fsck
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.fsck_objects import INFO
 from trace_store.objects.commit import Commit, read_commit
 
 AUTHOR = "ada"
@@ -195,7 +196,7 @@ class Ground:
         """Take back the last command: refs and contexts are what they were before it."""
         before, after = self.done.pop()
         assert self.standing() == after
-        branching.undo(self.store, author=AUTHOR)
+        history.undo.undo(self.store, author=AUTHOR)
         self.assert_stands(before)
         self.undone.append((before, after))
 
@@ -203,7 +204,7 @@ class Ground:
         """Take up again what was taken back last."""
         before, after = self.undone.pop()
         assert self.standing() == before
-        branching.redo(self.store, author=AUTHOR)
+        history.undo.redo(self.store, author=AUTHOR)
         self.assert_stands(after)
         self.done.append((before, after))
 

@@ -15,12 +15,16 @@ from hypothesis.stateful import rule
 from tests.stateful.support.ground import AUTHOR, SCRATCH, Refused, shown
 from tests.stateful.support.machine import Lines, is_drawn
 from tests.support.merge_laws import about, check_changes
-from trace_store import ObjectId, Store, branching, errors, llm
-from trace_store.context.folding import Entry, Fold
+from trace_store import ObjectId, Store, errors, history, llm
+from trace_store.context.entries import Entry
+from trace_store.context.fold import Fold
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import ErrorCode
-from trace_store.joining import Advisor, Merge, MergeOptions, continue_merge, merge
-from trace_store.joining.outcome import (
+from trace_store.maintenance.seal import seal
+from trace_store.merge.inputs import DECISIONS
+from trace_store.merge.llm_assist.semantic import Advisor
+from trace_store.merge.merge import continue_merge, merge
+from trace_store.merge.result import (
     ALLOWED,
     FAST_FORWARD,
     MERGED,
@@ -29,9 +33,9 @@ from trace_store.joining.outcome import (
     SQUASHED,
     STOPPED,
     UP_TO_DATE,
+    Merge,
+    MergeOptions,
 )
-from trace_store.joining.plan import DECISIONS
-from trace_store.maintenance.sealing import seal
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
 
@@ -141,9 +145,9 @@ class Joining(Lines):
             if end.outcome == MERGED and len(own) == 2:
                 assert set(ground.commit(end.after).parents) == {*own}
                 self._hold(end, MergeOptions(), joined=True)
-            branching.undo(ground.store, author=AUTHOR)
+            history.undo.undo(ground.store, author=AUTHOR)
             assert ground.tip() == head.oid
-            branching.redo(ground.store, author=AUTHOR)
+            history.undo.redo(ground.store, author=AUTHOR)
             assert ground.tip() == end.after
         ground.forget_commands()
 
@@ -243,7 +247,7 @@ class Joining(Lines):
             if there and each.address not in clash and all(map(_is_pinned, there)):
                 assert _is_pinned(each), "a pinned message is not shown any more"
 
-    def _answer(self, data: st.DataObject, prompt: llm.Prompt) -> llm.Completion:
+    def _answer(self, data: st.DataObject, prompt: llm.contract.Prompt) -> llm.contract.Completion:
         """Return an answer that settles everything, and may summarise and conclude; some are not to be used."""
         question = json.loads(prompt.messages[0][1])
         settled = []
@@ -262,7 +266,7 @@ class Joining(Lines):
             text = f"s{self.ground.number()}"
             conclusion = {"role": "assistant", "text": text, "sources": names[:1], "why": "so"}
         answer = {"conflicts": settled, "summaries": summaries, "conclusion": conclusion}
-        return llm.Completion(json.dumps(answer), "scripted-1")
+        return llm.contract.Completion(json.dumps(answer), "scripted-1")
 
 
 def _is_pinned(entry: Entry) -> bool:

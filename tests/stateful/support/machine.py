@@ -12,11 +12,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
 
 from tests.stateful.support.ground import AUTHOR, Ground, Refused
 from tests.stateful.support.work import KINDS, work
-from trace_store import ObjectId, branching, joining
+from trace_store import ObjectId, history, merge
 from trace_store.context import snapshots
-from trace_store.joining import Conflict, Settlement
-from trace_store.joining.outcome import STOPPED
-from trace_store.joining.stops import read_stop
+from trace_store.merge.conflicts import Conflict, Settlement
+from trace_store.merge.in_progress import read_stop
+from trace_store.merge.result import STOPPED
 
 BEGINNINGS = ("say", "call", "say", "edit", "mark", "label", "answer")
 CALM = ["say", "say", "answer", "call", "edit", "mark", "label"]
@@ -39,7 +39,7 @@ class Lines(RuleBasedStateMachine):
         for kind in BEGINNINGS[: data.draw(st.integers(2, len(BEGINNINGS)))]:
             work(self.ground, data, kind)
         for name in ("side", "third"):
-            create = partial(branching.create_branch, self.ground.store, name, author=AUTHOR)
+            create = partial(history.branches.create_branch, self.ground.store, name, author=AUTHOR)
             self.ground.command(create)
 
     def teardown(self) -> None:
@@ -80,9 +80,9 @@ class Lines(RuleBasedStateMachine):
             mine = head.removeprefix("refs/heads/")
             unborn = store.refs.head().unborn
             if not unborn:
-                self.ground.command(lambda: branching.switch(store, name, author=AUTHOR))
+                self.ground.command(lambda: history.switch.switch(store, name, author=AUTHOR))
                 self.do_work(data)
-                self.ground.command(lambda: branching.switch(store, mine, author=AUTHOR))
+                self.ground.command(lambda: history.switch.switch(store, mine, author=AUTHOR))
             self.do_work(data)
         return name
 
@@ -132,18 +132,20 @@ class Lines(RuleBasedStateMachine):
             found = self.stopping(partial(go_on, ground.store, author=AUTHOR, **given), *refusals)
         if read_stop(ground.store) is not None:
             files = ground.files()
-            joining.abort(ground.store)
+            merge.resolve.abort(ground.store)
             assert ground.files() == files
         return None if isinstance(found, Refused) or found.outcome == STOPPED else found
 
     def _resolve(self, data: st.DataObject) -> None:
         """Settle some of the conflicts that are open, or all."""
         store, files = self.ground.store, self.ground.files()
-        open_ = joining.open_conflicts(store)
+        open_ = merge.resolve.open_conflicts(store)
         while open_ and is_drawn(data, "another"):
-            found = open_ if data.draw(st.integers(0, 4)) else joining.met_conflicts(store)
+            found = open_ if data.draw(st.integers(0, 4)) else merge.resolve.met_conflicts(store)
             conflict = found[data.draw(st.integers(0, len(found) - 1))]
-            open_ = joining.resolve(store, str(conflict.number), self.settlement(data, conflict))
+            open_ = merge.resolve.resolve(
+                store, str(conflict.number), self.settlement(data, conflict)
+            )
             assert conflict.key not in {each.key for each in open_}, "settled, and still open"
         assert self.ground.files() == files
 

@@ -11,9 +11,9 @@ from hypothesis.stateful import rule
 
 from tests.stateful.support.ground import AUTHOR, Refused, shown
 from tests.stateful.support.machine import Lines
-from trace_store import branching, errors
-from trace_store.joining.moving import AFTER, BEFORE, FIRST, LAST, move
-from trace_store.maintenance.sealing import seal
+from trace_store import errors, history
+from trace_store.maintenance.seal import seal
+from trace_store.merge.move import AFTER, BEFORE, FIRST, LAST, move
 
 NAMES = ("main", "side", "third", "other", "a/b")
 NAMED = (
@@ -37,7 +37,9 @@ class Moving(Lines):
         others = self.ground.branches()
         if others:
             name = data.draw(st.sampled_from(others))
-            self.ground.command(lambda: branching.switch(self.ground.store, name, author=AUTHOR))
+            self.ground.command(
+                lambda: history.switch.switch(self.ground.store, name, author=AUTHOR)
+            )
             self.do_work(data)
 
     @rule(data=st.data(), where=st.sampled_from([AFTER, BEFORE, FIRST, LAST]))
@@ -64,7 +66,8 @@ class Moving(Lines):
     def switch(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from([*self.ground.branches(), "-"]))
         found = self.ground.command(
-            lambda: branching.switch(self.ground.store, name, author=AUTHOR), errors.NotFoundError
+            lambda: history.switch.switch(self.ground.store, name, author=AUTHOR),
+            errors.NotFoundError,
         )
         assert not isinstance(found, Refused) or name == "-"
         self.there_and_back(data)
@@ -74,10 +77,10 @@ class Moving(Lines):
         """Make a branch and go to it or not, begin an empty one, or look at a commit without one."""
         store, start = self.ground.store, self.revision(data)
         commands: list[Callable[[], Any]] = [
-            lambda: branching.begin_branch(store, name, start, author=AUTHOR, force=force),
-            lambda: branching.create_branch(store, name, start, author=AUTHOR, force=force),
-            lambda: branching.begin_empty(store, name, author=AUTHOR),
-            lambda: branching.detach(store, start, author=AUTHOR),
+            lambda: history.switch.begin_branch(store, name, start, author=AUTHOR, force=force),
+            lambda: history.branches.create_branch(store, name, start, author=AUTHOR, force=force),
+            lambda: history.switch.begin_empty(store, name, author=AUTHOR),
+            lambda: history.switch.detach(store, start, author=AUTHOR),
         ]
         self.ground.command(commands[kind], *NAMED)
         self.there_and_back(data)
@@ -88,13 +91,13 @@ class Moving(Lines):
         store, revision = self.ground.store, self.revision(data)
         name, tag = revision.partition("~")[0], f"v{len(new)}"
         commands: list[Callable[[], Any]] = [
-            lambda: branching.rename_branch(store, name, new, author=AUTHOR, force=force),
-            lambda: branching.delete_branches(store, [name], author=AUTHOR),
-            lambda: branching.create_tag(store, tag, revision, author=AUTHOR, force=force),
-            lambda: branching.create_tag(
+            lambda: history.branches.rename_branch(store, name, new, author=AUTHOR, force=force),
+            lambda: history.branches.delete_branches(store, [name], author=AUTHOR),
+            lambda: history.tags.create_tag(store, tag, revision, author=AUTHOR, force=force),
+            lambda: history.tags.create_tag(
                 store, tag, revision, author=AUTHOR, message="of it", force=force
             ),
-            lambda: branching.delete_tags(store, [tag], author=AUTHOR),
+            lambda: history.tags.delete_tags(store, [tag], author=AUTHOR),
         ]
         self.ground.command(commands[kind], *NAMED)
         self.there_and_back(data)
@@ -103,7 +106,7 @@ class Moving(Lines):
     def reset_hard(self, data: st.DataObject) -> None:
         revision = self.revision(data)
         self.ground.command(
-            lambda: branching.reset_hard(self.ground.store, revision, author=AUTHOR),
+            lambda: history.reset.reset_hard(self.ground.store, revision, author=AUTHOR),
             *(errors.NotFoundError, errors.UnbornBranchError),
         )
         self.there_and_back(data)
@@ -115,11 +118,11 @@ class Moving(Lines):
         steps = min(steps, len(self.ground.line(self.ground.tip())) - 1)
         if steps < 0:
             return
-        self.ground.command(lambda: branching.reset_soft(store, f"HEAD~{steps}", author=AUTHOR))
+        self.ground.command(lambda: history.reset.reset_soft(store, f"HEAD~{steps}", author=AUTHOR))
         self.there_and_back(data)
         if again:
             found = self.ground.command(
-                lambda: branching.commit_staged(store, author=AUTHOR), errors.StateError
+                lambda: history.reset.commit_staged(store, author=AUTHOR), errors.StateError
             )
             if not isinstance(found, Refused) and len(found.staged.commits) == steps:
                 assert shown(self.ground.now()) == shown(before)

@@ -8,7 +8,7 @@ from hypothesis.stateful import rule
 from tests.stateful.support.ground import AUTHOR, shown
 from tests.stateful.support.machine import Lines
 from trace_store import errors
-from trace_store.joining import continue_revert, revert
+from trace_store.merge.revert import continue_revert, revert
 
 
 class Reverting(Lines):

@@ -12,19 +12,11 @@ from tests.stateful.support.ground import AUTHOR, Refused, shown
 from tests.stateful.support.machine import Lines
 from tests.support.merge_laws import about
 from trace_store import errors
-from trace_store.context.folding import Fold
-from trace_store.joining import cherry_pick, continue_rewriting, rebase
-from trace_store.joining.rewriting.outcome import Rewrite
-from trace_store.joining.rewriting.todo import (
-    DROP,
-    EDIT,
-    FIXUP,
-    JOINED,
-    PICK,
-    REWORD,
-    SQUASH,
-    Step,
-)
+from trace_store.context.fold import Fold
+from trace_store.merge.cherry_pick import cherry_pick
+from trace_store.merge.rebase import continue_rewriting, rebase
+from trace_store.merge.result import Rewrite
+from trace_store.merge.todo import DROP, EDIT, FIXUP, JOINED, PICK, REWORD, SQUASH, Step
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
 

@@ -8,11 +8,12 @@ from typing import Any
 
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.files import Disk
-from trace_store.maintenance.checking import ERROR, Finding, fsck
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.fsck_objects import ERROR, Finding
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.commit import Commit
 from trace_store.oid import ObjectId, hash_object
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 MAIN = "refs/heads/main"
 OTHER = "refs/heads/other"

@@ -12,23 +12,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from trace_store.context.form_fields import dump, opaque
-from trace_store.context.render.anthropic_blocks import SERVER_CALLS, THINKING, is_server_result
-from trace_store.context.render.signatures import model_family
-from trace_store.context.render.tools import anthropic_tools
-from trace_store.context.render.values import Repairs
-from trace_store.context.render.wire import parse_object, scrub, to_bytes, word
 from trace_store.exporters.contract import Exported, ExportSession, file_name
-from trace_store.exporters.drafting.anthropic_parts import (
-    PROVIDER,
-    AnthropicParts,
-    block,
-    block_type,
-)
-from trace_store.exporters.drafting.counting import losses_of, nothing_left
-from trace_store.exporters.drafting.drafts import ASSISTANT, TOOL, USER, Draft, Piece, thin_out
-from trace_store.exporters.drafting.fitting import sound
-from trace_store.exporters.drafting.requests import (
+from trace_store.exporters.lossy.anthropic_parts import PROVIDER, AnthropicParts, block, block_type
+from trace_store.exporters.lossy.coerce import sound
+from trace_store.exporters.lossy.drafts import ASSISTANT, TOOL, USER, Draft, Piece, thin_out
+from trace_store.exporters.lossy.loss_count import losses_of, nothing_left
+from trace_store.exporters.lossy.requests import (
     BEGINNING,
     bare,
     fit_request,
@@ -39,6 +28,12 @@ from trace_store.exporters.drafting.requests import (
     sound_schemas,
 )
 from trace_store.objects.parts import Opaque, Part, Reasoning, Text, ToolResult
+from trace_store.providers.anthropic.render import SERVER_CALLS, THINKING, is_server_result
+from trace_store.providers.fields import dump, opaque
+from trace_store.providers.signatures import model_family
+from trace_store.providers.tools import anthropic_tools
+from trace_store.providers.values import Repairs
+from trace_store.providers.wire import parse_object, scrub, to_bytes, word
 
 NAME = "anthropic"
 SUFFIX = ".json"

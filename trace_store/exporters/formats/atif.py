@@ -14,15 +14,12 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trace_store.context.render.tools import openai_tools
-from trace_store.context.render.values import Repairs
-from trace_store.context.render.wire import marked, parse_json, to_bytes, word
 from trace_store.context.usage import Usage, normalise_usage
 from trace_store.exporters.contract import Exported, ExportSession, file_name
-from trace_store.exporters.drafting import stand_ins
-from trace_store.exporters.drafting.answering import answers_behind_calls, pairs_of, settle_calls
-from trace_store.exporters.drafting.counting import losses_of
-from trace_store.exporters.drafting.drafts import (
+from trace_store.exporters.lossy import coerce
+from trace_store.exporters.lossy.calls import answers_behind_calls, pairs_of, settle_calls
+from trace_store.exporters.lossy.coerce import fit_object, object_of, only_text, whole
+from trace_store.exporters.lossy.drafts import (
     ASSISTANT,
     TOOL,
     USER,
@@ -33,16 +30,19 @@ from trace_store.exporters.drafting.drafts import (
     forget,
     with_roles,
 )
-from trace_store.exporters.drafting.fitting import fit_object, object_of, only_text, whole
-from trace_store.exporters.drafting.requests import kept_tools, said_before_calls, sound_schemas
+from trace_store.exporters.lossy.loss_count import losses_of
+from trace_store.exporters.lossy.requests import kept_tools, said_before_calls, sound_schemas
+from trace_store.frozen import replace
 from trace_store.ident import format_time
 from trace_store.importers.formats.atif import COPIED
 from trace_store.importers.formats.atif.steps import PROVIDER, content_parts
 from trace_store.importers.json_records import compact
-from trace_store.importers.normalise import storable_name
+from trace_store.importers.parts import storable_name
 from trace_store.objects.content import bytes_of
 from trace_store.objects.parts import Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.values import replace
+from trace_store.providers.tools import openai_tools
+from trace_store.providers.values import Repairs
+from trace_store.providers.wire import marked, parse_json, to_bytes, word
 
 NAME = "atif"
 SUFFIX = ".json"
@@ -82,14 +82,14 @@ def write(session: ExportSession) -> Exported:
 
 def _session_id(session: ExportSession) -> str:
     name = "-".join(each for each in (session.id, *session.thread.split("/")) if each)
-    return storable_name(name) or stand_ins.uuid(NAME, stand_ins.beginning(session))
+    return storable_name(name) or coerce.uuid(NAME, coerce.beginning(session))
 
 
 def _fit(session: ExportSession) -> list[Draft]:
     """Return the messages as the importer of ATIF reads them back."""
     drafts = drafts_of(session)
-    stand_ins.fit_times(drafts)
-    stand_ins.fit_names(drafts)
+    coerce.fit_times(drafts)
+    coerce.fit_names(drafts)
     drafts = apart(drafts)
     for draft in drafts:
         draft.role = _SYSTEM if draft.role == "developer" else draft.role

@@ -17,11 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trace_store.context.render.wire import to_bytes, word
 from trace_store.exporters.contract import Exported, ExportSession, Facts, file_name
-from trace_store.exporters.drafting import stand_ins
-from trace_store.exporters.drafting.answering import answers_behind_calls, settle_calls
-from trace_store.exporters.drafting.anthropic_parts import (
+from trace_store.exporters.lossy import coerce
+from trace_store.exporters.lossy.anthropic_parts import (
     PROVIDER,
     AnthropicParts,
     block,
@@ -29,8 +27,8 @@ from trace_store.exporters.drafting.anthropic_parts import (
     fit_usage,
     usage_of,
 )
-from trace_store.exporters.drafting.counting import losses_of
-from trace_store.exporters.drafting.drafts import (
+from trace_store.exporters.lossy.calls import answers_behind_calls, settle_calls
+from trace_store.exporters.lossy.drafts import (
     ASSISTANT,
     TOOL,
     USER,
@@ -41,12 +39,14 @@ from trace_store.exporters.drafting.drafts import (
     forget,
     with_roles,
 )
+from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.ident import format_time
-from trace_store.importers.formats.claude_code.history import project_name
-from trace_store.importers.formats.claude_code.normalising import SYNTHETIC_MODEL, is_harness_text
+from trace_store.importers.formats.claude_code.locations import project_name
+from trace_store.importers.formats.claude_code.records import SYNTHETIC_MODEL, is_harness_text
 from trace_store.importers.json_records import compact
 from trace_store.objects.content import bytes_of
 from trace_store.objects.parts import Opaque, ToolResult
+from trace_store.providers.wire import to_bytes, word
 
 NAME = "claude-code"
 SUFFIX = ".jsonl"
@@ -83,8 +83,8 @@ def _fit(session: ExportSession) -> list[Draft]:
     """Return the messages as Claude Code's importer reads them back."""
     drafts = drafts_of(session)
     parts = AnthropicParts(compact, lambda b: Opaque(PROVIDER, bytes_of(compact(b))))
-    stand_ins.fit_times(drafts)
-    stand_ins.fit_names(drafts)
+    coerce.fit_times(drafts)
+    coerce.fit_names(drafts)
     drafts = apart(drafts, beside_results=True)
     with_roles(drafts, (USER, ASSISTANT, TOOL))
     drafts = fit_parts(drafts, parts.fit, parts.inside)
@@ -111,16 +111,16 @@ def _fit(session: ExportSession) -> list[Draft]:
                 draft.time = said.time
             else:
                 said = None if summary else draft
-    stand_ins.unique_ids([d for d in drafts if d.role == ASSISTANT], "msg_01", 22, session)
+    coerce.unique_ids([d for d in drafts if d.role == ASSISTANT], "msg_01", 22, session)
     return drafts
 
 
 def _facts(session: ExportSession) -> Facts:
     known = session.facts()
     own = session.format == NAME and known.version
-    made = stand_ins.uuid(NAME, stand_ins.beginning(session))
+    made = coerce.uuid(NAME, coerce.beginning(session))
     return Facts(
-        session=stand_ins.session_uuid(session, known, made),
+        session=coerce.session_uuid(session, known, made),
         title=known.title,
         cwd=known.cwd,
         version=own or VERSION,
@@ -209,7 +209,7 @@ class _Lines:
     def _line(self, draft: Draft, more: Line) -> Line:
         facts = self._facts
         turn = self._session.turns[draft.turn]
-        uuid = stand_ins.uuid(facts.session, stand_ins.place(turn), str(self._count))
+        uuid = coerce.uuid(facts.session, coerce.place(turn), str(self._count))
         line: Line = {
             "parentUuid": self._last,
             "isSidechain": False,

@@ -14,15 +14,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from trace_store.context.render.signatures import maker
-from trace_store.context.render.tools import OPENAI_NAME_LIMIT
-from trace_store.context.render.wire import marked, to_bytes, word
 from trace_store.context.usage import Usage, normalise_usage
 from trace_store.exporters.contract import Exported, ExportSession, Facts
-from trace_store.exporters.drafting import stand_ins
-from trace_store.exporters.drafting.answering import settle_calls
-from trace_store.exporters.drafting.counting import COMPACTION, losses_of
-from trace_store.exporters.drafting.drafts import (
+from trace_store.exporters.lossy import coerce
+from trace_store.exporters.lossy.calls import settle_calls
+from trace_store.exporters.lossy.coerce import fit_image, whole
+from trace_store.exporters.lossy.drafts import (
     ASSISTANT,
     TOOL,
     USER,
@@ -34,8 +31,8 @@ from trace_store.exporters.drafting.drafts import (
     join,
     with_roles,
 )
-from trace_store.exporters.drafting.fitting import fit_image, whole
-from trace_store.exporters.drafting.openai_parts import (
+from trace_store.exporters.lossy.loss_count import COMPACTION, losses_of
+from trace_store.exporters.lossy.openai_parts import (
     PROVIDER,
     REFUSAL,
     data_url,
@@ -56,6 +53,9 @@ from trace_store.importers.contract import PlannedMessage
 from trace_store.importers.formats.codex.items import is_scaffolding, messages_of
 from trace_store.objects.message import ROLES
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.signatures import maker
+from trace_store.providers.tools import OPENAI_NAME_LIMIT
+from trace_store.providers.wire import marked, to_bytes, word
 
 NAME = "codex"
 SUFFIX = ".jsonl"
@@ -92,8 +92,8 @@ def write(session: ExportSession) -> Exported:
 def _fit(session: ExportSession) -> list[Draft]:
     """Return the messages as Codex's importer reads them back."""
     drafts = drafts_of(session)
-    stand_ins.fit_times(drafts)
-    stand_ins.fit_names(drafts)
+    coerce.fit_times(drafts)
+    coerce.fit_names(drafts)
     drafts = apart(drafts)
     with_roles(drafts, ROLES)
     drafts = fit_parts(drafts, _fit_part, fit_inside)
@@ -247,9 +247,9 @@ def _is_listed(result: ToolResult) -> bool:
 def _facts(session: ExportSession) -> Facts:
     known = session.facts()
     time = session.turns[0].time if session.turns else 0
-    made = stand_ins.timed_uuid(time, NAME, stand_ins.beginning(session))
+    made = coerce.timed_uuid(time, NAME, coerce.beginning(session))
     return Facts(
-        session=stand_ins.session_uuid(session, known, made),
+        session=coerce.session_uuid(session, known, made),
         cwd=known.cwd,
         version=known.version if session.format == NAME and known.version else VERSION,
         branch=known.branch,
@@ -327,8 +327,8 @@ class _Records:
             self._open = False
 
     def _context(self, draft: Draft, model: str) -> Record:
-        where = stand_ins.place(self._session.turns[draft.turn])
-        self._turn = self._turn or stand_ins.timed_uuid(draft.time, self._facts.session, where)
+        where = coerce.place(self._session.turns[draft.turn])
+        self._turn = self._turn or coerce.timed_uuid(draft.time, self._facts.session, where)
         self._model = model
         self._open = False
         told = {

@@ -14,18 +14,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trace_store.context.render.tools import gemini_tool_name
-from trace_store.context.render.wire import marked, scrub, to_bytes
 from trace_store.context.usage import Usage, normalise_usage
 from trace_store.exporters.contract import Exported, ExportSession, Facts
-from trace_store.exporters.drafting import stand_ins
-from trace_store.exporters.drafting.answering import (
-    answers_behind_calls,
-    only_answers,
-    settle_calls,
-)
-from trace_store.exporters.drafting.counting import losses_of
-from trace_store.exporters.drafting.drafts import (
+from trace_store.exporters.lossy import coerce
+from trace_store.exporters.lossy.calls import answers_behind_calls, only_answers, settle_calls
+from trace_store.exporters.lossy.coerce import fit_object, object_of, only_text, sound
+from trace_store.exporters.lossy.drafts import (
     ASSISTANT,
     TOOL,
     USER,
@@ -36,19 +30,21 @@ from trace_store.exporters.drafting.drafts import (
     forget,
     with_roles,
 )
-from trace_store.exporters.drafting.fitting import fit_object, object_of, only_text, sound
-from trace_store.exporters.drafting.gemini_parts import (
+from trace_store.exporters.lossy.gemini_parts import (
     fit_inside,
     fit_own,
     fit_plain,
     plain_part,
     response,
 )
+from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.ident import format_time
-from trace_store.importers.formats.gemini.saying import what_is_said
+from trace_store.importers.formats.gemini.messages import what_is_said
 from trace_store.importers.json_records import compact
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, ToolCall, ToolResult
 from trace_store.oid import sha256_hex
+from trace_store.providers.tools import gemini_tool_name
+from trace_store.providers.wire import marked, scrub, to_bytes
 
 NAME = "gemini"
 SUFFIX = ".jsonl"
@@ -74,8 +70,8 @@ def write(session: ExportSession) -> Exported:
 def _fit(session: ExportSession) -> list[Draft]:
     """Return the messages as the importer of Gemini CLI reads them back."""
     drafts = drafts_of(session)
-    stand_ins.fit_times(drafts)
-    stand_ins.fit_names(drafts)
+    coerce.fit_times(drafts)
+    coerce.fit_names(drafts)
     drafts = apart(drafts)
     with_roles(drafts, (USER, ASSISTANT, TOOL))
     drafts = fit_parts(drafts, _fit_part, fit_inside)
@@ -153,8 +149,8 @@ def _tokens(usage: Usage) -> dict[str, int]:
 
 def _facts(session: ExportSession) -> Facts:
     known = session.facts()
-    made = stand_ins.uuid(NAME, stand_ins.beginning(session))
-    return Facts(session=stand_ins.session_uuid(session, known, made), cwd=known.cwd)
+    made = coerce.uuid(NAME, coerce.beginning(session))
+    return Facts(session=coerce.session_uuid(session, known, made), cwd=known.cwd)
 
 
 def _header(session: ExportSession, facts: Facts, drafts: Sequence[Draft]) -> Record:
@@ -173,10 +169,10 @@ def _records(session: ExportSession, facts: Facts, drafts: Sequence[Draft]) -> I
     for draft in drafts:
         if draft.role == TOOL:
             continue
-        where = stand_ins.place(session.turns[draft.turn])
+        where = coerce.place(session.turns[draft.turn])
         number = str(draft.pieces[0].index)
         record: Record = {
-            "id": stand_ins.uuid(facts.session, where, number),
+            "id": coerce.uuid(facts.session, where, number),
             "timestamp": format_time(draft.time),
             "type": MODEL if draft.role == ASSISTANT else USER,
         }

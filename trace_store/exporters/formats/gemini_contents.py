@@ -13,20 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trace_store.context.form_fields import dump
-from trace_store.context.render.signatures import (
-    SKIPS_THE_CHECK,
-    before_gemini_3,
-    model_family,
-)
-from trace_store.context.render.tools import gemini_tool_name, gemini_tools
-from trace_store.context.render.values import Repairs
-from trace_store.context.render.wire import marked, scrub, to_bytes
 from trace_store.exporters.contract import Exported, ExportSession, file_name
-from trace_store.exporters.drafting.counting import losses_of, nothing_left
-from trace_store.exporters.drafting.drafts import ASSISTANT, TOOL, USER, Draft
-from trace_store.exporters.drafting.fitting import fit_object
-from trace_store.exporters.drafting.gemini_parts import (
+from trace_store.exporters.lossy.coerce import fit_object
+from trace_store.exporters.lossy.drafts import ASSISTANT, TOOL, USER, Draft
+from trace_store.exporters.lossy.gemini_parts import (
     PROVIDER,
     fit_inside,
     fit_own,
@@ -37,7 +27,8 @@ from trace_store.exporters.drafting.gemini_parts import (
     said_parts,
     settle_signatures,
 )
-from trace_store.exporters.drafting.requests import (
+from trace_store.exporters.lossy.loss_count import losses_of, nothing_left
+from trace_store.exporters.lossy.requests import (
     BEGINNING,
     bare,
     fit_request,
@@ -49,6 +40,11 @@ from trace_store.exporters.drafting.requests import (
     sound_schemas,
 )
 from trace_store.objects.parts import Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.fields import dump
+from trace_store.providers.signatures import SKIPS_THE_CHECK, before_gemini_3, model_family
+from trace_store.providers.tools import gemini_tool_name, gemini_tools
+from trace_store.providers.values import Repairs
+from trace_store.providers.wire import marked, scrub, to_bytes
 
 NAME = "gemini-contents"
 SUFFIX = ".json"

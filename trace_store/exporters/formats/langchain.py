@@ -10,15 +10,13 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
-from trace_store.context.parsing import message_from_langchain
-from trace_store.context.render.wire import marked, parse_object, to_bytes
 from trace_store.context.usage import Usage, normalise_usage
 from trace_store.errors import InvalidInputError
 from trace_store.exporters.contract import Exported, ExportSession, file_name
-from trace_store.exporters.drafting import stand_ins
-from trace_store.exporters.drafting.answering import settle_calls
-from trace_store.exporters.drafting.counting import losses_of
-from trace_store.exporters.drafting.drafts import (
+from trace_store.exporters.lossy import coerce
+from trace_store.exporters.lossy.calls import settle_calls
+from trace_store.exporters.lossy.coerce import MAXIMUM_DEPTH, deeper_than, fit_image, whole
+from trace_store.exporters.lossy.drafts import (
     ASSISTANT,
     TOOL,
     USER,
@@ -30,9 +28,11 @@ from trace_store.exporters.drafting.drafts import (
     split_results,
     with_roles,
 )
-from trace_store.exporters.drafting.fitting import MAXIMUM_DEPTH, deeper_than, fit_image, whole
+from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.objects.message import ROLES
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.langchain.parse import message_from_langchain
+from trace_store.providers.wire import marked, parse_object, to_bytes
 
 NAME = "langchain"
 SUFFIX = ".json"
@@ -55,7 +55,7 @@ def write(session: ExportSession) -> Exported:
     drafts = fit_parts(drafts, _fit_part, _fit_plain)
     with_roles(drafts, ROLES)
     drafts = split_results(settle_calls(drafts, lambda id_: id_ or marked(id_, 16, "call")))
-    stand_ins.fit_names(drafts)
+    coerce.fit_names(drafts)
     for draft in drafts:
         name = "" if draft.role == TOOL else draft.name
         forget([draft])

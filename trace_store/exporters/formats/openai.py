@@ -9,16 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trace_store.context.render.openai_chat import USER_BLOCKS
-from trace_store.context.render.tools import OPENAI_NAME_LIMIT, openai_tools
-from trace_store.context.render.values import Repairs
-from trace_store.context.render.wire import marked, parse_object, to_bytes, word
 from trace_store.exporters.contract import Exported, ExportSession, file_name
-from trace_store.exporters.drafting.counting import losses_of
-from trace_store.exporters.drafting.drafts import ASSISTANT, TOOL, USER, Draft, split_results
-from trace_store.exporters.drafting.fitting import fit_image, only_text, sound
-from trace_store.exporters.drafting.openai_parts import PROVIDER, REFUSAL, data_url, fit_own
-from trace_store.exporters.drafting.requests import (
+from trace_store.exporters.lossy.coerce import fit_image, only_text, sound
+from trace_store.exporters.lossy.drafts import ASSISTANT, TOOL, USER, Draft, split_results
+from trace_store.exporters.lossy.loss_count import losses_of
+from trace_store.exporters.lossy.openai_parts import PROVIDER, REFUSAL, data_url, fit_own
+from trace_store.exporters.lossy.requests import (
     bare,
     fit_request,
     kept_tools,
@@ -29,6 +25,10 @@ from trace_store.exporters.drafting.requests import (
 )
 from trace_store.objects.message import ROLES
 from trace_store.objects.parts import Image, Opaque, Part, Text, ToolCall, ToolResult
+from trace_store.providers.openai_chat.render import USER_BLOCKS
+from trace_store.providers.tools import OPENAI_NAME_LIMIT, openai_tools
+from trace_store.providers.values import Repairs
+from trace_store.providers.wire import marked, parse_object, to_bytes, word
 
 NAME = "openai"
 SUFFIX = ".json"

@@ -9,17 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from trace_store.context.parsing import place_responses
-from trace_store.context.render.openai_items import Item, settle
-from trace_store.context.render.signatures import model_family
-from trace_store.context.render.tools import OPENAI_NAME_LIMIT, responses_tools
-from trace_store.context.render.values import Repairs
-from trace_store.context.render.wire import marked, to_bytes, word
 from trace_store.exporters.contract import Exported, ExportSession, file_name
-from trace_store.exporters.drafting.counting import losses_of
-from trace_store.exporters.drafting.drafts import ASSISTANT, USER, Draft, join, split_results
-from trace_store.exporters.drafting.fitting import fit_image, sound
-from trace_store.exporters.drafting.openai_parts import (
+from trace_store.exporters.lossy.coerce import fit_image, sound
+from trace_store.exporters.lossy.drafts import ASSISTANT, USER, Draft, join, split_results
+from trace_store.exporters.lossy.loss_count import losses_of
+from trace_store.exporters.lossy.openai_parts import (
     PROVIDER,
     REFUSAL,
     fit_inside,
@@ -32,7 +26,7 @@ from trace_store.exporters.drafting.openai_parts import (
     settle_frames,
     signed_reasoning,
 )
-from trace_store.exporters.drafting.requests import (
+from trace_store.exporters.lossy.requests import (
     bare,
     fit_request,
     kept_tools,
@@ -43,6 +37,12 @@ from trace_store.exporters.drafting.requests import (
 )
 from trace_store.objects.message import ROLES
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.openai_responses.parse import place_responses
+from trace_store.providers.openai_responses.render import Item, settle
+from trace_store.providers.signatures import model_family
+from trace_store.providers.tools import OPENAI_NAME_LIMIT, responses_tools
+from trace_store.providers.values import Repairs
+from trace_store.providers.wire import marked, to_bytes, word
 
 NAME = "openai-responses"
 SUFFIX = ".json"

@@ -5,13 +5,13 @@ Rule: the messages are those of `render/lossless.py`, with two keys more: `times
 
 from __future__ import annotations
 
-from trace_store.context.render import render
-from trace_store.context.render.wire import to_bytes
 from trace_store.exporters.contract import Exported, ExportSession, file_name
-from trace_store.exporters.drafting import stand_ins
-from trace_store.exporters.drafting.counting import losses_of
-from trace_store.exporters.drafting.drafts import ASSISTANT, drafts_of
+from trace_store.exporters.lossy import coerce
+from trace_store.exporters.lossy.drafts import ASSISTANT, drafts_of
+from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.ident import format_time
+from trace_store.providers.rendering import render
+from trace_store.providers.wire import to_bytes
 
 NAME = "trace-json"
 SUFFIX = ".json"
@@ -20,7 +20,7 @@ SUFFIX = ".json"
 def write(session: ExportSession) -> Exported:
     """Return the document; see `contract.Writer`."""
     drafts = drafts_of(session)
-    stand_ins.fit_times(drafts)
+    coerce.fit_times(drafts)
     document = render("json", [turn.message for turn in session.turns], session.tools).request
     for draft, message in zip(drafts, document["messages"], strict=True):
         draft.summary = False

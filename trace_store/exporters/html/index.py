@@ -12,9 +12,9 @@ from trace_store.exporters.contract import Exported, ExportSession
 from trace_store.exporters.html.markup import Markup, element
 from trace_store.exporters.html.messages import anchor
 from trace_store.exporters.html.page import OUTLINE_CHARACTERS, POLICY, head
-from trace_store.exporters.reading import beginning, counted, facts_of, is_prompt, title_of
+from trace_store.exporters.overview import beginning, counted, facts_of, is_prompt, title_of
+from trace_store.frozen import value
 from trace_store.oid import sha256_base64
-from trace_store.values import value
 
 FILE_NAME = "index.html"
 SCRIPT = """

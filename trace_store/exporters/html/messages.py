@@ -11,11 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from trace_store.context.compiled import CompiledMessage
-from trace_store.context.render.media import IMAGE_TYPES, split_image
 from trace_store.exporters.contract import ExportSession, Losses, Turn
-from trace_store.exporters.html.flowing import preformatted, prose
-from trace_store.exporters.html.markup import Markup, element, joined
-from trace_store.exporters.reading import (
+from trace_store.exporters.html.markup import Markup, element, joined, preformatted, prose
+from trace_store.exporters.overview import (
     SEALED,
     Place,
     answered,
@@ -33,6 +31,7 @@ from trace_store.exporters.reading import (
 from trace_store.ident import format_time
 from trace_store.objects.address import Address
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.media import IMAGE_TYPES, split_image
 
 OPEN_LINES, OPEN_CHARACTERS = 8, 800
 """What a tool says is shown at once when it is not longer."""

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 
 from trace_store.errors import StorageError
 from trace_store.exporters.contract import ExportSession, Losses, Turn
-from trace_store.exporters.html.flowing import preformatted
-from trace_store.exporters.html.markup import Markup, element, joined, plain
+from trace_store.exporters.html.markup import Markup, element, joined, plain, preformatted
 from trace_store.exporters.html.messages import Messages, anchor
-from trace_store.exporters.reading import (
+from trace_store.exporters.overview import (
     Place,
     beginning,
     counted,

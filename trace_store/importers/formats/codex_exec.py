@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from trace_store.importers.contract import PlannedMessage, Record
-from trace_store.importers.heads import first_records
+from trace_store.importers.contract import PlannedMessage
+from trace_store.importers.file_head import first_records
 from trace_store.importers.json_records import compact
-from trace_store.importers.normalise import image_of_data, opaque, storable_name, text_parts
+from trace_store.importers.parts import image_of_data, opaque, storable_name, text_parts
 from trace_store.importers.turn_format import TurnFormat
 from trace_store.importers.turns import Event, Turn, TurnReader
 from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.transcripts.records import Record
 
 NAME = "codex-exec"
 SUFFIXES = (".jsonl",)

@@ -12,18 +12,12 @@ from typing import Any
 
 from trace_store.environment import Environment
 from trace_store.files import Disk
-from trace_store.importers.contract import PlannedMessage, Record
-from trace_store.importers.heads import first_records, is_below, read_head
+from trace_store.importers.contract import PlannedMessage
+from trace_store.importers.file_head import first_records, is_below, read_head
+from trace_store.importers.files import files_in
 from trace_store.importers.json_records import compact
-from trace_store.importers.naming import ref_component
-from trace_store.importers.normalise import (
-    image_of_data,
-    opaque,
-    storable_name,
-    text_parts,
-    time_of,
-)
-from trace_store.importers.reading import files_in
+from trace_store.importers.names import ref_component
+from trace_store.importers.parts import image_of_data, opaque, storable_name, text_parts, time_of
 from trace_store.importers.turn_format import TurnFormat
 from trace_store.importers.turns import (
     Compaction,
@@ -36,6 +30,7 @@ from trace_store.importers.turns import (
 )
 from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import digest
+from trace_store.transcripts.records import Record
 
 NAME = "copilot"
 SUFFIXES = (".jsonl",)

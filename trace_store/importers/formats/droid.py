@@ -10,14 +10,15 @@ from collections.abc import Iterable, Iterator
 
 from trace_store.environment import Environment
 from trace_store.files import Disk
-from trace_store.importers.contract import PlannedMessage, Record
-from trace_store.importers.formats.claude_code.history import project_name
-from trace_store.importers.formats.claude_code.normalising import content_parts
-from trace_store.importers.normalise import storable_name, time_of
-from trace_store.importers.reading import files_in
+from trace_store.importers.contract import PlannedMessage
+from trace_store.importers.files import files_in
+from trace_store.importers.formats.claude_code.locations import project_name
+from trace_store.importers.formats.claude_code.records import content_parts
+from trace_store.importers.parts import storable_name, time_of
 from trace_store.importers.turn_format import TurnFormat
 from trace_store.importers.turns import Event, Turn, TurnReader
 from trace_store.objects.parts import ToolResult
+from trace_store.transcripts.records import Record
 
 NAME = "droid"
 SUFFIXES = (".jsonl",)

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from trace_store.importers.contract import PlannedMessage, Record
-from trace_store.importers.heads import first_records
+from trace_store.importers.contract import PlannedMessage
+from trace_store.importers.file_head import first_records
 from trace_store.importers.json_records import compact
-from trace_store.importers.normalise import opaque, storable_name, time_of
+from trace_store.importers.parts import opaque, storable_name, time_of
 from trace_store.importers.turn_format import TurnFormat
 from trace_store.importers.turns import Event, Turn, TurnReader
 from trace_store.objects.parts import Part, Text, ToolCall, ToolResult
 from trace_store.oid import digest
+from trace_store.transcripts.records import Record
 
 NAME = "entire"
 SUFFIXES = (".jsonl",)

@@ -10,19 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from trace_store.context.parsing import GeminiCalls, messages_from_responses
 from trace_store.errors import InvalidInputError
-from trace_store.importers.contract import Record, Skip
+from trace_store.importers.contract import Skip
+from trace_store.importers.decode import Line
 from trace_store.importers.documents import ROOT
-from trace_store.importers.formats.chats.speaking import NOTHING_BESIDE, beside, message_of
+from trace_store.importers.formats.chats.reader import NOTHING_BESIDE, beside, message_of
 from trace_store.importers.formats.swe_agent import RUN_KEY, model_of, run_facts
-from trace_store.importers.glancing import look
-from trace_store.importers.lines import Line
-from trace_store.importers.messages import is_storable, planned, speaker
-from trace_store.importers.normalise import storable_name, time_of, usage_counts
+from trace_store.importers.parts import (
+    is_storable,
+    planned,
+    speaker,
+    storable_name,
+    time_of,
+    usage_counts,
+)
+from trace_store.importers.sniff import look
 from trace_store.importers.turn_format import TurnFormat
 from trace_store.importers.turns import DocumentReader, Event, Turn
 from trace_store.objects.message import Message
+from trace_store.providers.gemini.parse import GeminiCalls
+from trace_store.providers.openai_responses.parse import messages_from_responses
+from trace_store.transcripts.records import Record
 
 NAME = "mini-swe-agent"
 SUFFIXES = (".traj.json",)

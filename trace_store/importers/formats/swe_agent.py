@@ -19,17 +19,17 @@ from typing import Any
 
 from trace_store.environment import Environment
 from trace_store.files import Disk
-from trace_store.importers.contract import PlannedMessage, Record, Skip
-from trace_store.importers.glancing import look
-from trace_store.importers.lines import Line
-from trace_store.importers.messages import chat_message, planned, speaker
-from trace_store.importers.naming import ref_component
-from trace_store.importers.normalise import storable_name, text_parts
-from trace_store.importers.reading import files_in
+from trace_store.importers.contract import PlannedMessage, Skip
+from trace_store.importers.decode import Line
+from trace_store.importers.files import files_in
+from trace_store.importers.names import ref_component
+from trace_store.importers.parts import chat_message, planned, speaker, storable_name, text_parts
+from trace_store.importers.sniff import look
 from trace_store.importers.turn_format import TurnFormat
 from trace_store.importers.turns import DocumentReader, Event, Switch, Turn
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Part, Text, ToolResult
+from trace_store.transcripts.records import Record
 
 NAME = "swe-agent"
 SUFFIXES = (".traj",)

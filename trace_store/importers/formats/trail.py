@@ -15,16 +15,17 @@ from typing import Any
 
 from trace_store.environment import Environment
 from trace_store.files import Disk
-from trace_store.importers.contract import Record, Skip
+from trace_store.importers.contract import Skip
+from trace_store.importers.decode import Line
 from trace_store.importers.documents import Document, read_document, within
-from trace_store.importers.glancing import look
+from trace_store.importers.files import files_in
 from trace_store.importers.json_records import NOT_A_RECORD
-from trace_store.importers.lines import Line
-from trace_store.importers.normalise import storable_name, time_of
-from trace_store.importers.reading import files_in
+from trace_store.importers.parts import storable_name, time_of
+from trace_store.importers.sniff import look
 from trace_store.importers.turn_format import TurnFormat
 from trace_store.importers.turns import Event, Turn, TurnReader
-from trace_store.transcripts.telling import EVENT_KEY
+from trace_store.transcripts.event_text import EVENT_KEY
+from trace_store.transcripts.records import Record
 
 NAME = "trail"
 SUFFIXES = (".json",)

@@ -7,8 +7,8 @@ are no part of it. So what stands in a string that is spelled in JSON, or in SQL
 
 from __future__ import annotations
 
+from trace_store.frozen import value
 from trace_store.secrets import checks
-from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from trace_store.importers.contract import AGENTS_KEY, Record, Skip
+from trace_store.importers.contract import AGENTS_KEY, Skip
+from trace_store.importers.decode import Line
 from trace_store.importers.documents import read_document, within
 from trace_store.importers.formats.atif.steps import step_of
-from trace_store.importers.glancing import OBJECT, look
 from trace_store.importers.json_records import NOT_A_RECORD, records_of
-from trace_store.importers.lines import Line
-from trace_store.importers.messages import tool_schemas
-from trace_store.importers.naming import ref_component
-from trace_store.importers.normalise import storable_name, time_of, usage_counts
+from trace_store.importers.names import ref_component
+from trace_store.importers.parts import storable_name, time_of, tool_schemas, usage_counts
+from trace_store.importers.sniff import OBJECT, look
 from trace_store.importers.turn_format import TurnFormat
 from trace_store.importers.turns import Event, Switch, Turn, TurnReader
 from trace_store.oid import digest
+from trace_store.transcripts.records import Record
 
 NAME = "atif"
 SUFFIXES = (".json", ".jsonl")

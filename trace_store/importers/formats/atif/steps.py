@@ -15,12 +15,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from trace_store.frozen import field, mutable
 from trace_store.importers.contract import PlannedMessage
 from trace_store.importers.json_records import compact
-from trace_store.importers.messages import MAXIMUM_PARTS
-from trace_store.importers.normalise import opaque, storable_name
+from trace_store.importers.parts import MAXIMUM_PARTS, opaque, storable_name
 from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.values import field, mutable
 
 PROVIDER = "atif"
 

@@ -1,21 +1,9 @@
 """Chats: messages as providers' own programs, and many others, write them to files."""
 
-from __future__ import annotations
+from trace_store.lazy_import import submodules
 
-from trace_store.importers.formats.chats.rows import (
-    ANTHROPIC,
-    GEMINI_CONTENTS,
-    LANGCHAIN,
-    OPENAI,
-    OPENAI_RESPONSES,
-    TRACE_JSON,
-)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.importers.formats.chats import rows as rows
 
-__all__ = [
-    "ANTHROPIC",
-    "GEMINI_CONTENTS",
-    "LANGCHAIN",
-    "OPENAI",
-    "OPENAI_RESPONSES",
-    "TRACE_JSON",
-]
+__getattr__ = submodules(__name__)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from functools import partial
 
+from trace_store.importers.file_head import HEAD_BYTES
 from trace_store.importers.formats.chats import shapes
-from trace_store.importers.formats.chats.reading import ChatReader
-from trace_store.importers.glancing import look
-from trace_store.importers.heads import HEAD_BYTES
+from trace_store.importers.formats.chats.reader import ChatReader
+from trace_store.importers.sniff import look
 from trace_store.importers.turn_format import TurnFormat
 
 SUFFIXES = (".json", ".jsonl")

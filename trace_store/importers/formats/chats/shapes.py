@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from trace_store.context.parsing import is_langchain
-from trace_store.context.parsing.foreign import familiar_message
-from trace_store.context.render.lossless import FORMAT as TRACE_FORMAT
+from trace_store.providers.foreign import familiar_message
+from trace_store.providers.langchain.parse import is_langchain
+from trace_store.providers.lossless import FORMAT as TRACE_FORMAT
 
 TRACE, LANGCHAIN, GEMINI = "trace-json", "langchain", "gemini-contents"
 RESPONSES, ANTHROPIC, OPENAI = "openai-responses", "anthropic", "openai"

@@ -7,9 +7,9 @@ from typing import Any
 
 from trace_store.environment import Environment
 from trace_store.files import Disk
-from trace_store.importers.formats.claude_code.history import SUFFIXES, claude_code_history
-from trace_store.importers.formats.claude_code.planning import ClaudeCodePlan
-from trace_store.importers.lines import ReadAt
+from trace_store.importers.decode import ReadAt
+from trace_store.importers.formats.claude_code.locations import SUFFIXES, claude_code_history
+from trace_store.importers.formats.claude_code.plan import ClaudeCodePlan
 
 __all__ = ["NAME", "SUFFIXES", "histories", "is_document", "plan", "resume", "sniff"]
 

@@ -1,19 +1,141 @@
-"""Lines of work in one session, and what its plan remembers of the commits behind them.
+"""Threads of one session, and the commits of each round.
+
+Rule: one API message is one message, however its lines are spread over the file, and the results of its parallel calls
+are one message behind it. So the lines of a round are gathered, and leave in the order in which a model was shown
+them: the API message, the results, and then whatever the user and the harness said.
 
 Rule: numbers and ids only, no content; all of it can be saved and taken up again, so that a file that grew is read from
 where it was left.
+
+Rule: looks at links only to find what file order cannot tell: a subagent's lines among the session's, a prompt that
+goes back behind what was said since, and a root at which the context began anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-from trace_store.importers.contract import Place, PlannedCommit, Record
-from trace_store.importers.formats.claude_code.finding import Finder
-from trace_store.importers.formats.claude_code.groups import ASSISTANT, RESULTS, Group
-from trace_store.objects.parts import ToolCall
-from trace_store.values import field, mutable
+from trace_store.frozen import field, mutable
+from trace_store.importers.contract import Place, PlannedCommit, PlannedMessage, PlannedThread
+from trace_store.importers.formats.claude_code.links import Finder, Spoken
+from trace_store.importers.formats.claude_code.records import (
+    AUTHOR,
+    is_harness_text,
+    is_prompt,
+    observed_usage,
+)
+from trace_store.importers.names import ref_component, short_id
+from trace_store.importers.parts import author_of, storable_name
+from trace_store.objects.parts import Part, ToolCall, ToolResult
+from trace_store.transcripts.records import Record
+
+ASSISTANT = "assistant"
+RESULTS = "results"
+TURN = "turn"
+LATE = "late"
+MICROCOMPACTION = "microcompaction"
+
+
+@mutable
+class Group:
+    """The records of one commit to be.
+
+    Attributes:
+        kind: one of the constants above.
+        number: of the planned commit.
+        key: what the commit is known by.
+        time: of its first record, or None.
+        message_id: of an API message.
+        prompt: whether a turn was begun by the user, and not by the harness.
+        restart: whether the context begins anew with it.
+        said: the records that say something, in order.
+        records: these and the others that it carries along, in the order of the file.
+        agents: ids of subagents whose results it holds.
+    """
+
+    kind: str
+    number: int
+    key: str
+    time: int | None
+    message_id: str = ""
+    prompt: bool = False
+    restart: bool = False
+    said: list[Record] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
+    agents: list[str] = field(default_factory=list)
+
+    def author(self) -> str:
+        """Return who the commit is from."""
+        if self.kind == ASSISTANT:
+            return author_of(AUTHOR, _model(self.said[-1].data))
+        if self.kind == TURN and self.prompt:
+            return author_of(AUTHOR, "user")
+        return author_of(AUTHOR, "")
+
+    def messages(self) -> tuple[PlannedMessage, ...]:
+        """Return the messages the commit adds."""
+        if self.kind == ASSISTANT:
+            return (self._api_message(),)
+        if self.kind in (RESULTS, LATE):
+            parts = [part for record in self.said for part in record.parts]
+            results = [part for part in parts if isinstance(part, ToolResult)]
+            others = [part for part in parts if not isinstance(part, ToolResult)]
+            return (PlannedMessage("tool", (*results, *others), kind="tool_io"),)
+        return tuple(turn_message(record) for record in self.said)
+
+    def usage(self) -> dict[str, int | str]:
+        """Return what the provider reported: the last line of an API message has the final numbers."""
+        if self.kind != ASSISTANT:
+            return {}
+        message = self.said[-1].data["message"]
+        return observed_usage(message, final=message.get("stop_reason") is not None)
+
+    def call_ids(self) -> Iterator[str]:
+        """Yield the ids of the calls whose results it holds."""
+        for record in self.said:
+            for part in record.parts:
+                if isinstance(part, ToolResult):
+                    yield part.call_id
+
+    def _api_message(self) -> PlannedMessage:
+        parts: list[Part] = [part for record in self.said for part in record.parts]
+        data = self.said[-1].data
+        labels: tuple[str, ...] = ()
+        if data.get("isApiErrorMessage") is True:
+            labels = ("api-error",)
+        return PlannedMessage(
+            "assistant",
+            tuple(parts),
+            model=_model(data),
+            id=storable_name(data["message"].get("id")),
+            labels=labels,
+            # An error of the API is shown to the user in the model's place, and never sent to a model.
+            skipped=bool(labels),
+        )
+
+
+def turn_message(record: Record) -> PlannedMessage:
+    """Return the message of a user record, an attachment or a local command."""
+    data = record.data
+    kind = ""
+    if data.get("type") != "user" or data.get("isMeta") is True:
+        kind = "instruction"
+        if data.get("type") == "system" or _attachment_type(data) == "queued_command":
+            kind = "freeform" if data.get("type") == "system" else ""
+    elif is_harness_text(record.parts):
+        kind = "freeform"
+    only_shown = data.get("isVisibleInTranscriptOnly") is True and not data.get("isCompactSummary")
+    return PlannedMessage("user", record.parts, kind=kind, skipped=only_shown)
+
+
+def _attachment_type(data: dict[str, Any]) -> Any:
+    attachment = data.get("attachment")
+    return attachment.get("type") if isinstance(attachment, dict) else None
+
+
+def _model(data: dict[str, Any]) -> str:
+    return storable_name(data["message"].get("model"))
 
 
 @mutable
@@ -284,3 +406,118 @@ class Session:
                 self.names.add(name)
                 return name
         return self.unique_name(folder, *(f"{candidate}-2" for candidate in ids))
+
+
+BEGINNING = -1
+
+
+class Belonging(NamedTuple):
+    """Where a record goes; a tuple, since there are as many as records.
+
+    Attributes:
+        thread: which thread.
+        rewind: the commit that a prompt goes back to; BEGINNING for the very start; None when it does not.
+        restart: whether the context begins anew.
+        begun: the name of a thread that begins with it.
+    """
+
+    thread: Thread
+    rewind: int | None = None
+    restart: bool = False
+    begun: PlannedThread | None = None
+
+
+def belonging(
+    session: Session, record: Record, origin: Spoken | str | None, *, own_agent: bool
+) -> Belonging:
+    """Return where a record that says something goes.
+
+    Args:
+        session: what is known of the session; a new subagent is added to it.
+        record: the record.
+        origin: what it hangs on, from the Finder.
+        own_agent: whether the file is a subagent's own, so that being on the side means nothing.
+    """
+    if record.data.get("isSidechain") is True and not own_agent:
+        return _on_the_side(session, record, origin)
+    live = session.threads[session.live]
+    if isinstance(origin, str):
+        return _at_a_root(session, live, record, origin)
+    if origin is None:
+        return Belonging(live)
+    thread = session.threads[origin[0]]
+    if thread.side:
+        return Belonging(live)
+    if thread is not live and session.table.is_ancestor(origin[1], live.tip):
+        thread = live
+    thread.linked = True
+    if thread is live and is_prompt(record) and _was_answered(session, live, origin[1]):
+        target = session.table.compaction_of(origin[1], live.tip)
+        if target == origin[1] or _was_answered(session, live, target):
+            return Belonging(live, rewind=target)
+    return Belonging(thread)
+
+
+def side_thread(session: Session, record: Record, origin: Spoken | str | None) -> Thread | None:
+    """Return the subagent that a record of the side belongs to, when it is known."""
+    agent = record.data.get("agentId")
+    if isinstance(agent, str) and agent:
+        index = session.sides.get(agent)
+    elif isinstance(origin, str):
+        index = session.sides.get(origin)
+    elif origin is not None and session.threads[origin[0]].side:
+        index = origin[0]
+    else:
+        index = None
+        if origin is None:
+            index = next((t.index for t in reversed(session.threads) if t.side), None)
+    return None if index is None else session.threads[index]
+
+
+def _on_the_side(session: Session, record: Record, origin: Spoken | str | None) -> Belonging:
+    known = side_thread(session, record, origin)
+    if known is not None:
+        return Belonging(known)
+    live = session.threads[session.live]
+    thread = session.new_thread(side=True)
+    # It is called by the API message whose round is open, which may not have left it yet.
+    thread.tip = live.api.number if live.api is not None else live.tip
+    thread.fresh = thread.tip is not None
+    agent = record.data.get("agentId")
+    if isinstance(agent, str) and agent:
+        session.sides[agent] = thread.index
+        name = session.unique_name("agents", ref_component(agent))
+    else:
+        uuid = str(record.data.get("uuid") or f"line-{record.line}")
+        session.sides[origin if isinstance(origin, str) else uuid] = thread.index
+        name = session.unique_name("agents", short_id(uuid), ref_component(uuid))
+    return Belonging(thread, begun=PlannedThread(thread.index, name))
+
+
+def _at_a_root(session: Session, live: Thread, record: Record, root: str) -> Belonging:
+    if live.empty and not live.root:
+        live.root = root
+        return Belonging(live)
+    if root == live.root or root in session.restarts:
+        back_to_start = root == live.root and live.linked and is_prompt(record)
+        if back_to_start and not live.empty and root != record.data.get("uuid"):
+            return Belonging(live, rewind=BEGINNING)
+        return Belonging(live)
+    if not live.linked:
+        return Belonging(live)
+    session.restarts.add(root)
+    return Belonging(live, restart=True)
+
+
+def _was_answered(session: Session, thread: Thread, number: int) -> bool:
+    """Tell whether something was said after a commit that a new prompt there would leave behind."""
+    for index, turn in enumerate(thread.turns):
+        if turn.number == number:
+            return any(later.prompt and later.kind == TURN for later in thread.turns[index + 1 :])
+    here = [group.number for group in (thread.api, thread.results) if group is not None]
+    if number in here:
+        return any(turn.prompt and turn.kind == TURN for turn in thread.turns)
+    if thread.api is not None or thread.results is not None:
+        return True
+    # The round holds turns alone, so what left it before them is what they answer.
+    return number != thread.tip or any(turn.prompt for turn in thread.turns)

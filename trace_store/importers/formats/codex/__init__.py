@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from trace_store.importers.formats.codex.finding import finds, reads_document, recognises
-from trace_store.importers.formats.codex.reading import NAME, CodexReader
+from trace_store.importers.formats.codex.locations import finds, reads_document, recognises
+from trace_store.importers.formats.codex.rollouts import NAME, CodexReader
 from trace_store.importers.turn_format import TurnFormat
 
 SUFFIXES = (".json", ".jsonl", ".jsonl.zst")

@@ -10,14 +10,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trace_store.context.parsing import message_of_item, place_responses
-from trace_store.context.parsing.chat import TEXT_BLOCKS
-from trace_store.context.render.openai_items import FRAMES
 from trace_store.errors import InvalidInputError
 from trace_store.importers.contract import PlannedMessage
-from trace_store.importers.normalise import opaque, storable_name
+from trace_store.importers.parts import opaque, storable_name
 from trace_store.objects.message import ROLES, Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.openai_chat.parse import TEXT_BLOCKS
+from trace_store.providers.openai_responses.parse import message_of_item, place_responses
+from trace_store.providers.openai_responses.render import FRAMES
 
 PROVIDER = "openai"
 CALLS = frozenset({"custom_tool_call", "function_call", "local_shell_call"})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from trace_store.importers.formats.gemini.finding import finds, reads_document, recognises
-from trace_store.importers.formats.gemini.reading import NAME, GeminiReader
+from trace_store.importers.formats.gemini.chats import NAME, GeminiReader
+from trace_store.importers.formats.gemini.locations import finds, reads_document, recognises
 from trace_store.importers.turn_format import TurnFormat
 
 SUFFIXES = (".json", ".jsonl")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from trace_store.importers.formats.opencode.finding import (
+from trace_store.importers.formats.opencode.locations import (
     finds,
     inside,
     is_database,
     reads_document,
     recognises,
 )
-from trace_store.importers.formats.opencode.reading import NAME, OpencodeReader
+from trace_store.importers.formats.opencode.sessions import NAME, OpencodeReader
 from trace_store.importers.turn_format import TurnFormat
 
 SUFFIXES = (".json", ".sql", ".db")

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from trace_store.errors import UnreadableInputError
 from trace_store.files import Disk
+from trace_store.frozen import value
 from trace_store.importers.formats.opencode.rows import (
     in_order,
     message_info,
@@ -24,7 +25,6 @@ from trace_store.importers.formats.opencode.rows import (
     part_of,
     session_info,
 )
-from trace_store.values import value
 
 MAXIMUM_VALUE_BYTES = 256 << 20
 """The longest value that is read."""

@@ -10,10 +10,11 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from trace_store.importers.contract import Record, Skip
+from trace_store.importers.contract import Skip
+from trace_store.importers.decode import Line
 from trace_store.importers.documents import CUT_SHORT
 from trace_store.importers.json_records import NOT_UTF8, TOO_DEEP, TOO_LONG, record_of
-from trace_store.importers.lines import Line
+from trace_store.transcripts.records import Record
 
 NOT_SQL = "not-sql"
 """A row with other things in it than literals, or with more or fewer of them than its table has columns."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trace_store.importers.json_records import checked, scan
-from trace_store.importers.normalise import time_of
+from trace_store.importers.parts import time_of
 
 Row = Mapping[str, Any]
 Map = dict[str, Any]

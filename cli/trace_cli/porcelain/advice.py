@@ -1,0 +1,111 @@
+"""What a model proposes about a merge, shown to a person who takes it or does not."""
+
+from __future__ import annotations
+
+from trace_cli.failures import usage_error
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import short_address
+from trace_cli.render.tables import counted, paint
+from trace_store import llm
+from trace_store.merge import llm_assist
+from trace_store.merge.conflicts import TEXT
+from trace_store.merge.inputs import SEMANTIC
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_cli.runtime import Invocation
+    from trace_store.merge.llm_assist.answer import Written
+    from trace_store.merge.llm_assist.review import Judge
+    from trace_store.merge.llm_assist.semantic import Advisor, Proposal
+    from trace_store.objects.address import Address
+    from trace_store.store.handle import Store
+
+YES = ("y", "yes")
+
+
+def advisor(
+    invocation: Invocation, store: Store, strategy: str, *, review: bool, no_review: bool
+) -> Advisor | None:
+    """Return who advises a merge by a strategy, or None; on a terminal the proposal is reviewed unless that is said.
+
+    Raises:
+        InvalidInputError: a review is asked for where there is nothing to review, or asked for and not.
+        StateError: no model is named.
+    """
+    if strategy != SEMANTIC:
+        if review or no_review:
+            raise usage_error(f"a review is for what a model proposes: -s {SEMANTIC}")
+        return None
+    if review and no_review:
+        raise usage_error("--review and --no-review contradict each other")
+    settings = llm.settings.read_settings(store.disk, invocation.environment)
+    reviewed = review or (invocation.terminal and not no_review)
+
+    def accept(proposal: Proposal) -> bool:
+        for line in proposal_lines(invocation, proposal):
+            invocation.note(line)
+        invocation.note("take it? [y/N] ", end="")
+        said = invocation.stdin.readline().decode("utf-8", "replace")
+        return said.strip().lower() in YES
+
+    model = llm.http_model.HttpModel(settings)
+    return llm_assist.semantic.Advisor(
+        store, model, name=settings.name, review=accept if reviewed else None
+    )
+
+
+def judge(invocation: Invocation, store: Store, *, wanted: bool) -> Judge | None:
+    """Return who judges what is made anew, when that is wanted; nobody is asked else.
+
+    Raises:
+        StateError: no model is named.
+    """
+    if not wanted:
+        return None
+    settings = llm.settings.read_settings(store.disk, invocation.environment)
+    return llm_assist.review.Judge(store, llm.http_model.HttpModel(settings), name=settings.name)
+
+
+def proposal_lines(invocation: Invocation, proposal: Proposal) -> list[str]:
+    """Return the lines that tell a person what a model would do."""
+    advice = proposal.advice
+    lines = [f"{one_line(proposal.model or 'the model', 100)} proposes:"]
+    for number, conflict in enumerate(proposal.conflicts, 1):
+        settled = advice.settlements[conflict.key]
+        name = " ".join(short_address(address) for address in conflict.addresses[:1])
+        kind = paint(invocation, conflict.kind, "red")
+        lines.append(f"{number}  {kind}  {name}  takes {settled.choice}")
+        lines += _why(advice.reasons.get(conflict.key, ""))
+        if settled.choice == TEXT:
+            lines += _quoted(settled.text)
+    for each in advice.summaries:
+        lines.append(f"in the place of {_named(each.targets)}")
+        lines += _written(each)
+    if advice.conclusion is not None:
+        lines.append(f"at the end, from {_named(advice.conclusion.sources)}")
+        lines += _written(advice.conclusion)
+    if not (advice.settlements or advice.summaries or advice.conclusion):
+        lines.append("nothing besides the merge itself")
+    change = proposal.tokens - proposal.tokens_without
+    lines.append(f"the context has {proposal.tokens:,} tokens, {change:+,} by this")
+    return lines
+
+
+def _named(addresses: Sequence[Address]) -> str:
+    names = " ".join(short_address(address) for address in addresses[:5])
+    more = f" and {counted(len(addresses) - 5, 'more message')}" if len(addresses) > 5 else ""
+    return f"{names}{more}"
+
+
+def _written(each: Written) -> list[str]:
+    return [f"     {each.role}:", *_quoted(each.text), *_why(each.why)]
+
+
+def _quoted(text: str) -> list[str]:
+    return [f"     | {safe(line)}" for line in text.splitlines()]
+
+
+def _why(why: str) -> list[str]:
+    return [f"     because: {one_line(why, 500)}"] if why else []

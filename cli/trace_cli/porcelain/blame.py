@@ -1,0 +1,281 @@
+"""`trace blame` and `trace whohas`: where messages come from, and where they are."""
+
+from __future__ import annotations
+
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import address_text, short_address, write_record
+from trace_cli.render.snippets import marked
+from trace_cli.render.tables import (
+    LEFT,
+    RIGHT,
+    ROLE_STYLES,
+    date,
+    fit,
+    paint,
+    table,
+    terminal_width,
+)
+from trace_store import errors, history
+from trace_store.context.compiler import ContextCompiler
+from trace_store.context.content import message_line, wording_at
+from trace_store.context.message_text import snippet_in
+from trace_store.ident import known_time
+from trace_store.objects.address import BIRTH_BYTES, Address
+from trace_store.objects.codec import COMMIT, kind_of
+from trace_store.oid import ObjectId, is_prefix
+from trace_store.refs.names import TRASH
+from trace_store.revision import resolve, resolve_address, resolve_commit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.history.blame import Blame, Deed
+    from trace_store.history.whohas import Found
+    from trace_store.store.handle import Store
+
+
+ROOMY = 140
+"""On a terminal with fewer columns all but the text is shortened."""
+
+
+@takes(
+    Argument(
+        "REVISION",
+        "revision",
+        "The commit whose context is looked at",
+        OPTIONAL,
+        default="HEAD",
+        completes="COMMIT",
+    ),
+    Option("--address", "address", "Of this message alone", "ADDRESS", default=""),
+    JSON,
+)
+def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool) -> None:
+    """Show for each message of a context what brought it, and who changed it since.
+
+    Of each message: the commit that made it, the branch it was made on, who made it, with which tool, and what was
+    done to it since. The branch of an imported message is that of its session; else the reflogs of this working copy
+    tell, and where they do not, the branch in whose line the commit stands.
+    """
+    with opened_store(invocation) as store:
+        invocation.page()
+        resolve_commit(
+            store, revision
+        )  # on a branch without a commit there is no context to tell of
+        contexts = ContextCompiler(store)
+        asked = resolve_address(store, address) if address else None
+        found: Iterable[Blame] = _blamed(contexts, revision, asked)
+        if asked is not None:
+            found = list(found)
+            if not found:
+                raise errors.MessageNotFoundError(
+                    f"the context of {revision[:80]} does not show {short_address(asked)}",
+                    address=asked,
+                )
+        if as_json:
+            for each in found:
+                write_record(invocation, _blame_record(each))
+            return
+        for line in _blame_lines(invocation, [_blame_row(store, each) for each in found]):
+            invocation.line(line)
+
+
+def _blamed(contexts: ContextCompiler, revision: str, address: Address | None) -> Iterator[Blame]:
+    """Yield where the messages of a context come from, or that one of them."""
+    for each in history.blame.blame(contexts, revision):
+        if address is None or each.message.address == address:
+            yield each
+
+
+def _blame_lines(invocation: Invocation, rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the table; on a terminal one branch is told once, and on a narrow one all but the text is shortened."""
+    header = ("address", "time", "author", "branch", "role", "tools", "since", "text")
+    if not rows:
+        return
+    places = list(range(len(header)))
+    branches = {row[3] for row in rows}
+    width = terminal_width(invocation)
+    if width:
+        left_out = {3: len(branches) == 1, 5: width < ROOMY}
+        places = [at for at in places if not left_out.get(at) and any(row[at] for row in rows)]
+    if 0 < width < ROOMY:
+        rows = [_narrow(row) for row in rows]
+    shown = [[row[at] for at in places] for row in rows]
+    shades = ("yellow", "dim", "", "", "", "", "cyan", "")
+    styles = [
+        [ROLE_STYLES.get(row[4], "") if at == 4 else shades[at] for at in places] for row in rows
+    ]
+    names = [header[at] for at in places]
+    yield from table(invocation, names, shown, LEFT * len(places), styles)
+    if 3 not in places and all(branches):
+        yield paint(invocation, f"all of it was made on {branches.pop()}", "dim")
+
+
+def _narrow(row: Sequence[str]) -> tuple[str, ...]:
+    """Return a row with less of all but the text: no year, of an author the end, of what was done since the names."""
+    address, time, author, branch, role, tools, since, text = row
+    names = ", ".join(dict.fromkeys(each.partition(" ")[0] for each in since.split(", ")))
+    author = fit(author.rpartition("/")[2], 12)
+    return address, time[5:], author, fit(branch, 16), role, tools, fit(names, 10), text
+
+
+def _blame_row(store: Store, each: Blame) -> tuple[str, ...]:
+    message = each.message
+    text = "" if message.ghost else message_line(message.stored, store.objects.read, 60)
+    return (
+        short_address(message.address),
+        date(each.made.time)[:16],
+        one_line(each.made.author, 40),
+        one_line(each.branch.removeprefix("refs/heads/"), 30),
+        message.role,
+        one_line(", ".join(each.tools), 40),
+        ", ".join(f"{one_line(deed.operation, 20)} {deed.commit.short(8)}" for deed in each.deeds),
+        one_line(text.partition(": ")[2], 60),
+    )
+
+
+def _blame_record(each: Blame) -> dict[str, Any]:
+    return {
+        "address": address_text(each.message.address),
+        "position": each.message.position,
+        "role": each.message.role,
+        "kind": each.message.kind,
+        "branch": each.branch,
+        "model": each.model,
+        "tools": list(each.tools),
+        "made": _deed_record(each.made),
+        "since": [_deed_record(deed) for deed in each.deeds],
+    }
+
+
+def _deed_record(deed: Deed) -> dict[str, Any]:
+    return {
+        "operation": deed.operation,
+        "commit": str(deed.commit),
+        "author": deed.author,
+        "time": known_time(deed.time),
+    }
+
+
+@takes(
+    Argument("WHAT", "what", "An address, an object id or a beginning of one, or a text"),
+    Option("--text", "as_text", "Look for WHAT as a text, whatever else it might be"),
+    Option("--trash", "trash", "Name refs in the trash, too"),
+    JSON,
+)
+def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_json: bool) -> None:
+    """List every ref whose history has a message, a commit, content or a text.
+
+    With each ref stands whether its context shows the message in this wording, or why it does not: `reworded`,
+    `removed`, `replaced`, `skip`, or `in its history`. An id may be that of a blob, as `trace ls-context` prints them,
+    or of a commit; a text is looked for in any case. Refs in the trash are counted; --trash and --json name them, too.
+
+        trace whohas 627c5f7f4f19.0
+        trace whohas "deploy on Friday"
+    """
+    if not what:
+        raise usage_error("WHAT is empty")
+    with opened_store(invocation) as store:
+        contexts = ContextCompiler(store)
+        commit, found, is_text = _found(store, contexts, what, as_text=as_text)
+        if commit is not None:
+            for name in commit:
+                if as_json:
+                    write_record(invocation, {"ref": name})
+                elif trash or not name.startswith(TRASH):
+                    invocation.line(safe(name))
+            _show_left_out(invocation, [] if trash or as_json else commit, "")
+        for each in found:
+            if as_json:
+                write_record(invocation, _found_record(each))
+            else:
+                _show_found(invocation, store, contexts, each, what if is_text else "", trash=trash)
+        if not commit and not found:
+            raise errors.NotFoundError(f"nothing that a ref leads to has {one_line(what, 80)!r}")
+
+
+def _found(
+    store: Store, contexts: ContextCompiler, what: str, *, as_text: bool
+) -> tuple[list[str] | None, list[Found], bool]:
+    """Return the refs that have a commit (None: it is none), the wordings that were looked for, and if by a text."""
+    if not as_text:
+        try:
+            address = resolve_address(store, what)
+            return None, history.whohas.whohas_message(contexts, address), False
+        except (errors.NotFoundError, errors.InvalidInputError):
+            pass
+        if is_prefix(what):
+            try:
+                oid = resolve(store, what)
+            except errors.NotFoundError:
+                pass
+            else:
+                if kind_of(store.objects.read(oid)) == COMMIT:
+                    return history.whohas.whohas_commit(store, oid), [], False
+                return None, history.whohas.whohas_content(contexts, oid), False
+    return None, history.whohas.whohas_text(contexts, what), True
+
+
+def _show_found(
+    invocation: Invocation,
+    store: Store,
+    contexts: ContextCompiler,
+    found: Found,
+    text: str,
+    *,
+    trash: bool,
+) -> None:
+    """Show a wording and the refs that have it; `text` is what it was found by, "" when it was named."""
+    wording = found.wording
+    parts = wording_at(wording.place, contexts.read_commit)
+    where = paint(invocation, short_address(wording.address), "yellow")
+    oid = ObjectId(wording.place[0])
+    stands = "" if wording.address.birth == oid[:BIRTH_BYTES] else f"  in {oid.short()}"
+    line = one_line(
+        message_line({"role": wording.role, "parts": parts}, store.objects.read, 100), 120
+    )
+    invocation.line(f"{where}{stands}  {line}")
+    hit = snippet_in(parts, text, store.objects.read) if text else None
+    if text and hit is None:
+        invocation.line(
+            paint(invocation, "    in data beside its text, such as a signature", "dim")
+        )
+    elif hit is not None and hit.text[hit.start : hit.end] not in line:
+        invocation.line(f"    {marked(invocation, hit)}")
+    holders = [h for h in found.holders if trash or not h.ref.startswith(TRASH)]
+    rows = [
+        (f"    {safe(h.ref)}", h.state, "" if h.position is None else f"message {h.position:,}")
+        for h in holders
+    ]
+    styles = [("", "green" if h.position is not None else "dim", "") for h in holders]
+    for row in table(invocation, (), rows, LEFT * 2 + RIGHT, styles):
+        invocation.line(row)
+    _show_left_out(invocation, [] if trash else [h.ref for h in found.holders], "    ")
+
+
+def _show_left_out(invocation: Invocation, refs: Iterable[str], indent: str) -> None:
+    """Say how many refs in the trash were not named."""
+    count = sum(name.startswith(TRASH) for name in refs)
+    if count:
+        said = "1 ref" if count == 1 else f"{count:,} refs"
+        invocation.line(
+            paint(invocation, f"{indent}and {said} in the trash; --trash names them", "dim")
+        )
+
+
+def _found_record(found: Found) -> dict[str, Any]:
+    return {
+        "address": address_text(found.wording.address),
+        "wording": f"{found.wording.place[0].hex()}.{found.wording.place[1]}",
+        "role": found.wording.role,
+        "refs": [
+            {"ref": each.ref, "state": each.state, "position": each.position}
+            for each in found.holders
+        ],
+    }

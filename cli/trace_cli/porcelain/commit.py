@@ -1,0 +1,274 @@
+"""`trace init` and `trace commit`."""
+
+from __future__ import annotations
+
+from trace_cli import porcelain
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.common import (
+    MESSAGE,
+    QUIET,
+    SECRETS,
+    check_nothing_waits,
+    finish,
+    guarded_message,
+    opened_store,
+    recorded,
+)
+from trace_cli.porcelain.input import argument_text, messages_from, text_from
+from trace_cli.render.escape import safe
+from trace_cli.render.records import address_text, write_record
+from trace_cli.render.tables import counted
+from trace_store import errors, history
+from trace_store.objects.message import Message
+from trace_store.objects.parts import ToolResult
+from trace_store.store.handle import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_cli.runtime import Invocation
+    from trace_store.history.draft import Draft
+
+
+@takes(
+    Argument("FOLDER", "path", "The project's folder", OPTIONAL),
+    Option("--json", "as_json", "Print JSON"),
+    Option("-q --quiet", "quiet", "Print nothing"),
+)
+def init(invocation: Invocation, *, path: str | None, as_json: bool, quiet: bool) -> None:
+    """Make a repository.
+
+    It is a folder `.trace` in the project's folder, to be committed to git beside the code. An existing one is left as
+    it is, and the exit code is 5. Without FOLDER, `--dir` or the variable TRACE_DIR says where else to make it.
+    """
+    if path is not None and invocation.directory is not None:
+        raise usage_error("--dir and FOLDER both say where; give one")
+    named = invocation.directory or (invocation.environment.trace_dir if path is None else None)
+    with Store.init(path or ".", directory=named) as store:
+        directory = store.layout.root
+    if quiet:
+        return
+    if as_json:
+        write_record(invocation, {"directory": directory})
+    else:
+        invocation.line(f"made an empty repository in {safe(directory)}")
+    porcelain.common.tell_where(invocation, directory)
+
+
+RESULT = "--json names the input, which is read beside the options; --result-json prints the result as JSON"
+
+
+def _shortcut(role: str) -> Option:
+    help = f"Add a message of the role {role}; - reads it"
+    return Option(f"--{role}", role, help, "TEXT", joins="said")
+
+
+@takes(
+    Argument("TEXT", "text", "A message's text; - reads standard input", OPTIONAL),
+    Option("--role", "role", "The role of TEXT, or of the text in FILE", "ROLE", default="user"),
+    _shortcut("system"),
+    _shortcut("developer"),
+    _shortcut("user"),
+    _shortcut("assistant"),
+    _shortcut("tool"),
+    Option(
+        "--call-id",
+        "call_ids",
+        "The call that a --tool answers; one for each, in turn",
+        "ID",
+        many=True,
+    ),
+    Option("-F --file", "file", "Read a message's text from FILE", "FILE"),
+    Option("--json", "from_json", "FILE or standard input is JSON: a message, or a list"),
+    Option("--jsonl", "from_jsonl", "FILE or standard input has one JSON message a line"),
+    Option(
+        "--branch", "branch", "Commit to this branch, not to HEAD's", "NAME", completes="BRANCH"
+    ),
+    Option(
+        "--private", "private", "Let no id confirm a guess of the content: it is hashed with a salt"
+    ),
+    Option(
+        "--meta",
+        "meta",
+        "Record a fact about the commit, which `trace log --meta` finds",
+        "NAME=VALUE",
+        many=True,
+    ),
+    Option(
+        "--set",
+        "settings",
+        "Record a setting that the messages were generated with",
+        "NAME=VALUE",
+        many=True,
+    ),
+    Option("--staged", "staged", "Commit what `trace reset` staged, as one commit"),
+    MESSAGE,
+    SECRETS,
+    Option("--result-json", "as_json", "Print the result as JSON (--json names the input)"),
+    QUIET,
+    Option("--no-seal", "no_seal", "Leave it to a later command to seal: faster in a loop"),
+)
+def commit(
+    invocation: Invocation,
+    *,
+    text: str | None,
+    role: str,
+    said: list[tuple[str, str]],
+    call_ids: list[str],
+    file: str | None,
+    from_json: bool,
+    from_jsonl: bool,
+    branch: str | None,
+    private: bool,
+    meta: list[str],
+    settings: list[str],
+    staged: bool,
+    message: str,
+    secrets: str,
+    as_json: bool,
+    quiet: bool,
+    no_seal: bool,
+) -> None:
+    """Record messages as one commit.
+
+    All messages of one call make one commit: the role options in the order in which they are given, then TEXT, then
+    FILE. With neither of them, standard input is read when it is not a terminal. On success the commit's id and its
+    number of messages are printed. Standard input is read once: only one option may take its text from there.
+
+    With --json and --jsonl, messages are told by their shape: those of OpenAI (chat completions and Responses),
+    Anthropic, Gemini and LangChain, whole requests and responses of these, and what `trace compile --format json`
+    wrote.
+
+    Secrets that are found are replaced by placeholders, unless --secrets or the user's settings say otherwise.
+
+    The commit is sealed, so that `git add .trace` finds it. A loop of many commits takes --no-seal, and `trace seal` at
+    its end: each commit is as durable, and one pack holds them all.
+
+        trace commit --user "What is 6 times 7?" --assistant "42."
+        trace commit --tool "42" --call-id call_1
+        trace commit --role assistant -F answer.md
+        trace commit --jsonl < messages.jsonl
+        trace commit --assistant "42." --set temperature=0.2 --meta ticket=T-12
+    """
+    if staged:
+        if text or said or file or from_json or from_jsonl or branch or private or meta or settings:
+            raise usage_error("--staged commits what is staged, and nothing else")
+        commit_staged(invocation, message=message, as_json=as_json, quiet=quiet, seals=not no_seal)
+        return
+    if from_json and from_jsonl:
+        raise usage_error("--json and --jsonl are two forms; give one")
+    typed = [text, *(each for _, each in said)]
+    reads_file = file is not None or from_json or from_jsonl
+    if typed.count("-") + (reads_file and file in (None, "-")) > 1:
+        raise usage_error("standard input can be read once", "put one of the texts in a file")
+    messages = _said(invocation, said, call_ids)
+    if text is not None and not (from_json or from_jsonl):
+        messages.append(Message(role, _text(invocation, text)))
+    elif text is not None and text != "-":
+        raise usage_error("with --json and --jsonl, messages come from -F FILE or standard input")
+    if reads_file or not messages:
+        try:
+            messages += _read(invocation, file, role, from_json, from_jsonl)
+        except errors.UnreadableInputError as error:
+            if messages and file is None:  # what was to be recorded is here
+                error.data.setdefault("hint", RESULT)
+            elif file is None and not (from_json or from_jsonl):
+                error.data.setdefault("hint", "for example: trace commit --user TEXT")
+            raise
+    if not messages:
+        raise usage_error("there is no message to record")
+    facts, generated = _facts(meta), _facts(settings)
+
+    def add(_: Store, draft: Draft) -> None:
+        draft.extend(messages)
+        if facts or generated:
+            draft.configure(meta=facts, settings=generated)
+
+    recorded(
+        invocation,
+        add,
+        message=message,
+        as_json=as_json,
+        quiet=quiet,
+        branch=branch,
+        private=private,
+        secrets=secrets,
+        seals=not no_seal,
+    )
+
+
+def _facts(given: Sequence[str]) -> dict[str, str]:
+    """Return names and values, each given as NAME=VALUE."""
+    found: dict[str, str] = {}
+    for each in given:
+        name, sign, value = each.partition("=")
+        if not (name and sign):
+            raise usage_error(f"{each[:40]!r} is not NAME=VALUE")
+        if name in found:
+            raise usage_error(f"{name[:40]!r} is given twice")
+        found[name] = value
+    return found
+
+
+def _said(
+    invocation: Invocation, said: Sequence[tuple[str, str]], call_ids: Sequence[str]
+) -> list[Message]:
+    """Return the messages of the role options in the order given; the n-th result answers the n-th call."""
+    results = sum(role == "tool" for role, _ in said)
+    if call_ids and len(call_ids) != results:
+        raise usage_error(
+            f"{counted(len(call_ids), 'call')} and {counted(results, 'result')}: "
+            "--call-id and --tool go in pairs",
+            "for example: trace commit --tool TEXT --call-id ID",
+        )
+    calls = list(call_ids)
+    found: list[Message] = []
+    for role, typed in said:
+        text = _text(invocation, typed)
+        if role == "tool" and calls:
+            found.append(Message(role, [ToolResult(calls.pop(0), text)]))
+        else:
+            found.append(Message(role, text))
+    return found
+
+
+def _text(invocation: Invocation, typed: str) -> str:
+    return text_from(invocation, "-") if typed == "-" else argument_text(typed)
+
+
+def _read(
+    invocation: Invocation, file: str | None, role: str, as_json: bool, as_lines: bool
+) -> list[Message]:
+    if file is None and invocation.waits_for_keyboard:
+        raise usage_error("there is no message to record", "for example: trace commit --user TEXT")
+    if as_json or as_lines:
+        return messages_from(invocation, file or "-")
+    return [Message(role, text_from(invocation, file or "-"))]
+
+
+def commit_staged(
+    invocation: Invocation, *, message: str, as_json: bool, quiet: bool, seals: bool
+) -> None:
+    """Commit what is staged for HEAD's branch, seal, and say what was written."""
+    with opened_store(invocation, quiet=quiet) as store:
+        check_nothing_waits(store)
+        author = invocation.environment.author
+        message = guarded_message(invocation, store, message)
+        done = history.reset.commit_staged(store, author=author, message=message)
+        finish(invocation, store, seals=seals)
+        if as_json:
+            record: dict[str, object] = {
+                "commit": str(done.oid),
+                "ref": done.ref,
+                "message_count": done.message_count,
+                "addresses": [address_text(address) for address in done.addresses],
+                "secrets": {},
+                "waiting": None,
+            }
+            write_record(invocation, record)
+        elif not quiet:
+            name = done.oid.short() if invocation.terminal else str(done.oid)
+            made_of = counted(len(done.staged.commits), "staged commit")
+            invocation.line(f"{name} {counted(done.message_count, 'message')}, from {made_of}")

@@ -1,0 +1,336 @@
+"""What everyday commands share: opening the repository, common options, messages."""
+
+from __future__ import annotations
+
+import trace_store
+from trace_cli import porcelain
+from trace_cli.arguments import SOME, Argument, Option
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import address_text, short_address, write_record
+from trace_cli.render.tables import counted
+from trace_store import context, errors, history, maintenance, merge
+from trace_store import secrets as secret_files
+from trace_store.context import tokens
+from trace_store.file_systems import kind_of
+from trace_store.objects.commit import read_commit
+from trace_store.refs.database import RefDatabase
+from trace_store.refs.names import FILES, TRASH
+from trace_store.revision import ref_of, resolve_commit
+from trace_store.store.discovery import find
+from trace_store.store.handle import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from trace_cli.runtime import Invocation
+    from trace_store.files import Disk
+    from trace_store.history.draft import CommitResult, Draft
+    from trace_store.refs.rewind_guard import Change
+    from trace_store.repo.repository import Repo
+    from trace_store.secrets.guard import Guard
+
+
+SHOWN_REFS = 3
+JSON = Option("--json", "as_json", "Print JSON, as docs/json.md describes it")
+QUIET = Option("-q --quiet", "quiet", "Print nothing")
+MESSAGE = Option("-m --message", "message", "What to say about the commit", "MESSAGE", default="")
+SECRETS = Option(
+    "--secrets",
+    "secrets",
+    "What becomes of secrets: redact, block, warn or off",
+    "MODE",
+    default="",
+    completes="MODE",
+)
+TARGETS = Argument(
+    "ADDRESS...", "targets", "Messages, such as ab12cd.0 or HEAD.0", SOME, completes="ADDRESS"
+)
+
+
+def opened_store(invocation: Invocation, *, quiet: bool = False, hurried: bool = False) -> Store:
+    """Return the repository that the command is about, open, and say what git did to it meanwhile.
+
+    It is a context manager, and is closed as it is found: reading seals nothing. If `hurried`, HEAD's branch is the
+    only ref that is looked at.
+
+    Raises:
+        RepositoryNotFoundError: there is none here.
+    """
+    where = find(invocation.folder, invocation.environment, explicit=invocation.directory)
+    return ready(invocation, Store.open(where), quiet=quiet, hurried=hurried)
+
+
+def ready(
+    invocation: Invocation, store: Store, *, quiet: bool = False, hurried: bool = False
+) -> Store:
+    """Return a repository that was opened for a command, and say what git did to it meanwhile."""
+    if invocation.interactive:
+        store.journal.patience = _Patience(invocation)
+    try:
+        lacks = store.lacks_files()
+        if hurried and not lacks:
+            return store
+        moved = store.refs.moved_by_git()
+        if (moved or lacks) and _put_back(invocation, store):
+            moved = store.refs.moved_by_git()
+        if not quiet:
+            _tell_moved(invocation, moved)
+        if invocation.intact:
+            _show_intact(invocation, store)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+class _Patience:
+    """Says on a terminal for whom a command waits, once that takes longer than a second."""
+
+    __slots__ = ("_invocation",)
+
+    def __init__(self, invocation: Invocation) -> None:
+        self._invocation = invocation
+
+    def lock(self, disk: Disk, fd: int, path: str) -> None:
+        """Take the exclusive lock of an open file, however long that takes."""
+        if not disk.lock(fd, blocking=False):
+            maintenance.lock_wait.lock_patiently(disk, fd, path, self)
+
+    def tell(self, holder: object) -> None:
+        """Say who holds the lock."""
+        self._invocation.note(f"waiting for {one_line(str(holder), 200)}…")
+
+
+class opened:  # noqa: N801 - it is called as a function is
+    """The same, as a `Repo` for the length of a `with`: what it can do more takes long to import."""
+
+    __slots__ = ("_repo", "_store")
+
+    def __init__(self, invocation: Invocation, *, quiet: bool = False) -> None:
+        self._store = opened_store(invocation, quiet=quiet)
+        environment = invocation.environment
+        self._repo = trace_store.Repo(
+            self._store, author=environment.author, environment=environment
+        )
+
+    def __enter__(self) -> Repo:
+        return self._repo
+
+    def __exit__(self, *_: object) -> None:
+        self._store.close()
+
+
+def something_waits(store: Store) -> bool:
+    """Tell whether a merge, a pick, a revert or a rebase stopped half-way, at the price of one look for a file."""
+    return store.local and store.disk.exists(store.layout.stopped_file)
+
+
+def is_revision(store: Store, text: str) -> bool:
+    """Tell whether a text names a commit, rather than a time."""
+    try:
+        resolve_commit(store, text)
+    except (errors.NotFoundError, errors.InvalidInputError):
+        return False
+    return True
+
+
+def finish(invocation: Invocation, store: Store, *, seals: bool = True) -> None:
+    """Make what was written visible to git; without `seals` only when it has waited long, or is much."""
+    if seals:
+        try:
+            maintenance.seal.seal(store)
+        except (errors.LockedError, errors.StorageError) as error:
+            # What was written is durable, and who fails here would be asked for it again.
+            invocation.note(f"note: not sealed: {one_line(error.message, 200)}")
+        return
+    try:
+        due = store.unsealed().due(store.clock.now())
+    except errors.TraceError:
+        return  # what was written is durable, and that is what was asked for
+    if due:
+        maintenance.schedule.seal_if_due_by_age(store)
+
+
+def recorded(
+    invocation: Invocation,
+    add: Callable[[Store, Draft], object],
+    *,
+    message: str,
+    as_json: bool,
+    quiet: bool,
+    branch: str | None = None,
+    private: bool = False,
+    secrets: str = "",
+    seals: bool = True,
+) -> None:
+    """Write one commit with the operations that `add` puts in a draft, seal, and say what was written.
+
+    Private content has a salt, under the user's key for this repository.
+
+    Tokens are told on a terminal only: a script that commits should not wait for a tokenizer to be loaded.
+    """
+    with opened_store(invocation, quiet=quiet, hurried=not seals) as store:
+        salt = None
+        if private:
+            key = secret_files.user_files.store_key(
+                invocation.environment, store.config.store_id, store.layout.root, store.disk
+            )
+            salt = secret_files.user_files.content_salt(key)
+        guard = secret_files.guard.Guard.of(store, invocation.environment, secrets)
+        draft = history.commit.new_draft(store, salt=salt, guard=guard)
+        add(store, draft)
+        tells_tokens = invocation.terminal and not (quiet or as_json)
+        before = _context_tokens(store, branch) if tells_tokens else 0
+        author = invocation.environment.author
+        result = history.commit.write(store, draft, author=author, message=message, branch=branch)
+        finish(invocation, store, seals=seals)
+        if quiet:
+            return
+        stopped = something_waits(store)
+        if stopped:
+            porcelain.in_progress.tell_stopped(invocation, store, [result.ref])
+        tell_secrets(invocation, result.secrets, guard)
+        if branch and not result.parents and store.refs.head().oid is not None:
+            invocation.note(
+                f"note: {safe(branch)} is a new branch, with nothing before this commit"
+            )
+        if as_json:
+            waits = (
+                porcelain.in_progress.waiting_record(porcelain.in_progress.what_waits(store))
+                if stopped
+                else None
+            )
+            write_record(invocation, {**_record(result), "waiting": waits})
+            return
+        if result.also:
+            names = ", ".join(map(short_address, result.also[:4]))
+            more = f" and {len(result.also) - 4} more" if len(result.also) > 4 else ""
+            verbs = (
+                "belongs to the same call and goes"
+                if len(result.also) == 1
+                else "belong to the same call and go"
+            )
+            invocation.note(f"note: {names}{more} {verbs} with it")
+        if tells_tokens:
+            after = _context_tokens(store, branch)
+            what = _line(store, result.oid.short(), result)
+            invocation.line(f"{what}, {after - before:+,} tokens: the context has {after:,}")
+        else:
+            invocation.line(_line(store, str(result.oid), result))
+
+
+def guarded_message(invocation: Invocation, store: Store, message: str) -> str:
+    """Return what is to be said about a commit or a tag, without secrets, as a commit's own words are stored.
+
+    Raises:
+        SecretFoundError: there is one, and the settings let none pass.
+    """
+    if not message:
+        return message
+    guard = secret_files.guard.Guard.of(store, invocation.environment, "")
+    gathering = guard.gathering()
+    message = gathering.text(message)
+    tell_secrets(invocation, gathering.secrets, guard)
+    return message
+
+
+def tell_secrets(invocation: Invocation, found: Mapping[str, int], guard: Guard) -> None:
+    """Say how many secrets of each kind were found, and what became of them."""
+    if found:
+        kinds = ", ".join(f"{rule} {count:,}" for rule, count in found.items())
+        became = (
+            "replaced"
+            if guard.mode == secret_files.modes.REDACT
+            else "found, and stored as they are"
+        )
+        invocation.note(f"{counted(sum(found.values()), 'secret')} {became} ({kinds})")
+
+
+def _record(result: CommitResult) -> dict[str, object]:
+    return {
+        "commit": str(result.oid),
+        "ref": result.ref,
+        "message_count": result.message_count,
+        "addresses": [address_text(address) for address in result.addresses],
+        "also": [address_text(address) for address in result.also],
+        "secrets": dict(result.secrets),
+    }
+
+
+def _line(store: Store, name: str, result: CommitResult) -> str:
+    """Return a commit's id and how many messages it made, or in one line what it did instead."""
+    if result.message_count:
+        return f"{name} {counted(result.message_count, 'message')}"
+    commit = read_commit(result.oid, store.objects.read)
+    return f"{name} {one_line(history.log.summary(store, commit), 100)}"
+
+
+def _context_tokens(store: Store, branch: str | None) -> int:
+    if branch is not None and ref_of(store, branch) is None:
+        return 0
+    return context.compiler.ContextCompiler(store).compile(branch or "HEAD").token_count
+
+
+def _put_back(invocation: Invocation, store: Store) -> bool:
+    """Put back what git took away before it ever had it, say so, and return whether there was anything."""
+    found = maintenance.second_copies.put_back(store)
+    if found:
+        what = [counted(len(found.packs), "pack")] if found.packs else []
+        what += [safe(name) for name, _ in found.tips[:SHOWN_REFS]]
+        more = len(found.tips) - SHOWN_REFS
+        what += [f"{more:,} more"] if more > 0 else []
+        invocation.note(f"note: put back what git took away: {', '.join(what)}")
+    return bool(found)
+
+
+def _show_intact(invocation: Invocation, store: Store) -> None:
+    """Read branches with missing commits at their newest whole state, and say which commit is missing."""
+    if not isinstance(store.refs, RefDatabase):
+        return
+    for gap in maintenance.repair_refs.gaps(store):
+        shown = "no earlier state of it is whole"
+        if gap.whole is not None:
+            store.refs.stand_ins[gap.ref] = gap.whole
+            shown = f"what follows is its state at {gap.whole.short()}"
+        invocation.note(
+            f"trace: error: {safe(gap.ref)} is at {gap.tip.short()}, and lacks commit {gap.missing}: {shown}"
+        )
+
+
+def _tell_moved(invocation: Invocation, moved: list[Change]) -> None:
+    for name, before, now in moved:
+        if name.startswith((FILES, TRASH)):
+            continue  # these come and go with the branches of sessions, and with what commands leave behind
+        if before == now:
+            invocation.note(f"note: git brought another tip of {safe(name)}")
+        else:
+            was = before.short() if before else "nothing"
+            became = now.short() if now else "nothing"
+            invocation.note(f"note: git moved {safe(name)} from {was} to {became}")
+
+
+def tell_unknown_model(invocation: Invocation, model: str) -> None:
+    """Say that a model is unknown, with the known one that has the closest name."""
+    if not model:
+        return
+    near = tokens.models.nearest_model(model)
+    if near is not None:
+        meant = f"; did you mean {near!r}?" if near else ""
+        invocation.note(
+            f"note: unknown model {one_line(model, 60)!r}: its tokens are estimated{meant}"
+        )
+
+
+def tell_where(invocation: Invocation, directory: str) -> None:
+    """Say so when locks do not keep out other machines where a repository was made."""
+    where = kind_of(directory)
+    if not where.locks:
+        told = f"{safe(directory)} lies on {safe(where.name)}: {where.note}"
+        invocation.note(f"note: {told}; let one machine write at a time")
+
+
+def check_nothing_waits(store: Store, *refs: str) -> None:
+    """Raise StateError when something, or something that moves one of some refs, waits for somebody to settle it."""
+    if something_waits(store):
+        merge.in_progress.refuse_while_stopped(store, refs)

@@ -1,0 +1,324 @@
+"""`trace compile`: the context to send to a model."""
+
+from __future__ import annotations
+
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.failures import EXIT_DAMAGED, EXIT_OK, usage_error
+from trace_cli.porcelain.common import JSON, is_revision, opened_store, tell_unknown_model
+from trace_cli.render.escape import one_line
+from trace_cli.render.records import address_text, json_bytes, short_address, write_data
+from trace_cli.render.tables import LEFT, RIGHT, ROLE_STYLES, counted, number, share, table, weight
+from trace_cli.runtime import Invocation
+from trace_store import errors, providers
+from trace_store.context.compiled import CompiledContext
+from trace_store.context.compiler import ContextCompiler
+from trace_store.context.compiler import compile as compile_context
+from trace_store.context.message_text import call_line, result_line
+from trace_store.objects.parts import Opaque, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers import FORMATS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, TypeAlias
+
+    from trace_store.context.plain import PlainContext
+    from trace_store.objects.parts import Part
+    from trace_store.oid import ObjectId
+    from trace_store.providers.values import Rendered
+    from trace_store.store.handle import Store
+
+    Context: TypeAlias = CompiledContext | PlainContext
+
+# How many adaptations of one sort are told; another provider's session has one for each of its messages.
+TOLD_ADAPTATIONS = 3
+
+
+@takes(
+    Argument(
+        "REVISION",
+        "revision",
+        "The commit to compile",
+        OPTIONAL,
+        default="HEAD",
+        completes="COMMIT",
+    ),
+    Option(
+        "-f --format",
+        "form",
+        f"One of {', '.join(FORMATS)}; text if not given",
+        "FORMAT",
+        completes="RENDERER",
+    ),
+    Option("--table", "as_table", "List the messages with their tokens and addresses"),
+    Option("--plain", "plain", "The table with numbers as they are, and tabs between columns"),
+    Option(
+        "--largest",
+        "largest",
+        "The table of the N messages with most tokens",
+        "N",
+        number=True,
+        least=1,
+    ),
+    Option("--at", "at", "A revision, or a time: the context as it was then", "WHEN", default=""),
+    Option(
+        "--strategy",
+        "strategy",
+        "full, or messages: one line for each commit",
+        "NAME",
+        default="full",
+    ),
+    Option("--reasoning", "reasoning", "Show the model its own reasoning", off="--no-reasoning"),
+    Option(
+        "--strict",
+        "strict",
+        "Refuse a context that its provider would refuse unrepaired, or that is over its budget",
+    ),
+    Option("--cache", "cache", "Set cache breakpoints where the format has them"),
+    Option("--model", "model", "The model to count and write for", "MODEL", default=""),
+    Option("--verify", "verify", "Compare the cached context with a fresh one first"),
+    Option("-o --output", "output", "Write to FILE", "FILE"),
+    JSON,
+)
+def compile_(
+    invocation: Invocation,
+    *,
+    revision: str,
+    form: str | None,
+    as_table: bool,
+    plain: bool,
+    largest: int | None,
+    at: str,
+    strategy: str,
+    reasoning: bool,
+    strict: bool,
+    cache: bool,
+    model: str,
+    verify: bool,
+    output: str | None,
+    as_json: bool,
+) -> int:
+    """Print the context to send to a model.
+
+    `openai` (chat completions), `openai-responses`, `anthropic` and `gemini` print a request's messages, instructions
+    and tools; a client adds the model and its settings. `text` is for reading. `json` is Trace's own format: it loses
+    nothing, and `trace commit --json` reads it.
+
+    Repairs and omissions are reported on standard error. Every fault is listed, but only the first few omissions that
+    are common between providers. --strict refuses faults. It still omits what the provider does not support.
+
+    With --json a summary is printed instead: commit, tokens, repairs. --table lists the messages, and --plain lists
+    them for `sort` and `cut`; with --json, too, the list is in the JSON. A context over its budget (`trace config
+    budget`) is reported on standard error; with --strict it is not printed, and the exit code is 15.
+
+        trace compile 89c6 --largest 5
+        trace compile --format anthropic -o request.json
+
+    --at with a time goes back along the first parents of REVISION; with a revision it stands for REVISION.
+    """
+    if form is not None and form not in FORMATS:
+        raise usage_error(f"unknown format {form!r}", f"formats: {', '.join(FORMATS)}")
+    as_table = as_table or plain or largest is not None
+    if form is not None and as_table and not as_json:
+        raise usage_error("--table is no --format; give one of them")
+    to_file = output not in (None, "-")
+    # A file gets a table as wide as it is, without colour.
+    reader = (
+        Invocation(environment=invocation.environment, terminal=False) if to_file else invocation
+    )
+    with opened_store(invocation) as store:
+        if output in (None, "-"):
+            invocation.page()
+        if at and revision not in ("HEAD", "@") and is_revision(store, at):
+            raise usage_error(f"{revision!r} and --at {at!r} are two revisions; give one")
+        tell_unknown_model(invocation, model)
+        contexts = ContextCompiler(store)
+        context = compile_context(
+            contexts, revision, at=at, strategy=strategy, reasoning=reasoning, model=model
+        )
+        if verify and not _verified(invocation, contexts, context.commit if at else revision):
+            return EXIT_DAMAGED
+        _check_budget(invocation, store, context, strict=strict)
+        options: dict[str, Any] = {"strict": strict, "cache": "stable" if cache else "none"}
+        if as_table and not as_json:
+            lines = _table(reader, store, context, plain=plain, largest=largest)
+            _write(invocation, "".join(f"{each}\n" for each in lines).encode(), output, safe=True)
+            return EXIT_OK
+        rendered = context.render(form or "text", **options)
+        if as_json:
+            summary = _summary(context, rendered, as_table=as_table)
+            data = json_bytes(summary, ascii_only=reader.terminal)
+        else:
+            _tell_repairs(invocation, rendered)
+            data = providers.wire.to_bytes(rendered.request)
+        data = data if data.endswith(b"\n") or not data else data + b"\n"
+        _write(invocation, data, output, safe=as_json)
+    return EXIT_OK
+
+
+def _check_budget(invocation: Invocation, store: Store, context: Context, *, strict: bool) -> None:
+    """Say that a context is over its budget.
+
+    Raises:
+        BudgetError: it is, and `strict` is asked.
+    """
+    budget = store.config.budget
+    if not budget or context.token_count <= budget:
+        return
+    if strict:
+        raise errors.BudgetError(
+            f"the context has {counted(context.token_count, 'token')}, "
+            f"and its budget is {number(budget)}",
+            needed=context.token_count,
+            allowed=budget,
+        )
+    said = f"{share(context.token_count, budget)} of {counted(budget, 'token')}"
+    invocation.note(f"note: the context is over its budget: {said}")
+
+
+def _verified(
+    invocation: Invocation, contexts: ContextCompiler, revision: str | ObjectId | None
+) -> bool:
+    found = contexts.verify("HEAD" if revision is None else revision)
+    if found.matches:
+        invocation.note(f"verified: {counted(found.message_count, 'message')}, cached as fresh")
+        return True
+    position = "the end" if found.first_difference is None else f"message {found.first_difference}"
+    invocation.note(f"trace: error: the cached context differs from a fresh one at {position}")
+    invocation.note(
+        "hint: `trace compile-index --rebuild` writes the index anew; please report this"
+    )
+    return False
+
+
+def _write(invocation: Invocation, data: bytes, output: str | None, *, safe: bool) -> None:
+    """Write data to a file or standard output; `safe` when a terminal can be given it as it is."""
+    if output is None or output == "-":
+        if safe:
+            invocation.write(data)
+        else:
+            write_data(invocation, data)
+        return
+    try:
+        with open(output, "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise errors.StorageError(
+            f"cannot write {output!r}: {error.strerror}", path=output
+        ) from error
+
+
+def _tell_repairs(invocation: Invocation, rendered: Rendered) -> None:
+    """Say what stands otherwise than in the context: every fault, and of each adaptation the first few."""
+    told: dict[str, int] = {}
+    for repair in rendered.repairs:
+        told[repair.code] = told.get(repair.code, 0) + 1
+        if repair.code in providers.values.FAULTS or told[repair.code] <= TOLD_ADAPTATIONS:
+            invocation.note(f"note: {one_line(repair.where)}: {one_line(repair.detail)}")
+    for code, count in sorted(told.items()):
+        if code not in providers.values.FAULTS and count > TOLD_ADAPTATIONS:
+            more = f"{count - TOLD_ADAPTATIONS:,} more {code}"
+            invocation.note(f"note: {more} (with --json, all of them)")
+
+
+def _summary(context: Context, rendered: Rendered, *, as_table: bool) -> dict[str, Any]:
+    summary: dict[str, Any] = {
+        "commit": str(context.commit) if context.commit else None,
+        "message_count": len(context.messages),
+        "token_count": context.token_count,
+        "token_source": context.token_source,
+        "reported_token_count": context.reported_token_count,
+        "estimated_token_count": context.estimated_token_count,
+        "text_token_count": context.text_token_count,
+        "text_token_source": context.text_token_source,
+        "prefix_hash": context.prefix_hash.hex() if isinstance(context, CompiledContext) else None,
+        "tool_count": len(context.tools),
+        "format": rendered.renderer,
+        "format_version": rendered.version,
+        "repairs": [
+            {"code": each.code, "where": each.where, "detail": each.detail}
+            for each in rendered.repairs
+        ],
+    }
+    if as_table:
+        summary["messages"] = _message_records(context)
+    return summary
+
+
+def _message_records(context: Context) -> list[dict[str, Any]]:
+    if not isinstance(context, CompiledContext):
+        return [{"role": message.role, "kind": message.kind} for message in context.messages]
+    return [
+        {
+            "address": address_text(message.address),
+            "role": message.role,
+            "kind": message.kind,
+            "priority": message.priority,
+            "labels": sorted(message.labels),
+            "ghost": message.ghost,
+            "token_count": tokens,
+            "text_token_count": text,
+        }
+        for message, (tokens, text) in zip(context.messages, context.message_tokens(), strict=True)
+    ]
+
+
+def _table(
+    invocation: Invocation, store: Store, context: Context, *, plain: bool, largest: int | None
+) -> list[str]:
+    if not isinstance(context, CompiledContext):
+        raise usage_error("--table goes with the strategy full")
+    weighed = list(zip(context.messages, context.message_tokens(), strict=True))
+    if largest is not None:
+        weighed = sorted(weighed, key=lambda each: -each[1][0])[:largest]
+    budget = store.config.budget
+    whole = budget or context.estimated_token_count
+    rows, styles = [], []
+    for message, (tokens, _) in weighed:
+        marks = [message.priority] if message.priority != "normal" else []
+        marks += ["ghost"] if message.ghost else []
+        marks += [f"#{one_line(label, 40)}" for label in sorted(message.labels)]
+        rows.append(
+            (
+                short_address(message.address),
+                message.role,
+                message.kind,
+                str(tokens) if plain else number(tokens),
+                share(tokens, whole),
+                " ".join(marks),
+                _beginning(message.parts),
+            )
+        )
+        styles.append(("yellow", ROLE_STYLES.get(message.role, ""), "dim", "", "dim", "cyan", ""))
+    if plain:
+        return ["\t".join(row) for row in rows]
+    header = ("address", "role", "kind", "tokens", "budget" if budget else "share", "marks", "text")
+    lines = table(invocation, header, rows, LEFT * 3 + RIGHT * 2 + LEFT * 2, styles)
+    of = "" if largest is None else f"{len(rows)} of "
+    total = f"{of}{counted(len(context), 'message')}, {weight(context)}"
+    lines.append(total + _of_budget(context, budget))
+    return lines
+
+
+def _of_budget(context: CompiledContext, budget: int | None) -> str:
+    if not budget:
+        return ""
+    return f", {share(context.token_count, budget)} of the budget of {number(budget)}"
+
+
+def _beginning(parts: Sequence[Part], width: int = 120) -> str:
+    """Return the beginning of what a message says, on one line."""
+    # What is in a provider's own form is named where there is nothing else.
+    said = [part for part in parts if not isinstance(part, Opaque)] or parts
+    return one_line(" ".join(_said(part, 8 * width) for part in said), width)
+
+
+def _said(part: Part, limit: int) -> str:
+    """Return the first `limit` characters or so of what a part says, not yet safe to show."""
+    if isinstance(part, Text | Reasoning):
+        return part.text[:limit]
+    if isinstance(part, ToolCall):
+        return call_line(part.name, part.arguments[: 8 * limit])
+    if isinstance(part, ToolResult):
+        return result_line("\n".join(_said(inner, limit) for inner in part.content))
+    return f"[{part.type}]"

@@ -1,0 +1,151 @@
+"""`trace completion`: shell completion of commands, branches and addresses.
+
+Rule: completing reads the repository and writes nothing; where there is none, there is nothing to complete.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from shlex import quote
+
+from typer._completion_shared import get_completion_script
+
+from trace_cli.arguments import Argument, takes
+from trace_cli.render.escape import one_line
+from trace_store.context.content import message_line
+from trace_store.environment import Environment
+from trace_store.errors import TraceError
+from trace_store.objects.commit import read_commit
+from trace_store.objects.operations import added_messages
+from trace_store.providers import FORMATS
+from trace_store.revision import resolve_commit
+from trace_store.store.discovery import find
+from trace_store.store.handle import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_cli.runtime import Invocation
+
+
+PROGRAM = "trace"
+
+
+@takes(Argument("SHELL", "shell", "bash, zsh or fish", choices=("bash", "zsh", "fish")))
+def completion(invocation: Invocation, *, shell: str) -> None:
+    """Print the script by which a shell completes.
+
+    Put one of these lines where your shell begins: `~/.bashrc`, `~/.zshrc` (behind `compinit`),
+    `~/.config/fish/config.fish`. Commands, options, formats, branches, tags and the addresses of HEAD's latest messages
+    are completed; zsh and fish show what each message says.
+
+        eval "$(trace completion bash)"
+        eval "$(trace completion zsh)"
+        trace completion fish | source
+    """
+    variable = f"_{PROGRAM.upper()}_COMPLETE"
+    script = get_completion_script(prog_name=PROGRAM, complete_var=variable, shell=shell)
+    invocation.line(script.strip())
+
+
+PLACES = ("refs/heads/", "refs/tags/")
+MAXIMUM_ADDRESSES = 40
+MAXIMUM_COMMITS = 400
+"""How many are looked through: a key press should not read a long history."""
+SHOWN_CHARACTERS = 60
+
+_HARMLESS = str.maketrans({'"': "”", "'": "’", "`": "‘", "$": "＄", "\\": "＼"})
+"""zsh evaluates what is shown beside a completion, and what is shown was said by anybody."""
+
+
+def one_of(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """Return what completes one of the names."""
+    known = tuple(names)
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in known if name.startswith(incomplete)]
+
+    return complete
+
+
+def revisions(incomplete: str) -> list[str]:
+    """Return HEAD and the short names of branches and tags that begin like this."""
+    return _shown(_names(PLACES, "HEAD"), incomplete)
+
+
+def branches(incomplete: str) -> list[str]:
+    """Return the short names of branches that begin like this."""
+    return _shown(_names(PLACES[:1]), incomplete)
+
+
+def refs(incomplete: str) -> list[str]:
+    """Return HEAD and the full names of refs that begin like this."""
+    return _shown(_names(("",), "HEAD"), incomplete)
+
+
+def addresses(incomplete: str) -> list[tuple[str, str]]:
+    """Return addresses of HEAD's latest messages that begin like this, newest first, each with what it says."""
+    found: list[tuple[str, str]] = []
+    try:
+        with _opened() as store:
+            read = store.objects.read
+            oid = resolve_commit(store, "HEAD")
+            for _ in range(MAXIMUM_COMMITS):
+                commit = read_commit(oid, read)
+                for address, stored in reversed(list(added_messages(commit, oid))):
+                    if str(address).startswith(incomplete):
+                        line = message_line(stored, read, SHOWN_CHARACTERS)
+                        found.append((str(address), one_line(line).translate(_HARMLESS)))
+                if len(found) >= MAXIMUM_ADDRESSES or not commit.parents:
+                    break
+                oid = commit.parents[0]
+    except (TraceError, OSError):
+        return []
+    return found[:MAXIMUM_ADDRESSES]
+
+
+def revisions_and_addresses(incomplete: str) -> list[tuple[str, str]]:
+    """Return what names a commit or a message."""
+    return [*((name, "") for name in revisions(incomplete)), *addresses(incomplete)]
+
+
+def _names(places: Iterable[str], *others: str) -> list[str]:
+    """Return the names of refs, without the places they are in, behind other names; nothing without a repository."""
+    try:
+        with _opened() as store:
+            found = (
+                name.removeprefix(place)
+                for place in places
+                for name, _ in store.refs.iterate(place or "refs/")
+            )
+            return [*others, *found]
+    except (TraceError, OSError):
+        return []
+
+
+def _shown(names: Iterable[str], incomplete: str) -> list[str]:
+    """Return the names that a shell takes as they are: others would be commands on somebody's command line."""
+    return [name for name in names if name.startswith(incomplete) and quote(name) == name]
+
+
+def _opened() -> Store:
+    return Store.open(find(os.getcwd(), Environment.read()))
+
+
+renderers = one_of(FORMATS)
+_HERE = "trace_cli.porcelain.completion"
+COMPLETED: dict[str, str] = {
+    "ADDRESS": f"{_HERE}:addresses",
+    "BRANCH": f"{_HERE}:branches",
+    "COMMIT": f"{_HERE}:revisions",
+    "EXPORTED": "trace_cli.porcelain.export:forms",
+    "IMPORTED": "trace_cli.porcelain.import_:formats_of",
+    "OBJECT": f"{_HERE}:revisions_and_addresses",
+    "PREFIX": f"{_HERE}:refs",
+    "PROVIDER": "trace_cli.porcelain.repair:providers",
+    "REF": f"{_HERE}:refs",
+    "REF NEW OLD": f"{_HERE}:refs",
+    "RENDERER": f"{_HERE}:renderers",
+    "REVISION": f"{_HERE}:revisions_and_addresses",
+}
+"""What completes arguments and options, by what their declarations say; imported when it does."""

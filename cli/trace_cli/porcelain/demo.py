@@ -1,0 +1,166 @@
+"""`trace demo`: the main job, done on a packaged sample in a folder of its own.
+
+Rule: each command that is shown is the one that runs, and what follows it is what it prints.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+
+import trace_store
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.failures import usage_error
+from trace_cli.render.escape import safe
+from trace_cli.render.records import short_address
+from trace_cli.render.tables import paint
+from trace_store.errors import StorageError
+from trace_store.layout import DIRECTORY_NAME
+from trace_store.objects.parts import ToolResult
+from trace_store.repo.repository import Repo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_cli.runtime import Invocation
+    from trace_store.objects.parts import Part
+
+SAMPLE = os.path.join(os.path.dirname(trace_store.__file__), "samples", "claude-code.jsonl")
+SESSION = "session.jsonl"
+NEXT = (
+    ("cd {folder}", "go there"),
+    ("trace show HEAD~3", "one commit in full"),
+    ("trace log --full", "who did what, and when"),
+    ('trace commit --user "Thank you."', "go on with the session"),
+    ("trace compile --format openai", "the request as OpenAI takes it"),
+    ("trace import --all", "in a project of yours: its own history"),
+    ("trace --help", "everything there is"),
+)
+
+
+@takes(
+    Argument("FOLDER", "folder", "An empty folder; a temporary one if not given", OPTIONAL),
+    Option("--sample", "sample", "Print the transcript, and do nothing with it"),
+)
+def demo(invocation: Invocation, *, folder: str | None, sample: bool) -> None:
+    """See the main job done on a sample transcript.
+
+    Imports a packaged transcript, looks at it, shortens it, and compiles the request. The folder stays, to try things
+    in.
+
+        trace demo
+        trace demo --sample > session.jsonl
+    """
+    if sample:
+        if folder is not None:
+            raise usage_error("--sample needs no folder: the transcript goes to standard output")
+        invocation.write(invocation.read(SAMPLE))
+        return
+    place = _folder(folder)
+    steps = _Steps(invocation, place)
+    steps.say("An agent's session, as Claude Code wrote it, becomes a branch:")
+    steps.run("init")
+    steps.run("import", SESSION)
+    steps.say("Each message of the agent is a commit; the tokens it added, and the sum:")
+    steps.run("log", "--tokens", "-n", "6")
+    steps.say("What the model would be shown next, and what it weighs:")
+    steps.run("compile", "--table")
+    first, longest, failed = _targets(invocation, place)
+    steps.say(
+        "Shorten the longest tool result, leave out a run that failed, and keep the task whatever comes:"
+    )
+    steps.run("edit", longest, "(wordcount.py as it was; read it again when it is needed)")
+    steps.run("remove", *failed, "-m", "a run that failed tells nothing any more")
+    steps.run("pin", first)
+    steps.run("compile", "--table")
+    steps.say("Nothing is lost. The request as Anthropic takes it, ready to send:")
+    steps.run("compile", "--format", "anthropic", "-o", "request.json")
+    steps.run("status")
+    steps.say("Every byte and every hash is checked:")
+    steps.run("fsck")
+    steps.say(f"All of it is in {safe(place)}. What to type next:")
+    width = max(len(command) for command, _ in NEXT[1:])
+    for command, meaning in (*_activation(), *NEXT):
+        shown = safe(command.format(folder=shlex.quote(place)))
+        invocation.line(f"  {shown.ljust(width)}  {paint(invocation, meaning, 'dim')}")
+
+
+def _activation() -> list[tuple[str, str]]:
+    """Return what puts `trace` on the path, when it was started from an environment that is not active."""
+    script = os.path.join(sys.prefix, "bin", "activate")
+    if shutil.which("trace") is None and sys.prefix != sys.base_prefix and os.path.isfile(script):
+        return [(f". {shlex.quote(script)}", "put `trace` on your path")]
+    return []
+
+
+class _Steps:
+    """Shows commands and runs them, in the folder of the demonstration."""
+
+    def __init__(self, invocation: Invocation, folder: str) -> None:
+        self._invocation = invocation
+        self._folder = folder
+
+    def say(self, text: str) -> None:
+        self._invocation.line()
+        self._invocation.line(paint(self._invocation, text, "bold"))
+
+    def run(self, *words: str) -> None:
+        invocation = self._invocation
+        invocation.line()
+        shown = "$ trace " + " ".join(map(shlex.quote, words))
+        invocation.line(paint(invocation, safe(shown), "cyan"))
+        if invocation.run is None:
+            raise usage_error("a demonstration runs from the command line only")
+        # Named, so that neither TRACE_DIR nor --dir leads the commands elsewhere.
+        named = os.path.join(self._folder, DIRECTORY_NAME)
+        code = invocation.run(["-C", self._folder, "--dir", named, *words])
+        if code:
+            raise StorageError(f"`trace {words[0]}` ended with {code}", path=self._folder)
+
+
+def _folder(name: str | None) -> str:
+    """Return the folder to work in, with the sample in it."""
+    try:
+        if name is None:
+            place = tempfile.mkdtemp(prefix="trace-demo-")
+        else:
+            os.makedirs(name, exist_ok=True)
+            place = os.path.abspath(name)
+            if os.listdir(place):
+                raise usage_error(
+                    f"{name!r} is not empty", "the demonstration takes an empty folder"
+                )
+        shutil.copyfile(SAMPLE, os.path.join(place, SESSION))
+    except OSError as error:
+        raise StorageError(f"cannot set up the demonstration: {error.strerror}") from error
+    return place
+
+
+def _targets(invocation: Invocation, folder: str) -> tuple[str, str, list[str]]:
+    """Return the addresses of the first message, the longest tool result, and a failed result with its call."""
+    directory = os.path.join(folder, DIRECTORY_NAME)
+    repo = Repo.open(folder, directory=directory, environment=invocation.environment)
+    try:
+        context = repo.contexts.compile("HEAD")
+        messages = list(context.messages)
+        weights = [tokens for tokens, _ in context.message_tokens()]
+        alone = [i for i, message in enumerate(messages) if _is_one_result(message.parts)]
+        failed = next(i for i in alone if _is_failure(messages[i].parts[0]))
+        longest = max((i for i in alone if i != failed), key=lambda i: weights[i])
+        addresses = [short_address(message.address) for message in messages]
+        # A single result answers the message just before it.
+        return addresses[0], addresses[longest], addresses[failed - 1 : failed + 1]
+    finally:
+        repo.store.close()
+
+
+def _is_one_result(parts: Sequence[Part]) -> bool:
+    return len(parts) == 1 and isinstance(parts[0], ToolResult)
+
+
+def _is_failure(part: Part) -> bool:
+    return isinstance(part, ToolResult) and part.is_error

@@ -1,0 +1,154 @@
+"""`trace diff`: what differs between two contexts."""
+
+from __future__ import annotations
+
+from trace_cli.arguments import ANY, Argument, Option, takes
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.common import JSON, opened_store, tell_unknown_model
+from trace_cli.render.changes import diff_lines, diff_record, name_line
+from trace_cli.render.escape import safe
+from trace_cli.render.records import write_record
+from trace_cli.render.tables import paint
+from trace_store import history
+from trace_store.context.compiler import ContextCompiler
+from trace_store.providers import FORMATS
+from trace_store.revision import commits_of, resolve_commit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_cli.runtime import Invocation
+    from trace_store.history.request_diff import RenderedDiff
+    from trace_store.oid import ObjectId
+    from trace_store.store.handle import Store
+
+
+@takes(
+    Argument(
+        "REVISION",
+        "revisions",
+        "From which revision to which: A B, A..B, or A...B for what B did since it left A",
+        ANY,
+        completes="COMMIT",
+    ),
+    Option("--stat", "stat", "Show how many tokens each message gained or lost, and the sums"),
+    Option("--name-only", "name_only", "Show the addresses of messages that differ, and no more"),
+    Option("--side", "side", "Show both sides beside each other"),
+    Option(
+        "-U --unified",
+        "around",
+        "Show so many lines around those that differ",
+        "N",
+        number=True,
+        default=3,
+    ),
+    Option("--compiled", "compiled", "Compare the requests that a provider would be sent"),
+    Option(
+        "-f --format",
+        "form",
+        f"With --compiled: {', '.join(FORMATS)}",
+        "FORMAT",
+        completes="RENDERER",
+    ),
+    Option("--model", "model", "Count tokens as for this model", "MODEL", default=""),
+    JSON,
+)
+def diff(
+    invocation: Invocation,
+    *,
+    revisions: list[str],
+    stat: bool,
+    name_only: bool,
+    side: bool,
+    around: int,
+    compiled: bool,
+    form: str | None,
+    model: str,
+    as_json: bool,
+) -> None:
+    """Show what differs between the contexts of two revisions.
+
+    One revision is compared with HEAD, and without any the last commit with the one before it. `A...B` compares B with
+    where it left A. Messages are told apart by their addresses: added, removed, edited, moved, or with another
+    priority or other labels; of edited ones the words that differ are shown. The last line says how much of the
+    beginning a provider's cache would find again.
+
+        trace diff main try-b
+        trace diff --stat HEAD~5
+        trace diff --compiled --format anthropic main try-b
+    """
+    if form is not None and form not in FORMATS:
+        raise usage_error(f"unknown format {form!r}", f"formats: {', '.join(FORMATS)}")
+    if form is not None and not compiled:
+        raise usage_error("--format goes with --compiled")
+    if compiled and (stat or name_only or side):
+        raise usage_error(
+            "--compiled compares requests, of which --stat, --name-only and --side say nothing"
+        )
+    if sum((stat, name_only, side, as_json)) > 1:
+        raise usage_error(
+            "--stat, --name-only, --side and --json are four ways to show it; give one"
+        )
+    with opened_store(invocation) as store:
+        invocation.page()
+        tell_unknown_model(invocation, model)
+        before, after = _two(store, revisions)
+        contexts = ContextCompiler(store)
+        if compiled:
+            rendered = history.request_diff.diff_rendered(
+                contexts, before, after, form=form or "text", model=model, around=around
+            )
+            _show_rendered(invocation, rendered, as_json=as_json)
+            return
+        found = history.diff.diff(contexts, before, after, model=model)
+        if as_json:
+            write_record(invocation, diff_record(found))
+            return
+        lines = diff_lines(invocation, found, stat=stat, side=side, around=around)
+        for line in map(name_line, found.changes) if name_only else lines:
+            invocation.line(line)
+
+
+def _two(store: Store, revisions: list[str]) -> tuple[str | ObjectId, str | ObjectId]:
+    """Return from where and to where to compare."""
+    if len(revisions) > 2:
+        raise usage_error("two contexts are compared", "`trace diff A B`")
+    if len(revisions) == 2:
+        return revisions[0], revisions[1]
+    if not revisions:
+        return "HEAD~1", "HEAD"
+    (text,) = revisions
+    if "..." in text:
+        left, _, right = text.partition("...")
+        commits = commits_of(store)
+        ends = [resolve_commit(store, side or "HEAD", commits) for side in (left, right)]
+        bases = commits.merge_bases(*ends)
+        if not bases:
+            raise usage_error(f"{text!r}: the two have no commit in common", "`trace diff A B`")
+        return bases[0], right or "HEAD"
+    left, dots, right = text.partition("..")
+    return (left or "HEAD", right or "HEAD") if dots else (text, "HEAD")
+
+
+def _show_rendered(invocation: Invocation, found: RenderedDiff, *, as_json: bool) -> None:
+    if as_json:
+        record = {
+            "format": found.form,
+            "before": str(found.before),
+            "after": str(found.after),
+            "size_before": found.size_before,
+            "size_after": found.size_after,
+            "same_bytes": found.same_bytes,
+            "lines": [[sign, text] for sign, text in found.lines],
+        }
+        write_record(invocation, record)
+        return
+    if found.is_equal:
+        return
+    styles = {"-": "red", "+": "green", "@": "cyan"}
+    for sign, text in found.lines:
+        mark = "" if sign == "@" else sign
+        invocation.line(paint(invocation, mark + safe(text), styles.get(sign, "")))
+    invocation.line(
+        f"{found.form}: {found.size_before:,} bytes, then {found.size_after:,}; "
+        f"the first {found.same_bytes:,} are the same"
+    )

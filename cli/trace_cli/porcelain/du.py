@@ -1,0 +1,129 @@
+"""`trace du`: what takes how much space, and what storing it here saved."""
+
+from __future__ import annotations
+
+from trace_cli.arguments import Option, takes
+from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.render.escape import one_line
+from trace_cli.render.records import write_record
+from trace_cli.render.tables import LEFT, RIGHT, counted, size, table
+from trace_store.maintenance.du import measure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.maintenance.du import Amount, Measure, Part
+
+SESSION, BRANCH, KIND = "session", "branch", "kind"
+
+
+@takes(
+    Option("--by", "by", "What to list", "WHAT", default=SESSION, choices=(SESSION, BRANCH, KIND)),
+    JSON,
+)
+def du(invocation: Invocation, *, by: str, as_json: bool) -> None:
+    """Show what takes how much space.
+
+    First the whole: the files that sessions were imported from, the objects that they became, and what these take on
+    the disk. Then a line for each session (or branch, or kind of object), the largest first: OWN is what would go if
+    it alone went, since what several hold is stored once.
+
+        trace du
+        trace du --by branch
+    """
+    with opened_store(invocation) as store:
+        found = measure(store)
+    if as_json:
+        write_record(invocation, _record(found))
+        return
+    for line in _summary(found):
+        invocation.line(line)
+    header, rows = _kinds(found) if by == KIND else _parts(found, by)
+    if rows:
+        invocation.line()
+        for line in table(invocation, header, rows, RIGHT * (len(header) - 1) + LEFT):
+            invocation.line(line)
+
+
+def _summary(found: Measure) -> list[str]:
+    lines = []
+    if found.files:
+        lines.append(f"{counted(found.files, 'kept file')}: {size(found.file_bytes)}")
+    objects = f"{counted(found.total.objects, 'object')}: {size(found.total.bytes)}"
+    if found.repeated:
+        objects += f", and {size(found.repeated)} more if nothing were shared"
+    lines.append(objects)
+    on_disk = f"on the disk: {size(found.disk)}"
+    if found.file_bytes and found.disk:
+        smaller = found.file_bytes / found.disk
+        said = f"{smaller:.1f} times smaller than" if smaller >= 1 else f"{1 / smaller:.1f} times"
+        on_disk += f", {said} the files"
+    lines.append(on_disk)
+    if found.unreachable.objects:
+        lines.append(
+            f"no ref leads to {counted(found.unreachable.objects, 'object')}:"
+            f" {size(found.unreachable.disk)} on the disk"
+        )
+    return lines
+
+
+def _parts(found: Measure, by: str) -> tuple[list[str], list[list[str]]]:
+    parts = found.sessions if by == SESSION else found.branches
+    header = ["FILES", "OBJECTS", "DISK", "OWN", by.upper()]
+    rows = []
+    for part in sorted(parts, key=lambda part: (-part.whole.disk, part.name)):
+        rows.append(
+            [
+                size(part.file_bytes) if part.files else "-",
+                size(part.whole.bytes),
+                size(part.whole.disk),
+                size(part.own.disk),
+                one_line(part.name, 120),
+            ]
+        )
+    if by == SESSION:
+        return header, rows
+    return header[1:], [row[1:] for row in rows]
+
+
+def _kinds(found: Measure) -> tuple[list[str], list[list[str]]]:
+    rows = []
+    for kind, amount in sorted(found.kinds.items(), key=lambda item: -item[1].disk):
+        rows.append(
+            [f"{amount.objects:,}", size(amount.bytes), size(amount.disk), one_line(kind, 40)]
+        )
+    return ["NUMBER", "OBJECTS", "DISK", "KIND"], rows
+
+
+def _record(found: Measure) -> dict[str, Any]:
+    return {
+        "files": found.files,
+        "file_bytes": found.file_bytes,
+        "disk_bytes": found.disk,
+        "total": _amount(found.total),
+        "unreachable": _amount(found.unreachable),
+        "repeated_bytes": found.repeated,
+        "kinds": {kind: _amount(amount) for kind, amount in found.kinds.items()},
+        "branches": _part_records(found.branches),
+        "sessions": _part_records(found.sessions),
+    }
+
+
+def _part_records(parts: Sequence[Part]) -> list[Mapping[str, Any]]:
+    return [
+        {
+            "name": part.name,
+            "files": part.files,
+            "file_bytes": part.file_bytes,
+            "whole": _amount(part.whole),
+            "own": _amount(part.own),
+        }
+        for part in parts
+    ]
+
+
+def _amount(amount: Amount) -> dict[str, int]:
+    return {"objects": amount.objects, "bytes": amount.bytes, "disk_bytes": amount.disk}

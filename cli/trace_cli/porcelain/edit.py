@@ -1,0 +1,269 @@
+"""Changes of messages that are already there: new wordings, priorities, labels, removal and return."""
+
+from __future__ import annotations
+
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, SECRETS, TARGETS, recorded
+from trace_cli.porcelain.input import argument_text, single_message, text_from
+from trace_cli.render.tables import counted
+from trace_store import context, errors, history
+from trace_store.objects.operations import IMPORTANT, NORMAL, PINNED, SKIP
+from trace_store.objects.parts import ToolResult
+from trace_store.revision import resolve_address
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_cli.runtime import Invocation
+    from trace_store.history.draft import Draft
+    from trace_store.store.handle import Store
+
+
+@takes(
+    Argument("ADDRESS", "target", "The message, such as HEAD.0", completes="ADDRESS"),
+    Argument("TEXT", "text", "The new text; - reads it", OPTIONAL),
+    Option("-F --file", "file", "Read the new text from FILE", "FILE"),
+    Option(
+        "--parts",
+        "from_json",
+        "TEXT or FILE is JSON: a message, or parts as `show --json` has them",
+    ),
+    Option("--call", "call", "Reword only the result of this call", "ID", default=""),
+    Option("--force", "force", "Let a call lose its result, or a result its call"),
+    MESSAGE,
+    SECRETS,
+    JSON,
+    QUIET,
+)
+def edit(
+    invocation: Invocation,
+    *,
+    target: str,
+    text: str | None,
+    file: str | None,
+    from_json: bool,
+    call: str,
+    force: bool,
+    message: str,
+    secrets: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Give a message a new wording.
+
+    TEXT takes the place of the message's text, or of what its tool results say; --call rewords the result of one call.
+    Tool calls, images and reasoning stay, so that a call keeps its result. --parts replaces everything. Earlier
+    wordings stay readable: `trace show --versions ADDRESS` lists them, `trace restore --version N ADDRESS` goes back
+    to one.
+    """
+    if (text is None) == (file is None):
+        raise usage_error("give the new text, or a file with it", "- reads standard input")
+    if from_json and call:
+        raise usage_error("--call goes with a text, --parts replaces all parts")
+    typed = text is not None and text != "-"
+    given = argument_text(text or "") if typed else text_from(invocation, file or "-")
+
+    def add(store: Store, draft: Draft) -> None:
+        contexts = context.compiler.ContextCompiler(store)
+        address = resolve_address(store, target)
+        parts = history.draft.current_parts(contexts, address)
+        if not from_json:
+            draft.edit(address, history.draft.reworded(parts, given, call))
+            results = sum(isinstance(part, ToolResult) for part in parts)
+            if results > 1 and not call:
+                invocation.note(
+                    f"note: {counted(results, 'result')} say this now; --call ID rewords one"
+                )
+            return
+        draft.edit(address, single_message(given).parts, force=force)
+
+    try:
+        recorded(invocation, add, message=message, as_json=as_json, quiet=quiet, secrets=secrets)
+    except errors.InvalidOperationError as error:
+        if not error.data.get("calls"):
+            raise
+        raise usage_error(error.message, "--force edits it all the same") from error
+
+
+@takes(TARGETS, MESSAGE, JSON, QUIET)
+def pin(
+    invocation: Invocation, *, targets: list[str], message: str, as_json: bool, quiet: bool
+) -> None:
+    """Keep messages whatever is compressed."""
+    _annotate(invocation, targets, message, as_json, quiet, priority=PINNED)
+
+
+@takes(
+    TARGETS,
+    Option("--keep", "keep", "Text that a summary must still contain", "PATTERN", many=True),
+    MESSAGE,
+    JSON,
+    QUIET,
+)
+def important(
+    invocation: Invocation,
+    *,
+    targets: list[str],
+    keep: list[str],
+    message: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Mark messages as important: a summary may shorten them, but must keep the patterns."""
+    _annotate(invocation, targets, message, as_json, quiet, priority=IMPORTANT, keep=keep or None)
+
+
+@takes(TARGETS, MESSAGE, JSON, QUIET)
+def normal(
+    invocation: Invocation, *, targets: list[str], message: str, as_json: bool, quiet: bool
+) -> None:
+    """Take a priority away."""
+    _annotate(invocation, targets, message, as_json, quiet, priority=NORMAL)
+
+
+@takes(TARGETS, MESSAGE, JSON, QUIET)
+def skip(
+    invocation: Invocation, *, targets: list[str], message: str, as_json: bool, quiet: bool
+) -> None:
+    """Leave messages out of the context until they are given another priority."""
+    _annotate(invocation, targets, message, as_json, quiet, priority=SKIP)
+
+
+@takes(
+    TARGETS,
+    Option("--add -a", "add", "Put this label on", "LABEL", many=True),
+    Option("--take -t", "take", "Take this label off", "LABEL", many=True),
+    MESSAGE,
+    JSON,
+    QUIET,
+)
+def label(
+    invocation: Invocation,
+    *,
+    targets: list[str],
+    add: list[str],
+    take: list[str],
+    message: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Put labels on messages, or take them off."""
+    if not (add or take):
+        raise usage_error("no label given", "for example: trace label HEAD.0 --add decision")
+    _annotate(invocation, targets, message, as_json, quiet, labels=add, unlabels=take)
+
+
+@takes(
+    TARGETS,
+    Option("--ghost", "ghost", "Leave a placeholder that names the address to restore"),
+    Option("--force", "force", "Hide pinned messages too, without asking"),
+    MESSAGE,
+    JSON,
+    QUIET,
+)
+def remove(
+    invocation: Invocation,
+    *,
+    targets: list[str],
+    ghost: bool,
+    force: bool,
+    message: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Hide messages. Nothing is lost: `trace restore` shows them again, at their place.
+
+    A pinned message is hidden only with --force, or when a terminal answers yes.
+    """
+
+    def add(store: Store, draft: Draft) -> None:
+        pinned = [] if force else [each for each in targets if _is_pinned(store, each)]
+        if pinned:
+            _ask(invocation, pinned)
+        draft.remove(targets, ghost=ghost)
+
+    recorded(
+        invocation,
+        add,
+        message=message,
+        as_json=as_json,
+        quiet=quiet,
+    )
+
+
+@takes(
+    TARGETS,
+    Option("--version", "version", "Go back to wording N; 0 is the first", "N", number=True),
+    MESSAGE,
+    JSON,
+    QUIET,
+)
+def restore(
+    invocation: Invocation,
+    *,
+    targets: list[str],
+    version: int | None,
+    message: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Show hidden messages at their place again; with --version also go back to that wording."""
+    recorded(
+        invocation,
+        lambda _, draft: draft.restore(targets, version=version),
+        message=message,
+        as_json=as_json,
+        quiet=quiet,
+    )
+
+
+def _is_pinned(store: Store, target: str) -> bool:
+    """Return True if a message is pinned in HEAD's context; what is not in it is for the draft to refuse."""
+    head = store.refs.head().oid
+    if head is None:
+        return False
+    try:
+        state = context.snapshots.fold_of(store, head)
+        unit = state.unit(resolve_address(store, target))
+        return any(state.entry(each).priority == PINNED for each in unit)
+    except errors.TraceError:
+        return False
+
+
+def _ask(invocation: Invocation, pinned: Sequence[str]) -> None:
+    """Ask whether pinned messages are to be hidden.
+
+    Raises:
+        InvalidInputError: nobody is there to ask, or the answer is no.
+    """
+    said = ", ".join(pinned)
+    if not invocation.waits_for_keyboard:
+        raise usage_error(f"pinned: {said}", "--force hides it all the same")
+    invocation.note(f"{said} is pinned; hide it? [y/N] ", end="")
+    if invocation.stdin.readline().strip().lower() not in (b"y", b"yes"):
+        raise usage_error("nothing was hidden", "--force does not ask")
+
+
+def _annotate(
+    invocation: Invocation,
+    targets: list[str],
+    message: str,
+    as_json: bool,
+    quiet: bool,
+    *,
+    priority: str | None = None,
+    keep: list[str] | None = None,
+    labels: Sequence[str] = (),
+    unlabels: Sequence[str] = (),
+) -> None:
+    recorded(
+        invocation,
+        lambda _, draft: draft.annotate(
+            targets, priority=priority, keep=keep, labels=labels, unlabels=unlabels
+        ),
+        message=message,
+        as_json=as_json,
+        quiet=quiet,
+    )

@@ -1,0 +1,123 @@
+"""The user's editor: a text to look at and change, given back as it was saved.
+
+Rule: the editor is the one that the environment names; nothing that a repository says is run.
+"""
+
+from __future__ import annotations
+
+import os
+
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.conflicts import text_of
+from trace_cli.render.records import short_address
+from trace_store import errors
+from trace_store.files import replace_file
+from trace_store.ident import count_of, is_count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_cli.runtime import Invocation
+    from trace_store.merge.conflicts import Conflict
+    from trace_store.store.handle import Store
+
+OPENING, MIDDLE, CLOSING = "<<<<<<< ours", "=======", ">>>>>>> theirs"
+
+
+def edited(
+    invocation: Invocation, text: str, name: str, otherwise: str, editor: str | None = None
+) -> str:
+    """Return a text as an editor left it.
+
+    Args:
+        invocation: the run.
+        text: what is edited.
+        name: what the file is called in which the editor finds it.
+        otherwise: how it is given without an editor.
+        editor: which one; None is the user's editor of texts.
+
+    Raises:
+        InvalidInputError: the environment names no editor, or it failed.
+    """
+    editor = invocation.environment.editor if editor is None else editor
+    if not editor:
+        raise usage_error("no editor is named", f"set VISUAL or EDITOR, or {otherwise}")
+    import shlex  # here, since they take longer to load than most merges, and few open an editor
+    import subprocess
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="trace-") as folder:
+        path = os.path.join(folder, name)
+        with open(path, "w", encoding="utf-8", errors="surrogatepass") as file:
+            file.write(text)
+        invocation.flush()
+        try:
+            done = subprocess.run([*shlex.split(editor), path], check=False)
+        except (OSError, ValueError) as error:
+            raise usage_error(f"the editor cannot be run: {error}") from error
+        if done.returncode:
+            raise usage_error(f"the editor ended with {done.returncode}; nothing was changed")
+        with open(path, encoding="utf-8", errors="surrogatepass") as file:
+            return file.read()
+
+
+def keep_typed(store: Store, text: str, name: str) -> str:
+    """Write down what somebody typed and could not be used, beside what else this working copy keeps; return the path.
+
+    Raises:
+        StorageError: the disk refuses.
+    """
+    path = os.path.join(store.layout.local_dir, name)
+    data = text.encode("utf-8", "surrogatepass")
+    replace_file(store.disk, path, data, scratch=store.layout.tmp_dir)
+    return os.path.relpath(path)
+
+
+def settle_in_editor(
+    invocation: Invocation, store: Store, found: Sequence[Conflict], which: str
+) -> str:
+    """Return the text that settles a conflict, from an editor that shows both sides between markers.
+
+    Raises:
+        InvalidInputError: there is no such conflict, no editor, or the markers are still there.
+    """
+    if is_count(which):
+        named = [each for each in found if each.number == count_of(which)]
+    else:
+        named = [each for each in found if each.settlement is None and not which]
+    if len(named) != 1:
+        raise usage_error("say which conflict by its number")
+    (conflict,) = named
+    sides = (
+        "\n".join(text_of(store, entry) for entry in entries)
+        for entries in (conflict.ours, conflict.theirs)
+    )
+    ours, theirs = sides
+    name = short_address(conflict.addresses[0]) if conflict.addresses else conflict.kind
+    text = edited(invocation, marked(ours, theirs), f"{name}.md", "give the text with -F")
+    if any(line.rstrip() in (OPENING, CLOSING) for line in text.splitlines()):
+        raise errors.InvalidInputError("the conflict markers are still there")
+    return text.removesuffix("\n")
+
+
+def marked(ours: str, theirs: str) -> str:
+    """Return both texts between conflict markers; lines that they begin and end with alike stand outside."""
+    mine, yours = ours.split("\n"), theirs.split("\n")
+    start = 0
+    while start < min(len(mine), len(yours)) and mine[start] == yours[start]:
+        start += 1
+    end = 0
+    while end < min(len(mine), len(yours)) - start and mine[-1 - end] == yours[-1 - end]:
+        end += 1
+    stop_mine, stop_yours = len(mine) - end, len(yours) - end
+    lines = [
+        *mine[:start],
+        OPENING,
+        *mine[start:stop_mine],
+        MIDDLE,
+        *yours[start:stop_yours],
+        CLOSING,
+        *mine[stop_mine:],
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,124 @@
+"""`trace fsck`, and `trace fsck --repair`."""
+
+from __future__ import annotations
+
+from trace_cli.arguments import Option, takes
+from trace_cli.failures import EXIT_DAMAGED, EXIT_OK, usage_error
+from trace_cli.porcelain.common import JSON, opened_store, ready
+from trace_cli.porcelain.progress import Progress
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import write_record
+from trace_cli.render.tables import counted, paint
+from trace_store.maintenance.fsck import fsck as check
+from trace_store.maintenance.fsck_objects import ERROR, INFO, WARNING
+from trace_store.maintenance.fsck_refs import check_derived
+from trace_store.maintenance.repair import salvage
+from trace_store.maintenance.repair_config import open_damaged
+from trace_store.store.discovery import find
+from trace_store.store.handle import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_cli.runtime import Invocation
+    from trace_store.maintenance.fsck_objects import Finding
+    from trace_store.maintenance.repair_report import SalvageReport
+
+
+_STYLES = {ERROR: "red", WARNING: "yellow", INFO: "dim"}
+
+
+@takes(
+    Option("--repair", "repair", "Recover what can be, and set aside what is damaged"),
+    Option("--from", "source", "Another copy of the repository to take objects from", "PATH"),
+    Option("-n --dry-run", "dry_run", "With --repair: say what would be done, and write nothing"),
+    JSON,
+)
+def fsck(
+    invocation: Invocation, *, repair: bool, source: str | None, dry_run: bool, as_json: bool
+) -> int:
+    """Check every object, ref and link.
+
+    Every byte is read and every hash computed again. Each finding is a line with a stable code; the exit code is 12
+    when one of them is an error, which means that content is damaged or missing. Tokens are not counted again: trace
+    compile-index --verify does that.
+
+    With --repair, objects are recovered from second copies: loose files, other packs, journals, what was set aside
+    earlier, and the repository that --from names. Damaged packs, and a configuration that is damaged or gone, are
+    written anew, and refs, indexes and tables made again. Nothing is deleted: what is damaged goes to
+    .trace/lost-found, with a report of what was found nowhere, and which commits and branches name it. The exit code is
+    12 when errors remain.
+    """
+    if not repair and (source is not None or dry_run):
+        raise usage_error("--from and --dry-run go with --repair")
+    if repair:
+        return repair_repository(invocation, source=source, dry_run=dry_run, as_json=as_json)
+    with opened_store(invocation) as store:
+        findings = check(store, also=[lambda: check_derived(store)])
+    if as_json:
+        for finding in findings:
+            fields = ("severity", "code", "what", "detail")
+            write_record(invocation, {name: getattr(finding, name) for name in fields})
+        wrong = sum(finding.severity == ERROR for finding in findings)
+        return EXIT_DAMAGED if wrong else EXIT_OK
+    return tell_findings(invocation, findings)
+
+
+def tell_findings(invocation: Invocation, findings: Sequence[Finding]) -> int:
+    """Print findings, one a line, and how many there are; return the exit code."""
+    for finding in findings:
+        severity = paint(invocation, finding.severity, _STYLES[finding.severity])
+        where = one_line(finding.what)
+        invocation.line(f"{severity} {finding.code} {where}: {one_line(finding.detail)}")
+    wrong = sum(finding.severity == ERROR for finding in findings)
+    others = len(findings) - wrong
+    said = [counted(wrong, "error")] + ([counted(others, "remark")] if others else [])
+    invocation.note(", ".join(said) if findings else "everything is in order")
+    return EXIT_DAMAGED if wrong else EXIT_OK
+
+
+def repair_repository(
+    invocation: Invocation, *, source: str | None, dry_run: bool, as_json: bool
+) -> int:
+    """Repair the repository at hand, say what was done and what is left, and return the exit code."""
+    progress = Progress(invocation, shown=invocation.interactive and not as_json)
+    folder, environment = invocation.folder, invocation.environment
+    path = find(folder, environment, explicit=invocation.directory, damaged=True)
+    other = None
+    try:
+        if source is not None:
+            other = Store.open(find(folder, environment, explicit=source))
+        opened = open_damaged(path, source=other, dry_run=dry_run)
+        with ready(invocation, opened.store, quiet=as_json) as store:
+            report = salvage(
+                store, source=other, dry_run=dry_run, progress=progress.tell, opened=opened
+            )
+    finally:
+        progress.clear()
+        if other is not None:
+            other.close()
+    if as_json:
+        write_record(invocation, report.record())
+        return _exit_code(report)
+    for each in report.mended:
+        kind = paint(invocation, each.kind, "green")
+        invocation.line(f"{kind} {one_line(each.what)}: {one_line(each.detail)}")
+    for lost in report.lost:
+        where = f", on {', '.join(map(one_line, lost.refs))}" if lost.refs else ""
+        invocation.line(
+            f"{paint(invocation, 'lost', 'red')} {lost.oid}: {one_line(lost.why)}{where}"
+        )
+    if dry_run:
+        invocation.note(f"{counted(len(report.mended), 'step')} to do; nothing was written")
+    elif report.kept:
+        kept = counted(len(report.kept), "file")
+        invocation.note(
+            f"{kept} set aside in .trace/lost-found; the report is {safe(report.report)}"
+        )
+    return tell_findings(invocation, report.remaining)
+
+
+def _exit_code(report: SalvageReport) -> int:
+    wrong = any(finding.severity == ERROR for finding in report.remaining)
+    return EXIT_DAMAGED if wrong else EXIT_OK

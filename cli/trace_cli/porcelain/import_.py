@@ -1,0 +1,293 @@
+"""`trace import`: transcripts of agent runs become branches."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+from trace_cli import porcelain
+from trace_cli.arguments import ANY, Argument, Option, takes
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.common import (
+    JSON,
+    QUIET,
+    SECRETS,
+    finish,
+    opened_store,
+    something_waits,
+    tell_secrets,
+)
+from trace_cli.porcelain.progress import Progress
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import write_record
+from trace_cli.render.tables import LEFT, RIGHT, counted, number, paint, table
+from trace_store.errors import NotFoundError, TraceError, UnreadableInputError
+from trace_store.files import Disk
+from trace_store.importers.discovery import EMPTY, other_folders, project_histories
+from trace_store.importers.import_all import import_paths
+from trace_store.importers.registry import OWN, format_named, formats
+from trace_store.importers.report import NOT_READ
+from trace_store.secrets.guard import Guard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trace_cli.runtime import Invocation
+    from trace_store.environment import Environment
+    from trace_store.importers.report import FileReport, ImportReport
+
+
+def formats_of(incomplete: str) -> list[str]:
+    """Complete the name of a format; ours alone where those of other packages cannot be loaded."""
+    try:
+        names = list(formats())
+    except TraceError:
+        names = [own.NAME for own in OWN]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+SHOWN_FOLDERS = 5
+MOST_FILES = 20
+"""Of more files only those that could not be imported have a line, unless -v is given."""
+NAMED_SKIPS = 5
+"""How many skipped records of a file are named for people; --json names more."""
+
+
+@takes(
+    Argument("PATH...", "paths", "Transcripts, or folders with them; - is standard input", ANY),
+    Option(
+        "--format",
+        "form",
+        f"{', '.join(sorted(own.NAME for own in OWN))}; told from each file if not given",
+        "FORMAT",
+        completes="IMPORTED",
+    ),
+    Option("--onto", "onto", "Append to this branch, and make none", "BRANCH"),
+    Option(
+        "--source",
+        "source",
+        "Keep what messages do not carry of each record",
+        off="--no-source",
+    ),
+    Option(
+        "--all",
+        "everything",
+        "Import this project's sessions from the usual place of each program, or of --format's",
+    ),
+    Option(
+        "-v --verbose", "verbose", f"Print a line for each file, also of more than {MOST_FILES}"
+    ),
+    SECRETS,
+    JSON,
+    QUIET,
+)
+def import_(
+    invocation: Invocation,
+    *,
+    paths: list[str],
+    form: str | None,
+    onto: str | None,
+    source: bool,
+    everything: bool,
+    verbose: bool,
+    secrets: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Import transcripts of agent runs.
+
+    Each session becomes a branch `sessions/FORMAT/ID`; subagents and rewinds become branches beside it, from the
+    message they left. When HEAD has no commit yet it goes to the session that ends last. Importing again adds only what
+    is new. What is skipped is counted and named on standard error. A file that cannot be imported does not stop the
+    others: it is named with the reason, and the command fails in the end with the exit code of the first such file.
+
+    Secrets that are found are replaced by placeholders, in messages and in what is kept of the file, unless --secrets
+    or the user's settings say otherwise.
+
+        trace import session.jsonl
+        trace import --all
+    """
+    with opened_store(invocation, quiet=quiet) as store:
+        found = _usual_places(invocation, form) if everything else []
+        if not paths and not found:
+            raise usage_error("nothing to import", "name transcripts, or give --all")
+        progress = Progress(invocation, shown=invocation.interactive and not quiet)
+        guard = Guard.of(store, invocation.environment, secrets)
+        try:
+            report = import_paths(
+                store,
+                paths,
+                format=form,
+                onto=onto,
+                source=source,
+                progress=progress.tell,
+                stdin=invocation.stdin,
+                found=found,
+                guard=guard,
+            )
+        except KeyboardInterrupt:
+            progress.clear()
+            invocation.note(_how_far(progress.path))
+            raise
+        finally:
+            progress.clear()
+            finish(invocation, store)
+        if not quiet and something_waits(store):
+            moved = {branch.ref for file in report.files for branch in file.branches}
+            porcelain.in_progress.tell_stopped(invocation, store, moved)
+    if as_json and not quiet:
+        write_record(invocation, report.as_map())
+    elif not quiet:
+        show_report(invocation, report, verbose=verbose)
+    if not quiet:
+        tell_secrets(invocation, report.secrets, guard)
+    if report.errors:
+        if len(report.errors) > 1:
+            invocation.note(
+                f"note: {len(report.errors)} files could not be imported; of the first:"
+            )
+        raise report.errors[0]
+    if report.hidden:
+        unread = f"{counted(report.hidden, 'message')} of {number(report.messages)}"
+        raise UnreadableInputError(
+            f"{unread} could not be read: no model will be shown them; they are kept as they are",
+            reason=NOT_READ,
+            hint="--format NAME reads the file as another format; docs/importing.md lists the shapes",
+        )
+
+
+def _how_far(path: str) -> str:
+    """Return what to say when an import is interrupted, given what was read last."""
+    if not path:
+        return "interrupted before anything was imported"
+    return (
+        f"interrupted; the last file read was {one_line(path, 200)}, and what was written until then is imported: "
+        "the same command goes on from there"
+    )
+
+
+def _usual_places(invocation: Invocation, form: str | None) -> list[str]:
+    environment, folder = invocation.environment, invocation.folder
+    if form is None:
+        found = project_histories(environment, folder)
+    else:
+        found = format_named(form).histories(environment, folder, Disk())
+    if not found:
+        others = list(other_folders(environment))
+        shown = ", ".join(one_line(each, 80) for each in others[:SHOWN_FOLDERS])
+        more = len(others) - SHOWN_FOLDERS
+        shown += f" and {more:,} more" if more > 0 else ""
+        places = ", ".join(_short(path, environment) for path in _places(environment))
+        raise NotFoundError(
+            f"no agent sessions found for {one_line(folder, 200)} (looked in {places})",
+            hint=f"there are sessions of {shown}; `trace import` with a file or folder takes them, as in "
+            f"`trace import {_first_place(environment)}`"
+            if others
+            else "name the transcripts: `trace import FILE`",
+        )
+    return found
+
+
+def _first_place(environment: Environment) -> str:
+    """Return the first folder that exists and may hold sessions of agents."""
+    disk = Disk()
+    there = (path for path in _places(environment) if disk.exists(path))
+    return next((_short(path, environment) for path in there), "FOLDER")
+
+
+def _places(environment: Environment) -> list[str]:
+    """Return the folders in which sessions of agents are searched, as far as a user would look there too."""
+    data = os.path.join(environment.data_dir, "opencode") if environment.data_dir else ""
+    places = [environment.claude_dir, environment.codex_dir, environment.gemini_dir, data]
+    return [path for path in places if path]
+
+
+def _short(path: str, environment: Environment) -> str:
+    """Return a path for people, with `~` for the home folder."""
+    home = environment.home
+    return f"~{path.removeprefix(home)}" if home and path.startswith(home) else path
+
+
+def show_report(invocation: Invocation, report: ImportReport, *, verbose: bool = False) -> None:
+    """Say what an import did: a line for each file, then the sum; of many files a line for those with an error."""
+    many = len(report.files) > MOST_FILES and not verbose
+    for file in report.files:
+        if many and file.error is None:
+            continue
+        for line in _file_lines(invocation, file):
+            invocation.line(line)
+        for note in _skip_notes(file):
+            invocation.note(note)
+    for line in _formats_table(invocation, report):
+        invocation.line(line)
+    outcomes = ", ".join(f"{number(count)} {name}" for name, count in report.outcomes().items())
+    present = sum(file.commits_present for file in report.files)
+    made = f"{counted(report.commits, 'commit')}, {counted(report.messages, 'message')}"
+    made += f", {counted(present, 'commit')} here already" if present else ""
+    invocation.line(f"{_files_in_short(report)}: {made}")
+    if outcomes:
+        invocation.line(f"records: {outcomes}")
+
+
+def _files_in_short(report: ImportReport) -> str:
+    """Return how many files there were, and what became of them when not all of several were imported."""
+    files = [file for file in report.files if not file.is_stray]
+    kinds = Counter(file.skipped.replace("-", " ") or "imported" for file in files)
+    total = counted(len(files), "file")
+    if len(files) < 2 or set(kinds) <= {"imported"}:
+        return total
+    return f"{total} ({', '.join(f'{number(count)} {kind}' for kind, count in kinds.items())})"
+
+
+def _formats_table(invocation: Invocation, report: ImportReport) -> list[str]:
+    """Return what became of the files of each format, when there are several."""
+    names = sorted({file.format for file in report.files if file.format})
+    if len(names) < 2:
+        return []
+    header = ["FILES", "BYTES", "RECORDS", "MESSAGES", "CALLS", "RESULTS", "SKIPPED", "FORMAT"]
+    rows = []
+    for name in names:
+        files = [file for file in report.files if file.format == name]
+        sums = [
+            len(files),
+            sum(file.size for file in files),
+            sum(file.record_count for file in files),
+            sum(file.messages for file in files),
+            sum(file.calls for file in files),
+            sum(file.results for file in files),
+            sum(file.skipped_count for file in files),
+        ]
+        rows.append([*map(number, sums), safe(name)])
+    return ["", *table(invocation, header, rows, RIGHT * 7 + LEFT), ""]
+
+
+def _file_lines(invocation: Invocation, file: FileReport) -> Iterator[str]:
+    name = one_line(file.path, 200)
+    if file.skipped:
+        # An empty file is just that; any other reason is said in full.
+        told = file.error is not None and file.skipped != EMPTY
+        why = f": {one_line(str(file.error), 200)}" if told else ""
+        yield f"{name}: {file.skipped.replace('-', ' ')}{why}"
+        return
+    made = f"{counted(file.commits, 'commit')}, {counted(file.messages, 'message')}"
+    here = (
+        f", {counted(file.commits_present, 'commit')} here already" if file.commits_present else ""
+    )
+    yield f"{name}: {made}{here}"
+    for branch in file.branches:
+        short = safe(branch.ref.removeprefix("refs/heads/"))
+        yield f"    {paint(invocation, short, 'green')} at {branch.oid.short()}"
+
+
+def _skip_notes(file: FileReport) -> Iterator[str]:
+    name = one_line(file.path, 200)
+    if file.unread:
+        blocks = counted(file.unread, "block")
+        yield f"note: {name}: {blocks} could not be read; kept, but not shown to models"
+    for skip in file.unread_at[:NAMED_SKIPS]:
+        yield f"note: {name}:{skip.line}: not read: {one_line(skip.detail, 120)}"
+    for skip in file.skips[:NAMED_SKIPS]:
+        yield f"note: {name}:{skip.line}: skipped, {skip.reason}: {one_line(skip.detail, 120)}"
+    if len(file.skips) > NAMED_SKIPS:
+        yield f"note: {name}: {len(file.skips) - NAMED_SKIPS} more were skipped; --json names them"

@@ -1,0 +1,193 @@
+"""Commands that stop at conflicts: start, continue, abort."""
+
+from __future__ import annotations
+
+from trace_cli.arguments import Option
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.common import finish, opened_store
+from trace_cli.porcelain.conflicts import choices_line, conflict_lines
+from trace_cli.render.escape import safe
+from trace_cli.render.records import write_record
+from trace_cli.render.tables import counted
+from trace_store import errors, merge, secrets
+from trace_store.merge.conflicts import OURS, THEIRS
+from trace_store.merge.in_progress import WORDS, read_stop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.merge.conflicts import Conflict
+    from trace_store.merge.in_progress import Stop
+    from trace_store.merge.llm_assist.review import Judge
+    from trace_store.secrets.guard import Guard
+    from trace_store.store.handle import Store
+
+
+STOPPED = "stopped"
+CONTINUE = Option(
+    "--continue", "go_on", "Go on with what stopped at conflicts, once all are settled"
+)
+ABORT = Option("--abort", "abort", "Give up what stopped; everything is as it was before")
+SKIP = Option("--skip", "skip", "Leave out what stopped, and go on with what comes after it")
+GOING_ON = (CONTINUE, ABORT, SKIP)
+FAVOUR = Option(
+    "-X --favour",
+    "favour",
+    "Settle every conflict so: ours or theirs",
+    "SIDE",
+    default="",
+    choices=(OURS, THEIRS),
+)
+
+
+class Run:
+    """One call of a command that may stop: which, how it goes on, and how it is told."""
+
+    __slots__ = ("_invocation", "_json", "_kind", "_quiet", "_secrets", "_way")
+
+    def __init__(
+        self,
+        invocation: Invocation,
+        kind: str,
+        *,
+        go_on: bool,
+        abort: bool,
+        skip: bool,
+        secrets: str,
+        as_json: bool,
+        quiet: bool,
+    ) -> None:
+        self._invocation = invocation
+        self._kind = kind
+        self._way = ["go on"] * go_on + ["abort"] * abort + ["skip"] * skip
+        self._secrets = secrets
+        self._json = as_json
+        self._quiet = quiet
+
+    def check(
+        self, what: str, given: object, *, needed: bool = True, alone: Sequence[str] = ()
+    ) -> None:
+        """Raise a usage error unless one thing is asked for: what is given, or one way to go on.
+
+        `alone` are the options given that say how to begin, and that nothing which goes on asks again.
+        """
+        if given == "":
+            raise usage_error(f"{what} is empty")
+        if self._way and alone:
+            raise usage_error(
+                f"{alone[0]} is not for what goes on or is given up: it was asked for at its beginning"
+            )
+        if len(self._way) + bool(given) > 1 or (needed and not (self._way or given)):
+            raise usage_error(f"give one of {what}, --continue, --abort and --skip")
+
+    def carry_out(
+        self,
+        begin: Callable[[Store, Guard], Any],
+        record: Callable[[Store, Any], list[dict[str, Any]]],
+        tell: Callable[[Store, Any], None],
+        message: str = "",
+        judge: Callable[[Store], Judge | None] = lambda store: None,
+        drop_pinned: bool = False,
+    ) -> None:
+        """Begin, go on or give up, seal, and say what came of it.
+
+        Args:
+            begin: begins it, and returns what it came to, or None when there is nothing to be said.
+            record: returns that as JSON.
+            tell: says it to people.
+            message: what to say about a merge that is gone on with.
+            judge: returns who judges what is made anew, when it is gone on with.
+            drop_pinned: whether a rebase that is gone on with may drop pinned messages.
+
+        Raises:
+            ConflictError: it stopped.
+        """
+        invocation = self._invocation
+        with opened_store(invocation, quiet=self._quiet) as store:
+            if self._way == ["abort"]:
+                self._give_up(store)
+                return
+            guard = secrets.guard.Guard.of(store, invocation.environment, self._secrets)
+            found: Any
+            if self._way:
+                found = merge.resolve.resume(
+                    store,
+                    kind=self._kind,
+                    author=invocation.environment.author,
+                    message=message,
+                    guard=guard,
+                    judge=judge(store),
+                    skip=self._way == ["skip"],
+                    drop_pinned=drop_pinned,
+                )
+            else:
+                found = begin(store, guard)
+            if found is None:
+                return
+            stopped = found.outcome == STOPPED
+            if not stopped:
+                finish(invocation, store)
+            if self._json:
+                for each in record(store, found):
+                    write_record(invocation, each)
+            elif stopped:
+                tell(store, found)
+                for line in conflict_lines(invocation, store, found.conflicts):
+                    invocation.line(line)
+            else:
+                tell(store, found)
+            if stopped:
+                raise _stopped(self._kind, found.conflicts)
+
+    def _give_up(self, store: Store) -> None:
+        given_up = merge.resolve.abort(store, self._kind)
+        if self._json:
+            write_record(self._invocation, {"aborted": given_up.kind, "ref": given_up.ref})
+        elif not self._quiet:
+            branch = safe(given_up.ref.removeprefix("refs/heads/"))
+            now = store.refs.read(given_up.ref) if given_up.ref else None
+            moved = now is not None and now != given_up.before
+            where = f"stays at {now.short()}" if now and moved else "is as it was"
+            self._invocation.line(f"gave the {WORDS[self._kind]} up: {branch} {where}")
+
+
+def _stopped(kind: str, conflicts: Sequence[Conflict]) -> Exception:
+    """Return the error of what waits for conflicts to be settled."""
+    return errors.ConflictError(
+        f"the {WORDS[kind]} stopped at {counted(len(conflicts), 'conflict')}, and nothing is written yet",
+        code=errors.ErrorCode.MERGE_CONFLICT,
+        hint=f"`{choices_line(conflicts)}` settles one; then `trace {kind} --continue`, --skip to leave this "
+        "commit out, or --abort",
+    )
+
+
+def what_waits(store: Store) -> Stop | None:
+    """Return what stopped half-way and waits for somebody to settle it; None also where that is not readable."""
+    try:
+        return read_stop(store)
+    except errors.FormatError:
+        return None  # whoever goes on with it is told
+
+
+def tell_stopped(invocation: Invocation, store: Store, refs: Collection[str | None]) -> None:
+    """Say that a merge, a pick or a rebase of a branch waits, to somebody who wrote to one of some refs meanwhile."""
+    found = what_waits(store)
+    if found is not None and found.ref in refs:
+        kind = safe(found.kind)
+        invocation.note(
+            f"note: {waiting_line(found)}; what was written is on the branch, and "
+            f"`trace {kind} --continue` goes on from there"
+        )
+
+
+def waiting_line(found: Stop) -> str:
+    """Return what is said of something that waits."""
+    return f"{safe(found.said)} is in progress"
+
+
+def waiting_record(found: Stop | None) -> dict[str, str] | None:
+    """Return what waits as JSON."""
+    return None if found is None else {"kind": found.kind, "ref": found.ref}

@@ -1,0 +1,105 @@
+"""`trace model`: which model is asked, and whether it answers."""
+
+from __future__ import annotations
+
+import time
+
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.porcelain.common import JSON
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import write_record
+from trace_cli.subcommands import Group
+from trace_store import errors, llm
+from trace_store.files import Disk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_cli.runtime import Invocation
+    from trace_store.llm.contract import Completion
+
+HELP = """Show which model is asked, and try it.
+
+Without a subcommand it is shown: its name, where it is, and where its key comes from. Variables of the environment
+(TRACE_MODEL, TRACE_MODEL_API, TRACE_MODEL_URL, TRACE_MODEL_KEY) go before your own settings (`trace config model`);
+a repository has no say. Nothing but a command that says so asks a model.
+"""
+ELSEWHERE = "`trace config model.url ADDRESS` names another place"
+QUESTION = "Answer with the one word: ready"
+
+
+@takes(JSON)
+def model(invocation: Invocation, *, as_json: bool) -> None:
+    """Show which model is asked when no subcommand is given."""
+    settings = llm.settings.read_settings(Disk(), invocation.environment)
+    record: dict[str, object] = {
+        "name": settings.name,
+        "api": settings.api,
+        "url": settings.url,
+        "key_from": settings.key_from or None,
+        "timeout": settings.timeout,
+        "deadline": settings.deadline,
+        "attempts": settings.attempts,
+    }
+    if as_json:
+        write_record(invocation, record)
+        return
+    record["key_from"] = settings.key_from or "nowhere: it has none"
+    for name, each in record.items():
+        invocation.line(f"{name.replace('_', ' '):<9} {one_line(str(each))}")
+
+
+@takes(
+    Argument("PROMPT", "prompt", "What to ask", OPTIONAL, default=QUESTION),
+    Option("--stream", "stream", "Print the answer while it is made"),
+    JSON,
+)
+def test(invocation: Invocation, *, prompt: str, stream: bool, as_json: bool) -> None:
+    """Ask the model something short, and print its answer, how long it took and what it used.
+
+    It needs no repository, and writes nothing.
+    """
+    settings = llm.settings.read_settings(Disk(), invocation.environment)
+    asked = llm.http_model.HttpModel(settings)
+    pieces = stream and not as_json
+
+    def heard(piece: str) -> None:
+        invocation.write(safe(piece).encode("utf-8", "backslashreplace"))
+        invocation.flush()
+
+    start = time.monotonic()
+    question = llm.contract.Prompt((("user", prompt),))
+    try:
+        answer = asked(question, heard=heard if pieces else None)
+    except errors.ModelError as error:
+        if error.code == errors.ErrorCode.MODEL_UNREACHABLE:
+            error.data.setdefault("hint", f"{settings.url or 'its vendor'} was asked; {ELSEWHERE}")
+        raise
+    milliseconds = round((time.monotonic() - start) * 1000)
+    if as_json:
+        usage = answer.usage.as_map() if answer.usage else None
+        write_record(
+            invocation,
+            {
+                "text": answer.text,
+                "model": answer.model or None,
+                "stop": answer.stop,
+                "milliseconds": milliseconds,
+                "usage": usage,
+            },
+        )
+        return
+    invocation.line("" if pieces else safe(answer.text))
+    invocation.note(f"{_who(answer, settings.name)} answered in {milliseconds:,} ms{_used(answer)}")
+
+
+def _who(answer: Completion, name: str) -> str:
+    return one_line(answer.model or name, 100)
+
+
+def _used(answer: Completion) -> str:
+    if answer.usage is None:
+        return "; it does not say what it used"
+    return f": {answer.usage.input_total:,} tokens in, {answer.usage.output_total:,} out"
+
+
+GROUP = Group(HELP, {"test": test}, bare=model)

@@ -1,0 +1,84 @@
+"""`trace move`: messages in another place."""
+
+from __future__ import annotations
+
+from trace_cli import porcelain
+from trace_cli.arguments import SOME, Argument, Option, takes
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, finish, opened_store, something_waits
+from trace_cli.porcelain.warnings import warn, warning_records
+from trace_cli.render.records import address_text, write_record
+from trace_cli.render.tables import counted
+from trace_store.merge.move import AFTER, BEFORE, FIRST, LAST
+from trace_store.merge.move import move as move_messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_cli.runtime import Invocation
+
+
+@takes(
+    Argument("ADDRESS...", "targets", "Messages, such as ab12cd.0", SOME, completes="ADDRESS"),
+    Option("--after", "after", "Place them after this message", "ADDRESS", default=""),
+    Option("--before", "before", "Place them before this message", "ADDRESS", default=""),
+    Option("--first", "first", "Place them before all others"),
+    Option("--last", "last", "Place them after all others"),
+    Option("-n --dry-run", "dry_run", "Only say what it may change"),
+    MESSAGE,
+    JSON,
+    QUIET,
+)
+def move(
+    invocation: Invocation,
+    *,
+    targets: list[str],
+    after: str,
+    before: str,
+    first: bool,
+    last: bool,
+    dry_run: bool,
+    message: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Place messages elsewhere in the context, and warn when that may change what they mean.
+
+    A tool call and its results move as one, and nothing is put between them.
+    """
+    ways = [(AFTER, after), (BEFORE, before), (FIRST, first), (LAST, last)]
+    given = [(where, each) for where, each in ways if each]
+    if len(given) != 1:
+        raise usage_error("give one of --after, --before, --first and --last")
+    where, beside = given[0]
+    with opened_store(invocation, quiet=quiet) as store:
+        found = move_messages(
+            store,
+            targets,
+            where,
+            beside if isinstance(beside, str) else "",
+            author=invocation.environment.author,
+            message=message,
+            dry_run=dry_run,
+        )
+        finish(invocation, store)
+        waits = None
+        if found.result is not None and something_waits(store) and not quiet:
+            porcelain.in_progress.tell_stopped(invocation, store, [found.result.ref])
+            waits = porcelain.in_progress.waiting_record(porcelain.in_progress.what_waits(store))
+        if as_json:
+            record = {
+                "commit": str(found.result.oid) if found.result else None,
+                "waiting": waits,
+                "moved": [address_text(address) for address in found.moved],
+                "after": address_text(found.after) if found.after else None,
+                "warnings": warning_records(found.warnings),
+            }
+            write_record(invocation, record)
+            return
+        warn(invocation, found.warnings)
+        if not quiet:
+            done = f"{found.result.oid} " if found.result else ""
+            count = len(found.moved)
+            there = "stands there already" if count == 1 else "stand there already"
+            said = "moved" if found.result else "would be moved" if dry_run else there
+            invocation.line(f"{done}{counted(count, 'message')} {said}")

@@ -1,0 +1,377 @@
+"""`trace purge`: content is removed for good, wherever it stands."""
+
+from __future__ import annotations
+
+import os
+
+from trace_cli.arguments import ANY, Argument, Option, takes
+from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
+from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.porcelain.progress import Progress
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import write_record
+from trace_cli.render.tables import counted
+from trace_store.maintenance.purge import plan_purge, purge_and_reissue, refuse_common
+from trace_store.maintenance.purge import purge as purge_planned
+from trace_store.maintenance.verify_purged import SPELLINGS
+from trace_store.objects.content import text_of
+from trace_store.revision import resolve
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.maintenance.holders import Holder
+    from trace_store.maintenance.purge import PurgePlan, PurgeReport
+    from trace_store.maintenance.rewrite_history import Reissued
+    from trace_store.store.handle import Store
+
+_SHOWN = 20
+"""Lines of a list that people are shown; `--json` has all."""
+
+
+@takes(
+    Argument(
+        "OID...", "oids", "Blobs, by their ids or beginnings of these", ANY, completes="OBJECT"
+    ),
+    Option(
+        "--match-file",
+        "match_file",
+        "Purge every blob that holds the text in FILE; - reads standard input, or asks without showing it",
+        "FILE",
+    ),
+    Option(
+        "--match",
+        "match",
+        "The same with TEXT; the shell keeps it in its history, so --match-file is better for a secret",
+        "TEXT",
+    ),
+    Option(
+        "--again", "again", "Remove what was purged before and came back, as a merge may bring it"
+    ),
+    Option(
+        "--rewrite",
+        "rewrite",
+        "Write the commits anew without it, and leave no tombstone; a guess of something short can still be confirmed",
+    ),
+    Option("--reason", "reason", "Why, in one line that everybody may read", "TEXT", default=""),
+    Option("-n --dry-run", "dry_run", "Write nothing; say what would go"),
+    Option("-y --yes", "yes", "Do not ask"),
+    Option(
+        "--force",
+        "force",
+        "Purge content of under 16 bytes too, which no message can say afterwards",
+    ),
+    Option(
+        "--verify",
+        "verify",
+        "Search all files of `.trace` afterwards; exit 7 when something is found",
+    ),
+    JSON,
+)
+def purge(
+    invocation: Invocation,
+    *,
+    oids: list[str],
+    match_file: str | None,
+    match: str | None,
+    again: bool,
+    rewrite: bool,
+    reason: str,
+    dry_run: bool,
+    yes: bool,
+    force: bool,
+    verify: bool,
+    as_json: bool,
+) -> int:
+    """Remove content for good: out of packs, loose objects, journals, caches and indexes. It cannot be undone.
+
+    A tombstone stays in its place: it says when, by whom and why, and no writer takes the bytes in again, nor other
+    content that holds the text. Ids of commits stay as they are, and every parent still verifies. What the text of a
+    commit itself says stays.
+
+    With `--verify` alone all files are searched for what was purged before; with `--dry-run --verify` and a text, for
+    that. Revoke a leaked credential first: whoever has seen it, has it.
+
+        trace purge --match-file - --reason "leaked key" --verify
+        trace purge 3f2a9c41 --dry-run
+    """
+    texts = _texts(invocation, match_file, match)
+    if not (oids or texts or again or verify):
+        raise usage_error(
+            "nothing to purge: name objects, or give --match-file, --again or --verify"
+        )
+    progress = Progress(invocation, shown=invocation.interactive and not as_json)
+    with opened_store(invocation) as store:
+        named = [resolve(store, oid) for oid in oids]
+        plan = plan_purge(
+            store,
+            named,
+            texts,
+            again=again,
+            progress=lambda done: progress.tell("looking", done, done),
+        )
+        progress.clear()
+        back = store.objects.returned()
+        issued: Reissued | None = None
+        only_verify = verify and not (oids or again or texts)
+        if dry_run or only_verify:
+            report = purge_planned(store, plan, dry_run=True, verify=verify)
+        else:
+            if not as_json:
+                _show_plan(invocation, plan, len(back))
+            if not (force or rewrite):
+                refuse_common(plan)
+            if (plan.objects or back) and not yes:
+                _ask(invocation, len(plan.objects) or len(back))
+            by = invocation.environment.author
+            if rewrite:
+                report, issued = purge_and_reissue(store, plan, why=reason, by=by, verify=verify)
+            else:
+                report = purge_planned(store, plan, why=reason, by=by, verify=verify, force=force)
+        if as_json:
+            write_record(invocation, _record(report, issued, done=not (dry_run or only_verify)))
+        else:
+            if dry_run:
+                _show_plan(invocation, plan, len(back))
+            done = not (dry_run or only_verify)
+            _show(invocation, store, report, done=done, rewritten=issued is not None)
+            if issued is not None:
+                _show_issued(invocation, issued)
+    unproven = report.absence is not None and not report.absence.is_proven
+    return EXIT_INVALID if unproven or report.left or report.damaged else EXIT_OK
+
+
+def _texts(invocation: Invocation, path: str | None, text: str | None) -> list[str]:
+    """Return the texts to search for."""
+    found = []
+    if text is not None:
+        invocation.note("note: the shell may keep the text in its history; --match-file does not")
+        found.append(text)
+    if path == "-" and invocation.waits_for_keyboard:
+        from getpass import getpass
+
+        found.append(getpass("text to purge, which is not shown: "))
+    elif path is not None:
+        found.append(text_of(invocation.read(path)).removesuffix("\n").removesuffix("\r"))
+    return found
+
+
+def _ask(invocation: Invocation, count: int) -> None:
+    if not invocation.waits_for_keyboard:
+        raise usage_error("a purge cannot be undone", "--yes says that it is meant")
+    invocation.note(f"purge {counted(count, 'object')} for good? [y/N] ", end="")
+    if invocation.stdin.readline().strip().lower() not in (b"y", b"yes"):
+        raise usage_error("nothing was purged", "--yes does not ask")
+
+
+def _show_plan(invocation: Invocation, plan: PurgePlan, back: int) -> None:
+    """Say what goes, and who held it."""
+    for oid in plan.objects[:_SHOWN]:
+        size = plan.sizes.get(oid)
+        what = "chunks" if size is None else counted(size, "byte")
+        invocation.line(f"blob {oid} ({what})")
+    _more(invocation, len(plan.objects))
+    for holder in plan.holders.commits[:_SHOWN]:
+        refs = ", ".join(map(_short, holder.refs[:3])) or "no ref leads to it"
+        if len(holder.refs) > 3:
+            refs += f" (+{len(holder.refs) - 3})"
+        invocation.line(f"held by {' '.join(_addresses(holder, short=True))}: {refs}")
+    _more(invocation, len(plan.holders.commits))
+    for sent in plan.holders.contexts[:_SHOWN]:
+        who = " ".join(filter(None, (sent.provider, sent.model))) or "a provider"
+        invocation.line(f"sent to {one_line(who)}: the context of {sent.commit.short()}")
+    _more(invocation, len(plan.holders.contexts))
+    if back:
+        invocation.line(f"{counted(back, 'object')} purged before: the bytes are here again")
+
+
+def _show_issued(invocation: Invocation, issued: Reissued) -> None:
+    """Say which history has new ids."""
+    count = counted(len(issued.objects), "object")
+    invocation.line(f"issued anew: {count}, in {counted(len(issued.refs), 'ref')}")
+    for ref in issued.refs[:_SHOWN]:
+        invocation.line(f"  {_short(ref)}")
+    _more(invocation, len(issued.refs))
+    invocation.note(
+        "note: .trace/local/reissued has the old ids and the new; other clones have to be made anew"
+    )
+
+
+def _show(
+    invocation: Invocation, store: Store, report: PurgeReport, *, done: bool, rewritten: bool
+) -> None:
+    """Say what was done, what is left, and what to do about it."""
+    plan = report.plan
+    if done:
+        invocation.line(
+            f"purged {counted(report.tombstones, 'object')}: {counted(report.packs, 'pack')} written anew,"
+            f" {counted(report.files, 'other file')} removed or changed"
+        )
+    for path, why in report.left:
+        invocation.line(f"left: {one_line(path)}: {one_line(why)}")
+    for name in report.damaged:
+        invocation.line(f"left: pack {one_line(name)} cannot be read to its end; see `trace fsck`")
+    _warn(invocation, report, rewritten=rewritten)
+    _show_absence(invocation, store, report)
+    if done and (plan.packed or plan.loose):
+        _show_git(invocation, store, plan)
+
+
+def _warn(invocation: Invocation, report: PurgeReport, *, rewritten: bool) -> None:
+    note, plan = invocation.note, report.plan
+    if plan.guessable:
+        note(
+            f"note: {counted(len(plan.guessable), 'object')} short and without a salt: a guess of the content can still"
+            " be confirmed, even after --rewrite; change the secret"
+        )
+    if plan.elsewhere:
+        names = ", ".join(oid.short() for oid in plan.elsewhere[:3])
+        note(
+            f"note: the same bytes stand within {counted(len(plan.elsewhere), 'other object')}, such as {names};"
+            " --match-file purges these too"
+        )
+    if report.tombstones and plan.texts and not report.kept_out:
+        note(
+            "note: the text is too long, or there are too many: only the same content is refused from now on,"
+            " not other content that holds it"
+        )
+    if plan.structure and not rewritten:
+        names = ", ".join(oid.short() for oid in plan.structure[:3])
+        note(
+            f"note: the text stands in {counted(len(plan.structure), 'commit')} or tag itself ({names}), whose id is"
+            " the hash of it; --rewrite takes it out, and gives all commits behind new ids"
+        )
+    if plan.unreadable:
+        note(f"note: {counted(len(plan.unreadable), 'object')} could not be looked into")
+
+
+def _proof(store: Store, plan: PurgePlan) -> str:
+    """Return what a search proved: it knows a text that was given, or of which there is a fingerprint."""
+    if plan.texts:
+        return "it is in no file of .trace"
+    objects, texts = len(store.objects.purged), len(getattr(store.objects, "purged_texts", ()))
+    if not objects and not texts:
+        return "nothing was purged here, so nothing was searched for"
+    said = f"{counted(objects, 'purged object')}: in no file of .trace as an object"
+    if texts:
+        return f"{said}; texts of {counted(texts, 'purge')}: in no file"
+    return f"{said}; no text was searched for, since none is on record"
+
+
+def _show_absence(invocation: Invocation, store: Store, report: PurgeReport) -> None:
+    absence = report.absence
+    if absence is None:
+        return
+    for found in absence.found:
+        invocation.line(f"found: {one_line(found.path)}: {one_line(found.what)}, {found.where}")
+    for path, why in absence.unread:
+        invocation.line(f"not read: {one_line(path)}: {one_line(why)}")
+    read = (
+        f"{counted(absence.files, 'file')}, {counted(absence.frames, 'frame')} decompressed,"
+        f" {counted(absence.objects, 'object')} hashed"
+    )
+    if absence.is_proven:
+        invocation.line(f"verified: {_proof(store, report.plan)} ({read})")
+        if report.plan.texts:
+            invocation.note(f"searched for: {'; '.join(SPELLINGS)}")
+    else:
+        invocation.line(f"not proven: {counted(len(absence.found), 'place')} ({read})")
+
+
+def _show_git(invocation: Invocation, store: Store, plan: PurgePlan) -> None:
+    """Say what to do where git, or others, have copies."""
+    prefix = _path_in_git(store)
+    if prefix is None:
+        return
+    paths = [f"{prefix}/objects/pack/{name}.pack" for name in plan.packed]
+    invocation.note("git may have copies in its history. What to do:")
+    invocation.note("  1. revoke the credential, if it is one: whoever has seen it, has it")
+    invocation.note(
+        f"  2. git add -A {safe(prefix)} && git commit -m 'Purge'   (tombstones tell other clones)"
+    )
+    invocation.note(
+        "  3. take the old files out of git's history, with https://github.com/newren/git-filter-repo:"
+    )
+    for path in paths[:_SHOWN]:
+        invocation.note(f"       git filter-repo --invert-paths --path {safe(path)}")
+    invocation.note(
+        f"     older packs may have held it too; to be sure: --path {safe(prefix)}/objects, and step 2 again"
+    )
+    invocation.note(
+        "  4. git push --force; others clone anew, and the host is asked to drop what it has cached"
+    )
+
+
+def _path_in_git(store: Store) -> str | None:
+    """Return where the repository lies in the working tree of git around it; None when there is none."""
+    folder = root = store.layout.root
+    while (parent := os.path.dirname(folder)) != folder:
+        folder = parent
+        if store.disk.stat(os.path.join(folder, ".git")) is not None:
+            return os.path.relpath(root, folder).replace(os.sep, "/")
+    return None
+
+
+def _record(report: PurgeReport, issued: Reissued | None, *, done: bool) -> dict[str, Any]:
+    plan, absence = report.plan, report.absence
+    guessable = set(plan.guessable)
+    return {
+        "purged": done,
+        "objects": [
+            {"object": str(oid), "size": plan.sizes.get(oid), "guessable": oid in guessable}
+            for oid in plan.objects
+        ],
+        "commits": [
+            {
+                "commit": str(holder.commit),
+                "addresses": _addresses(holder, short=False) if holder.messages else [],
+                "refs": list(holder.refs),
+            }
+            for holder in plan.holders.commits
+        ],
+        "refs": list(plan.holders.refs),
+        "contexts": [
+            {
+                "commit": str(sent.commit),
+                "report": str(sent.report),
+                "provider": sent.provider or None,
+                "model": sent.model or None,
+                "sent": sent.sent or None,
+            }
+            for sent in plan.holders.contexts
+        ],
+        "elsewhere": list(map(str, plan.elsewhere)),
+        "structure": list(map(str, plan.structure)),
+        "packs": list(plan.packed),
+        "loose": plan.loose,
+        "reissued": []
+        if issued is None
+        else [[str(old), str(new)] for old, new in issued.objects.items()],
+        "tombstones": report.tombstones,
+        "kept_out": report.kept_out,
+        "rewritten": report.packs,
+        "files": report.files,
+        "left": [[path, why] for path, why in report.left],
+        "damaged": list(report.damaged),
+        "absent": None if absence is None else absence.is_proven,
+        "found": [] if absence is None else [[f.path, f.what, f.where] for f in absence.found],
+        "unread": [] if absence is None else [list(each) for each in absence.unread],
+    }
+
+
+def _addresses(holder: Holder, *, short: bool) -> list[str]:
+    """Return the addresses of the messages of a holder, or its commit when it has none."""
+    if not holder.messages:
+        return [holder.commit.short() if short else str(holder.commit)]
+    return [address.short() if short else address.hex for address in holder.messages]
+
+
+def _short(ref: str) -> str:
+    return safe(ref.removeprefix("refs/").removeprefix("heads/"))
+
+
+def _more(invocation: Invocation, count: int) -> None:
+    if count > _SHOWN:
+        invocation.line(f"… and {count - _SHOWN:,} more")

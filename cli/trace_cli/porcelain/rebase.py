@@ -1,0 +1,358 @@
+"""`trace cherry-pick` and `trace rebase`."""
+
+from __future__ import annotations
+
+from trace_cli.arguments import ANY, OPTIONAL, Argument, Option, takes
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.advice import judge as judging
+from trace_cli.porcelain.common import JSON, QUIET, SECRETS
+from trace_cli.porcelain.conflicts import conflict_records, settled_records
+from trace_cli.porcelain.editor import edited, keep_typed
+from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, Run
+from trace_cli.porcelain.input import text_from
+from trace_cli.porcelain.warnings import warn, warning_records
+from trace_cli.render.escape import safe
+from trace_cli.render.records import write_record
+from trace_cli.render.tables import counted
+from trace_store import context, errors, history, merge
+from trace_store.context.content import message_line
+from trace_store.merge import todo
+from trace_store.merge.in_progress import CHERRY_PICK, REBASE
+from trace_store.merge.result import UP_TO_DATE
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import read_commit
+from trace_store.revision import resolve_commit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.merge.llm_assist.review import Judge
+    from trace_store.merge.result import Rewrite
+    from trace_store.merge.todo import Step
+    from trace_store.oid import ObjectId
+    from trace_store.secrets.guard import Guard
+    from trace_store.store.handle import Store
+
+
+def first_list(store: Store, upstream: str | None, onto: str) -> list[Step]:
+    """Return the steps of the list for what a rebase would make anew, before anybody has changed it."""
+    tip = resolve_commit(store, "HEAD")
+    base = None if upstream is None else resolve_commit(store, upstream)
+    start = resolve_commit(store, onto) if onto else base
+    return [todo.Step(todo.PICK, oid) for oid in merge.rebase.to_rebase(store, base, tip, start)]
+
+
+def printed(store: Store, steps: Sequence[Step]) -> Iterable[str]:
+    """Return the lines of a list."""
+    return map(safe, todo.written(steps, lambda oid: say(store, oid)).splitlines())
+
+
+def step_record(store: Store, step: Step) -> dict[str, str]:
+    """Return a step as JSON."""
+    return {"deed": step.deed, "commit": str(step.oid), "summary": say(store, step.oid)}
+
+
+def planned(
+    invocation: Invocation, store: Store, steps: Sequence[Step], file: str | None
+) -> Sequence[Step]:
+    """Return the steps of a list in a file, or, without one, of the list that somebody changes in an editor.
+
+    Raises:
+        InvalidInputError: a line is not understood. What was typed is kept then, and the hint says where.
+    """
+    known = [step.oid for step in steps]
+    if file is not None:
+        return todo.read(text_from(invocation, file), known)
+    if not steps:
+        return steps
+    written = todo.written(steps, lambda oid: say(store, oid))
+    editor = invocation.environment.list_editor
+    otherwise = "give the list with --todo; --print-todo prints one to begin with"
+    text = edited(invocation, written, "todo", otherwise, editor)
+    if not todo.lines(text):
+        raise usage_error(
+            "the to-do list is empty, and nothing was done", "`drop ID` leaves a commit out"
+        )
+    try:
+        found = todo.read(text, known)
+    except errors.InvalidInputError as error:
+        kept = keep_typed(store, text, "todo")
+        hint = f"the list is kept; once it is mended, --todo {kept} reads it in the place of -i"
+        words = ", ".join(todo.DEEDS)
+        raise errors.InvalidInputError(f"{error.message}; there are {words}", hint=hint) from error
+    return [_reworded(invocation, store, each) for each in found]
+
+
+def say(store: Store, oid: ObjectId) -> str:
+    """Return what a commit says or does, on a line."""
+    read = store.objects.read
+    commit = read_commit(oid, read)
+    said = history.log.summary(store, commit, 60)
+    targets = [each for operation in commit.operations for each in ops.targets_of(operation, oid)]
+    if len(targets) == 1 and not commit.message:
+        try:
+            message = context.snapshots.fold_of(store, oid).entry(targets[0]).message
+            said += f" ({message_line(message, read, 40)})"
+        except (errors.NotFoundError, errors.FormatError):
+            pass  # the address has to do
+    return "".join(c if c.isprintable() else " " for c in said)
+
+
+def _reworded(invocation: Invocation, store: Store, step: Step) -> Step:
+    """Return a step of an edited list; whoever asks for another message without giving one is asked in an editor."""
+    if step.deed != todo.REWORD or step.message not in ("", say(store, step.oid)):
+        return step
+    said = read_commit(step.oid, store.objects.read).message
+    otherwise = "give the message behind the id, as `reword ID MESSAGE`"
+    message = edited(invocation, f"{said}\n", "message.txt", otherwise).strip()
+    if not message:
+        raise usage_error("the message is empty, and nothing was done")
+    return todo.Step(todo.REWORD, step.oid, message)
+
+
+JUDGE = Option(
+    "--judge", "judge", "Ask the model of `trace config model` what may mean something else"
+)
+
+
+@takes(
+    Argument(
+        "WHAT...",
+        "wanted",
+        "Commits, ranges A..B, or addresses of messages",
+        ANY,
+        completes="COMMIT",
+    ),
+    Option("--at", "at", "Take single messages as they are at REVISION", "REVISION", default=""),
+    FAVOUR,
+    JUDGE,
+    *GOING_ON,
+    SECRETS,
+    JSON,
+    QUIET,
+)
+def cherry_pick(
+    invocation: Invocation,
+    *,
+    wanted: list[str],
+    at: str,
+    favour: str,
+    judge: bool,
+    go_on: bool,
+    abort: bool,
+    skip: bool,
+    secrets: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Bring commits or messages of another branch to the end of the current one.
+
+    Messages keep their addresses. A single message comes with its call or results, as they are in its commit, or with
+    --at in that context. At conflicts nothing is written, as with `trace merge`.
+    """
+    run = Run(
+        invocation,
+        CHERRY_PICK,
+        go_on=go_on,
+        abort=abort,
+        skip=skip,
+        secrets=secrets,
+        as_json=as_json,
+        quiet=quiet,
+    )
+    run.check("WHAT", wanted, alone=["--at"] * bool(at) + ["--favour"] * bool(favour))
+
+    def begin(store: Store, guard: Guard) -> Rewrite:
+        author = invocation.environment.author
+        return merge.cherry_pick.cherry_pick(
+            store,
+            wanted,
+            author=author,
+            at=at,
+            favour=favour,
+            guard=guard,
+            judge=judging(invocation, store, wanted=judge),
+        )
+
+    _carry_out(invocation, run, CHERRY_PICK, begin, judge=judge, quiet=quiet)
+
+
+@takes(
+    Argument(
+        "UPSTREAM",
+        "upstream",
+        "What stays as it is; without it the branch's upstream",
+        OPTIONAL,
+        completes="COMMIT",
+    ),
+    Option(
+        "--onto", "onto", "What the commits go on; UPSTREAM, if not given", "REVISION", default=""
+    ),
+    Option("--root", "root", "Make all commits of the branch anew, from its first one on"),
+    Option("-i --interactive", "interactive", "Edit the to-do list first"),
+    Option("--todo", "todo_file", "Read the to-do list from FILE; - reads it", "FILE"),
+    Option("--print-todo", "print_todo", "Print the to-do list, and do nothing"),
+    Option("--drop-pinned", "drop_pinned", "Let pinned messages be dropped"),
+    FAVOUR,
+    JUDGE,
+    *GOING_ON,
+    SECRETS,
+    JSON,
+    QUIET,
+)
+def rebase(
+    invocation: Invocation,
+    *,
+    upstream: str | None,
+    onto: str,
+    root: bool,
+    interactive: bool,
+    todo_file: str | None,
+    print_todo: bool,
+    drop_pinned: bool,
+    favour: str,
+    judge: bool,
+    go_on: bool,
+    abort: bool,
+    skip: bool,
+    secrets: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Make the commits of the current branch since UPSTREAM anew, on top of it.
+
+    Each keeps author, time and message, and names the commit that it was made from. Messages keep their addresses. With
+    -i or --todo a list says what becomes of each, in any order: pick, reword, edit, squash, fixup or drop. What the
+    branch stood for stays in the trash, and ORIG_HEAD names it.
+    """
+    run = Run(
+        invocation,
+        REBASE,
+        go_on=go_on,
+        abort=abort,
+        skip=skip,
+        secrets=secrets,
+        as_json=as_json,
+        quiet=quiet,
+    )
+    beginning = {
+        "--onto": onto,
+        "--interactive": interactive,
+        "--todo": todo_file is not None,
+        "--print-todo": print_todo,
+        "--favour": favour,
+    }
+    given = [option for option, is_ in beginning.items() if is_]
+    run.check("UPSTREAM", root or upstream, needed=False, alone=given)
+    ways = [each for each in given if each in ("--interactive", "--todo", "--print-todo")]
+    if print_todo and interactive:
+        ways.remove("--interactive")  # it prints what -i would show
+    if len(ways) > 1:
+        raise usage_error(f"{' and '.join(ways[:2])} are two ways; choose one")
+    if upstream and root:
+        raise usage_error("--root makes all commits anew, so that there is no UPSTREAM")
+
+    def begin(store: Store, guard: Guard) -> Rewrite | None:
+        def plan(steps: Sequence[Step]) -> Sequence[Step]:
+            return planned(invocation, store, steps, todo_file)
+
+        base = None if root else upstream or history.branches.required_upstream(store)
+        if print_todo:
+            _print_todo(invocation, store, first_list(store, base, onto), as_json=as_json)
+            return None
+        return merge.rebase.rebase(
+            store,
+            base,
+            author=invocation.environment.author,
+            onto=onto,
+            plan=plan if interactive or todo_file is not None else None,
+            drop_pinned=drop_pinned,
+            favour=favour,
+            guard=guard,
+            judge=judging(invocation, store, wanted=judge),
+        )
+
+    _carry_out(invocation, run, REBASE, begin, judge=judge, quiet=quiet, drop_pinned=drop_pinned)
+
+
+def _print_todo(
+    invocation: Invocation, store: Store, steps: Sequence[Step], *, as_json: bool
+) -> None:
+    if as_json:
+        for step in steps:
+            write_record(invocation, step_record(store, step))
+    else:
+        for line in printed(store, steps):
+            invocation.line(line)
+
+
+def _carry_out(
+    invocation: Invocation,
+    run: Run,
+    kind: str,
+    begin: Callable[[Store, Guard], Rewrite | None],
+    *,
+    judge: bool,
+    quiet: bool,
+    drop_pinned: bool = False,
+) -> None:
+    def tell(store: Store, found: Rewrite) -> None:
+        if found.step is not None:
+            invocation.line(f"at {found.step.oid.short()} {safe(say(store, found.step.oid))}")
+            return
+        warn(invocation, found.warnings)
+        if not quiet:
+            invocation.line(_line(invocation, found, kind))
+
+    def judged(store: Store) -> Judge | None:
+        return judging(invocation, store, wanted=judge)
+
+    def record(store: Store, found: Rewrite) -> list[dict[str, Any]]:
+        return [_record(store, found)]
+
+    run.carry_out(begin, record, tell, judge=judged, drop_pinned=drop_pinned)
+
+
+def _line(invocation: Invocation, found: Rewrite, kind: str) -> str:
+    branch = safe(found.ref.removeprefix("refs/heads/"))
+    if found.outcome == UP_TO_DATE and found.dropped:
+        return f"{branch} is as it was: {counted(len(found.dropped), 'commit')} left out"
+    if found.outcome == UP_TO_DATE and found.there:
+        names = ", ".join(oid.short() for oid in found.there[:3])
+        more = f" and {len(found.there) - 3} more" if len(found.there) > 3 else ""
+        return f"{branch} has all of {names}{more} already: there is nothing to do"
+    if found.outcome == UP_TO_DATE:
+        return f"{branch} is up to date: there is nothing to do"
+    oid = found.after.short() if found.after and invocation.terminal else found.after
+    if found.before and not (found.made or found.there or found.dropped):
+        return f"{oid} {branch} went forward from {found.before.short()}"
+    what = "made anew" if kind == REBASE else "picked"
+    kept = sum(old == new for old, new in found.made)
+    count, new = len(found.made) - kept, len({new for old, new in found.made if old != new})
+    parts = [f"{counted(count, 'commit')} {what}{f' as {new}' if new != count else ''}"]
+    if kept:
+        parts.append(f"{kept} as before")
+    if found.there:
+        parts.append(f"{len(found.there)} there already")
+    if found.dropped:
+        parts.append(f"{len(found.dropped)} dropped")
+    return f"{oid} {', '.join(parts)}"
+
+
+def _record(store: Store, found: Rewrite) -> dict[str, Any]:
+    return {
+        "outcome": found.outcome,
+        "ref": found.ref,
+        "before": str(found.before) if found.before else None,
+        "commit": str(found.after) if found.after else None,
+        "made": [{"from": str(old), "commit": str(new)} for old, new in found.made],
+        "dropped": [str(oid) for oid in found.dropped],
+        "there": [str(oid) for oid in found.there],
+        "stopped_at": str(found.step.oid) if found.step else None,
+        "conflicts": conflict_records(store, found.conflicts),
+        "settled": settled_records(found.settled),
+        "warnings": warning_records(found.warnings),
+    }

@@ -1,0 +1,267 @@
+"""`trace repair`: a sound branch beside a broken one."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from trace_cli import porcelain
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
+from trace_cli.porcelain.common import JSON, QUIET, finish, opened_store, something_waits
+from trace_cli.porcelain.progress import Progress
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import address_text, write_record
+from trace_cli.render.tables import counted, number, paint
+from trace_store import importers
+from trace_store.context.compiler import ContextCompiler
+from trace_store.context.repair.faults import PROVIDERS
+from trace_store.exporters.session import find_branch
+from trace_store.history.repair import BROKEN, REPAIRED, SOUND
+from trace_store.history.repair import repair as repair_context
+from trace_store.secrets.guard import Guard
+from trace_store.store.handle import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.context.repair.faults import Fault
+    from trace_store.history.repair import RepairReport
+    from trace_store.importers.report import FileReport, ImportReport
+
+    Found = tuple[RepairReport, FileReport | None]
+    """What became of a branch, and the file that it was imported from by the same command."""
+
+
+def providers(incomplete: str) -> list[str]:
+    """Complete the name of a provider."""
+    return [name for name in PROVIDERS if name.startswith(incomplete)]
+
+
+@takes(
+    Argument(
+        "SESSION",
+        "session",
+        "A branch, a session's id, or the beginning of one; HEAD if not given",
+        OPTIONAL,
+        completes="COMMIT",
+    ),
+    Option("--file", "file", "Import this transcript first, and repair it", "FILE"),
+    Option(
+        "--format",
+        "form",
+        "The format of FILE; told from its content if not given",
+        "FORMAT",
+        completes="IMPORTED",
+    ),
+    Option(
+        "--provider",
+        "provider",
+        f"Only what NAME would refuse: {', '.join(PROVIDERS)}",
+        "NAME",
+        many=True,
+        completes="PROVIDER",
+    ),
+    Option("-n --dry-run", "dry_run", "Write nothing; exit 7 when something is wrong"),
+    Option("--in-place", "in_place", "Put the commit on the branch itself"),
+    JSON,
+    QUIET,
+)
+def repair(
+    invocation: Invocation,
+    *,
+    session: str | None,
+    file: str | None,
+    form: str | None,
+    provider: list[str],
+    dry_run: bool,
+    in_place: bool,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Find what a provider would refuse, and make a sound branch beside the broken one.
+
+    Calls without results, results without calls, turns that were cut off, messages that stand twice and the like are
+    mended in one commit on the branch `repaired/NAME`, which begins at the end of the broken one. Nothing is lost: the
+    broken branch stays as it is, and what the commit hides or rewords can be restored. A result that is missing is
+    never made up; an error result says that it was not recorded.
+
+    Each fault is a line: the message, a stable code, what is wrong, what was done. A sound context gets no commit.
+
+        trace repair 5f0c2a54
+        trace repair --dry-run --file session.jsonl
+    """
+    chosen = tuple(provider)
+    if file is not None and session is not None:
+        raise usage_error("--file names what to repair; leave SESSION out")
+    if form is not None and file is None:
+        raise usage_error("--format goes with --file")
+    found: list[Found]
+    taken: ImportReport | None = None
+    if file is not None and dry_run:
+        # A transcript can be looked at where there is no repository, and nothing of it is kept.
+        with Store.memory() as store:
+            taken = _imported(invocation, store, file, form, silent=as_json or quiet)
+            found = _each_branch(store, taken.files, chosen, dry_run=True)
+        return _tell(invocation, found, taken, as_json=as_json, quiet=quiet)
+    with opened_store(invocation, quiet=quiet) as store:
+        if file is not None:
+            taken = _imported(invocation, store, file, form, silent=as_json or quiet)
+            found = _each_branch(store, taken.files, chosen, in_place=in_place)
+        else:
+            report = repair_context(
+                ContextCompiler(store),
+                _revision(store, session or "HEAD"),
+                providers=chosen,
+                in_place=in_place,
+                dry_run=dry_run,
+            )
+            found = [(report, None)]
+        if not dry_run:
+            finish(invocation, store)
+            if not quiet and something_waits(store):
+                porcelain.in_progress.tell_stopped(
+                    invocation, store, [each.repaired for each, _ in found]
+                )
+    return _tell(invocation, found, taken, as_json=as_json, quiet=quiet)
+
+
+def _revision(store: Store, text: str) -> str:
+    """Return the branch of a session that is named by its id; any other revision as it is."""
+    if text in ("HEAD", "@") or any(mark in text for mark in ("~", "^", "@{")):
+        return text
+    return find_branch(store, text) or text
+
+
+def _imported(
+    invocation: Invocation, store: Store, path: str, form: str | None, *, silent: bool
+) -> ImportReport:
+    progress = Progress(invocation, shown=invocation.interactive and not silent)
+    stdin = invocation.stdin if path == "-" else None
+    try:
+        guard = Guard.of(store, invocation.environment)
+        report = importers.import_all.import_paths(
+            store, [path], format=form, progress=progress.tell, stdin=stdin, guard=guard
+        )
+    finally:
+        progress.clear()
+    if not silent:
+        porcelain.import_.show_report(invocation, report)
+    return report
+
+
+def _each_branch(
+    store: Store,
+    files: Sequence[FileReport],
+    providers: Sequence[str],
+    *,
+    in_place: bool = False,
+    dry_run: bool = False,
+) -> list[Found]:
+    """Repair each branch that files became: sessions, their subagents, what rewinds left."""
+    contexts = ContextCompiler(store)
+    return [
+        (
+            repair_context(
+                contexts, branch.ref, providers=providers, in_place=in_place, dry_run=dry_run
+            ),
+            file,
+        )
+        for file in files
+        for branch in file.branches
+    ]
+
+
+def _tell(
+    invocation: Invocation,
+    found: Sequence[Found],
+    taken: ImportReport | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Say what was found and done; return the exit code, or raise the error of a file that could not be imported."""
+    for report, file in found:
+        if as_json and not quiet:
+            write_record(invocation, _record(report, file))
+        elif not quiet:
+            _show(invocation, report)
+    if taken is not None and taken.errors:
+        raise taken.errors[0]
+    return EXIT_INVALID if any(report.outcome == BROKEN for report, _ in found) else EXIT_OK
+
+
+def _show(invocation: Invocation, report: RepairReport) -> None:
+    name = _short(report.ref) or report.commit.short()
+    takers = ", ".join(sorted(report.adaptations))
+    if report.outcome == SOUND:
+        invocation.note(f"nothing to repair: {name} is valid for {takers}")
+        return
+    if not report.faults:
+        where = _short(report.repaired)
+        invocation.note(f"nothing to repair: {where} goes on from {name} and is valid for {takers}")
+        return
+    for fault in report.faults:
+        invocation.line(_line(invocation, fault))
+    found = counted(len(report.faults), "fault")
+    where = paint(invocation, _short(report.repaired), "green")
+    if report.outcome == REPAIRED and report.result is not None:
+        at = report.result.oid.short()
+        invocation.line(f"{found}: repaired as {where} at {at}, valid for {takers}")
+    else:
+        invocation.line(f"{found}: {name} would be repaired as {where}")
+    adapted = [
+        f"{number(len(repairs))} for {provider}"
+        for provider, repairs in sorted(report.adaptations.items())
+        if repairs
+    ]
+    if adapted:
+        invocation.note(
+            f"note: compile still adapts what a provider has no place for: {', '.join(adapted)}"
+        )
+
+
+def _line(invocation: Invocation, fault: Fault) -> str:
+    code = paint(invocation, fault.code, "red")
+    alone = "" if len(fault.providers) == len(PROVIDERS) else _named(fault.providers)
+    what = f"{one_line(fault.detail, 160)}{alone}; {one_line(fault.done, 120)}"
+    return f"{one_line(fault.where)} {code}: {what}"
+
+
+def _named(providers: Sequence[str]) -> str:
+    return f" ({', '.join(providers)})"
+
+
+def _record(report: RepairReport, file: FileReport | None) -> dict[str, Any]:
+    return {
+        "outcome": report.outcome,
+        "ref": report.ref or None,
+        "commit": str(report.commit),
+        "message_count": report.message_count,
+        "faults": [
+            {
+                "code": fault.code,
+                "address": None if fault.address is None else address_text(fault.address),
+                "position": fault.at,
+                "detail": fault.detail,
+                "done": fault.done,
+                "providers": list(fault.providers),
+            }
+            for fault in report.faults
+        ],
+        "adaptations": {
+            provider: dict(sorted(Counter(repair.code for repair in repairs).items()))
+            for provider, repairs in sorted(report.adaptations.items())
+        },
+        "repaired": report.repaired or None,
+        "repair_commit": None if report.result is None else str(report.result.oid),
+        "skips": []
+        if file is None
+        else [[skip.line, skip.reason, skip.detail] for skip in file.skips],
+    }
+
+
+def _short(ref: str) -> str:
+    return safe(ref.removeprefix("refs/heads/"))

@@ -1,0 +1,103 @@
+"""`trace seal` and `trace pack`: making ready for git, and folding together."""
+
+from __future__ import annotations
+
+from trace_cli.arguments import Option, takes
+from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.porcelain.progress import Progress
+from trace_cli.render.escape import one_line
+from trace_cli.render.records import write_record
+from trace_cli.render.tables import counted, size
+from trace_store import maintenance
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_cli.runtime import Invocation
+
+QUIET = Option("-q --quiet", "quiet", "Print nothing")
+
+
+@takes(JSON, QUIET)
+def seal(invocation: Invocation, *, as_json: bool, quiet: bool) -> None:
+    """Make everything ready for `git add .trace`.
+
+    What the journal holds is written to a pack, and all files of refs are looked at and brought up to date.
+    """
+    with opened_store(invocation) as store:
+        report = maintenance.seal.seal(store, fully=True)
+    if as_json:
+        write_record(
+            invocation,
+            {
+                "transactions": report.transactions,
+                "objects": report.objects,
+                "packs": list(report.packs),
+                "folded": report.folded,
+                "refs": list(report.refs),
+                "accepted": list(report.accepted),
+            },
+        )
+    elif quiet:
+        return
+    elif report.transactions or report.refs or report.packs:
+        done = f"{counted(report.transactions, 'change')}, {counted(report.objects, 'object')}"
+        invocation.line(f"sealed {done}, {counted(len(report.refs), 'ref')}")
+    else:
+        invocation.note("everything is sealed")
+
+
+@takes(
+    Option(
+        "--level", "level", "How hard to compress", "N", number=True, least=1, most=19, default=11
+    ),
+    Option(
+        "--frame-size",
+        "frame_size",
+        "How much content stands together: with less, an object is read sooner, and packs are larger",
+        "KIB",
+        number=True,
+        least=4,
+        most=4096,
+        default=256,
+    ),
+    JSON,
+    QUIET,
+)
+def pack(
+    invocation: Invocation, *, level: int, frame_size: int, as_json: bool, quiet: bool
+) -> None:
+    """Fold packs and loose objects together. Every object is kept, reachable or not."""
+    progress = Progress(invocation, shown=invocation.interactive and not quiet)
+    with opened_store(invocation) as store:
+        maintenance.seal.seal(store)
+        report = maintenance.repack.pack(
+            store,
+            level=level,
+            frame_bytes=1024 * frame_size,
+            progress=lambda done, whole: progress.tell("packing", done, whole),
+        )
+        progress.clear()
+    if as_json:
+        write_record(
+            invocation,
+            {
+                "objects": report.objects,
+                "packs": list(report.packs),
+                "replaced": report.replaced,
+                "loose": report.loose,
+                "bytes_before": report.bytes_before,
+                "bytes_after": report.bytes_after,
+                "kept": list(report.kept),
+            },
+        )
+        return
+    if quiet:
+        pass
+    elif report.packs:
+        sizes = f"{size(report.bytes_before)} became {size(report.bytes_after)}"
+        where = counted(len(report.packs), "pack")
+        invocation.line(f"packed {counted(report.objects, 'object')} in {where}: {sizes}")
+    else:
+        invocation.note("nothing to pack")
+    for name in report.kept:
+        invocation.note(f"note: pack {one_line(name)} cannot be read to its end; it was kept")

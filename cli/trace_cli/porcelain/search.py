@@ -1,0 +1,156 @@
+"""`trace search`: messages by what they say."""
+
+from __future__ import annotations
+
+from trace_cli.arguments import ANY, Argument, Option, takes
+from trace_cli.failures import EXIT_OK, usage_error
+from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.porcelain.progress import Progress
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import address_text, short_address, write_record
+from trace_cli.render.snippets import marked
+from trace_cli.render.tables import ROLE_STYLES, moment, paint
+from trace_store.exporters.session import session_name
+from trace_store.ident import format_time, known_time, parse_moment
+from trace_store.refs.names import BRANCHES
+from trace_store.search.query import SearchFilter, search
+from trace_store.sessions.listing import known_names
+from trace_store.sessions.titles import read_title
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_cli.runtime import Invocation
+    from trace_store.search.query import Hit
+    from trace_store.store.handle import Store
+
+NAME_COLUMNS = 30
+
+
+@takes(
+    Argument("WORDS", "words", "What to search for; none where an option says enough", ANY),
+    Option("--session", "session", "Only in this session or branch", "SESSION", default=""),
+    Option("--agent", "agent", "Only in sessions of this program", "AGENT", default=""),
+    Option("--role", "role", "Only messages of this role", "ROLE", default=""),
+    Option("--kind", "kind", "Only messages of this kind", "KIND", default=""),
+    Option("--tool", "tool", "Only messages that call this tool", "NAME", default=""),
+    Option("--path", "path", "Only messages with calls that name this file", "PATH", default=""),
+    Option("--label", "label", "Only messages with this label", "LABEL", default=""),
+    Option("--since", "since", "Only from this time on", "WHEN", default=""),
+    Option("--until", "until", "Only until this time", "WHEN", default=""),
+    Option("--rank", "rank", "The best of the newest hits first"),
+    Option("--regex", "regex", "Take the words for a pattern, and read every message"),
+    Option("-n --limit", "limit", "Stop after this many", "N", number=True, least=1, default=20),
+    JSON,
+)
+def run(
+    invocation: Invocation,
+    *,
+    words: list[str],
+    session: str,
+    agent: str,
+    role: str,
+    kind: str,
+    tool: str,
+    path: str,
+    label: str,
+    since: str,
+    until: str,
+    rank: bool,
+    regex: bool,
+    limit: int,
+    as_json: bool,
+) -> int:
+    r"""Search the messages of all branches, newest first.
+
+    Words are ANDed, "a phrase" stands together, word* is a beginning, OR stands between alternatives, and -word, behind
+    `--`, must not be there. Hidden messages and earlier wordings are found too. `trace view ADDRESS` shows a hit in its
+    session. The index under `.trace/cache` is made by the first search and caught up by each.
+
+        trace search freeze date
+        trace search --role user --since "2 days ago" freeze
+        trace search --tool Edit --path src/app.py
+        trace search --regex "def test_\w+_purge"
+    """
+    with opened_store(invocation) as store:
+        now = store.clock.now()
+        moments = {name: _moment(text, now) for name, text in (("since", since), ("until", until))}
+        wanted = SearchFilter(session, agent, role, kind, tool, path, label, **moments)
+        progress = Progress(invocation, shown=invocation.interactive and not as_json)
+        try:
+            found = search(
+                store,
+                " ".join(words),
+                wanted,
+                limit=limit + 1,
+                ranked=rank,
+                regex=regex,
+                progress=lambda done, whole: progress.tell("indexing", done, whole),
+            )
+        finally:
+            progress.clear()
+        more, found = len(found) > limit, found[:limit]
+        if not as_json:
+            invocation.page()
+        names = known_names(store)
+        for hit in found:
+            if as_json:
+                write_record(invocation, _record(store, hit, names))
+            else:
+                invocation.line(_line(invocation, store, hit, names))
+        if not found:
+            invocation.note("nothing was found" + _advice(words, regex=regex))
+        elif more:
+            invocation.note(f"there are more than {limit}: -n shows more")
+    return EXIT_OK
+
+
+def _advice(words: list[str], *, regex: bool) -> str:
+    """Return what else to type, where whole words were searched for."""
+    word = next((each for each in words if each.isalnum()), "")
+    return f": words are found whole; `{word}*` finds what begins so" if word and not regex else ""
+
+
+def _moment(text: str, now: int) -> int | None:
+    if not text:
+        return None
+    found = parse_moment(text, now)
+    if found is None:
+        raise usage_error(f"not a time: {text[:80]!r}", "`2026-03-02`, `2 days ago`")
+    return found
+
+
+def _title(store: Store, ref: str, names: dict[str, str]) -> str:
+    named = session_name(ref)
+    given = read_title(store, named[0], named[1]) if named else ""
+    return given or names.get(ref) or ref.removeprefix(BRANCHES)
+
+
+def _line(invocation: Invocation, store: Store, hit: Hit, names: dict[str, str]) -> str:
+    when = moment(format_time(hit.time))[:16] if hit.time else "no time"
+    title = safe(one_line(_title(store, hit.ref, names), 200))
+    if len(title) > NAME_COLUMNS:
+        title = title[: NAME_COLUMNS - 1] + "…"
+    role = hit.role or "edited"
+    return "  ".join(
+        [
+            paint(invocation, short_address(hit.address), "yellow"),
+            paint(invocation, when, "dim"),
+            paint(invocation, role, ROLE_STYLES.get(role, "")),
+            title,
+            marked(invocation, hit.snippet),
+        ]
+    )
+
+
+def _record(store: Store, hit: Hit, names: dict[str, str]) -> dict[str, object]:
+    return {
+        "address": address_text(hit.address),
+        "ref": hit.ref,
+        "title": _title(store, hit.ref, names),
+        "time": known_time(hit.time),
+        "role": hit.role or None,
+        "edited": hit.is_edit,
+        "snippet": hit.snippet.text,
+        "start": hit.snippet.start,
+        "end": hit.snippet.end,
+    }

@@ -1,0 +1,179 @@
+"""`trace status`."""
+
+from __future__ import annotations
+
+from trace_cli import porcelain
+from trace_cli.arguments import Option, takes
+from trace_cli.porcelain.common import JSON, opened_store, something_waits, tell_unknown_model
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import write_record
+from trace_cli.render.tables import counted, date, number, paint, share, size, weight
+from trace_store import context, history
+from trace_store.history.status import status as standing
+from trace_store.objects.commit import read_commit
+from trace_store.refs.head import NAME
+from trace_store.refs.names import staged_ref
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.history.branches import Tracking
+    from trace_store.history.status import Status
+    from trace_store.oid import ObjectId
+    from trace_store.store.handle import Store
+
+
+@takes(Option("--model", "model", "Count tokens as for this model", "MODEL", default=""), JSON)
+def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
+    """Show where things stand: branch, size of the context, budget, and what needs attention."""
+    with opened_store(invocation) as store:
+        tell_unknown_model(invocation, model)
+        found = standing(context.compiler.ContextCompiler(store), model=model)
+        compared = _compared(store, found)
+        stop = porcelain.in_progress.what_waits(store) if something_waits(store) else None
+        staged = store.refs.read(staged_ref(found.ref or NAME))
+        if staged is not None:  # few working copies have something
+            staged = history.reset.staged_tip(store)
+        bisecting = store.local and store.disk.exists(store.layout.bisect_file)
+        if as_json:
+            waits = None if stop is None else porcelain.in_progress.waiting_record(stop)
+            begun = {"staged": None if staged is None else str(staged), "bisecting": bisecting}
+            write_record(invocation, {**_status_record(found, compared), **begun, "waiting": waits})
+            return
+        for line in _status_lines(invocation, store, found, compared):
+            invocation.line(line)
+        if staged is not None:
+            invocation.line(f"staged: {_staged_line(store, staged, found)}")
+        if bisecting:
+            invocation.line(
+                "bisecting: a search goes on; `trace bisect log` tells how far it is, `trace bisect reset` ends it"
+            )
+        if stop is not None:
+            kind, what = safe(stop.kind), porcelain.in_progress.waiting_line(stop)
+            invocation.line(paint(invocation, f"waiting: {what}", "red"))
+            invocation.line(
+                f"    `trace resolve` lists its conflicts, `trace {kind} --continue` goes on, --abort gives up"
+            )
+        count = found.branch_count
+        if found.oid is None and count == 1:
+            [(name, _)] = store.refs.iterate("refs/heads/")
+            name = name.removeprefix("refs/heads/")
+            invocation.line(f"1 branch; `trace switch {safe(name)}` goes to it")
+        elif count > (found.oid is not None):
+            invocation.line(f"{number(count)} branches; `trace branch` lists them")
+
+
+def _staged_line(store: Store, staged: ObjectId, found: Status) -> str:
+    """Return what is staged, and what to do with it: it may not continue the branch any more."""
+    what = f"what was taken back, up to {staged.short()}"
+    if found.oid is None or history.trash.goes_on(store, staged, found.oid):
+        return f"{what}; `trace commit --staged` commits it again as one"
+    place = safe(staged_ref(found.ref or NAME).removeprefix("refs/"))
+    return f"{what}, which does not continue this; `trace branch NAME {place}` makes a branch of it"
+
+
+def _compared(store: Store, found: Status) -> Tracking | None:
+    """Return how HEAD's branch stands to its upstream; few working copies have said that any branch has one."""
+    if found.ref is None or not store.local or not store.disk.exists(store.layout.upstreams_file):
+        return None
+    return tracking_of(store, found.ref, found.oid)
+
+
+def _status_record(found: Status, compared: Tracking | None) -> dict[str, Any]:
+    return {
+        "branch": found.branch,
+        "ref": found.ref,
+        "detached": found.ref is None,
+        "commit": str(found.oid) if found.oid else None,
+        "message_count": found.message_count,
+        "token_count": found.token_count,
+        "token_source": found.token_source,
+        "reported_token_count": found.reported_token_count,
+        "estimated_token_count": found.estimated_token_count,
+        "text_token_count": found.text_token_count,
+        "text_token_source": found.text_token_source,
+        "budget": found.budget,
+        "share": found.share,
+        "diverged": {name: [str(tip) for tip in tips] for name, tips in found.diverged.items()},
+        "incomplete": list(found.incomplete),
+        "unsealed_transactions": found.unsealed_transactions,
+        "unsealed_bytes": found.unsealed_bytes,
+        "branch_count": found.branch_count,
+        "returned": list(map(str, found.returned)),
+        "upstream": None if compared is None else compared.upstream,
+        "ahead": None if compared is None else compared.ahead,
+        "behind": None if compared is None else compared.behind,
+    }
+
+
+def _status_lines(
+    invocation: Invocation, store: Store, found: Status, compared: Tracking | None
+) -> list[str]:
+    if found.branch is not None:
+        head = f"on branch {paint(invocation, safe(found.branch), 'green')}"
+    else:
+        head = paint(invocation, "HEAD detached", "red")
+    if found.oid is None:
+        return [f"{head}, which has no commit yet", *_attention(invocation, found)]
+    commit = read_commit(found.oid, store.objects.read)
+    when = date(commit.time) + (" UTC" if commit.time else "")
+    latest = one_line(history.log.summary(store, commit), 72)
+    lines = [
+        f"{head} at {paint(invocation, found.oid.short(), 'yellow')}, {when}",
+        f"    {latest}",
+        *([] if compared is None else [upstream_line(compared)]),
+        f"context: {counted(found.message_count, 'message')}, {_tokens(found)}",
+    ]
+    if found.budget is not None:
+        part = share(found.token_count or 0, found.budget)
+        over = (found.token_count or 0) > found.budget
+        text = f"budget:  {part} of {counted(found.budget, 'token')}"
+        lines.append(paint(invocation, text, "red") if over else text)
+    return lines + _attention(invocation, found)
+
+
+def _tokens(found: Status) -> str:
+    if found.token_count is None:
+        return "tokens not counted"
+    return weight(found)
+
+
+def _attention(invocation: Invocation, found: Status) -> list[str]:
+    """Return lines about what a person may want to do something about."""
+    lines: list[str] = []
+    for name, tips in found.diverged.items():
+        ends = ", ".join(tip.short() for tip in tips)
+        lines.append(
+            paint(invocation, f"diverged: {safe(name)} has {len(tips)} tips: {ends}", "red")
+        )
+    lines += [
+        paint(invocation, f"incomplete: the commit of {safe(name)} is not here", "red")
+        for name in found.incomplete
+    ]
+    if found.returned:
+        what = f"{counted(len(found.returned), 'purged object')}: the bytes are here again"
+        lines.append(paint(invocation, f"{what}; `trace purge --again` removes them", "red"))
+    if found.unsealed_transactions:
+        what = f"{counted(found.unsealed_transactions, 'change')}, {size(found.unsealed_bytes)}"
+        lines.append(f"unsealed: {what}, which git does not see yet; `trace seal` makes it visible")
+    return lines
+
+
+def tracking_of(store: Store, ref: str, oid: ObjectId | None) -> Tracking | None:
+    """Return how a branch, which stands at a commit, stands to its upstream; None when it has none."""
+    return history.branches.tracking(store, ref, oid)
+
+
+def upstream_line(compared: Tracking) -> str:
+    """Return the line that says so."""
+    name = safe(compared.upstream.removeprefix("refs/heads/"))
+    if compared.ahead is None or compared.behind is None:
+        return f"upstream: {name}, which has no commit"
+    said = [
+        f"{which} by {counted(count, 'commit')}"
+        for which, count in (("ahead", compared.ahead), ("behind", compared.behind))
+        if count
+    ]
+    return f"upstream: {name}, {' and '.join(said) or 'which stands at the same commit'}"

@@ -1,0 +1,75 @@
+"""`trace trust`: repositories of other users, and above the home folder, that may be opened."""
+
+from __future__ import annotations
+
+import os
+
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.common import JSON
+from trace_cli.render.escape import one_line
+from trace_cli.render.records import write_record
+from trace_store import errors, store
+from trace_store.files import Disk
+from trace_store.layout import DIRECTORY_NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_cli.runtime import Invocation
+    from trace_store.store.trust import Trusted
+
+
+@takes(
+    Argument("PATH", "path", "A folder, or a repository's own directory", OPTIONAL),
+    Option("--below", "below", "Every repository below the folder, of the same owner"),
+    Option("--remove", "remove", "Trust it no longer"),
+    Option("--list", "listed", "Print what is trusted"),
+    JSON,
+)
+def trust(
+    invocation: Invocation,
+    *,
+    path: str | None,
+    below: bool,
+    remove: bool,
+    listed: bool,
+    as_json: bool,
+) -> None:
+    """Open a repository of another user, or one above your home folder.
+
+    Such a repository is not opened, named or not, since whoever can write to it decides what a model is shown. Trusting
+    it is noted in a file of your own, `trace/trusted` in the folder for settings, and in no repository. It holds for
+    this path and the owner it has now; neither for folders below nor for whoever owns it later.
+    """
+    if listed and (path is not None or below or remove):
+        raise usage_error("--list stands alone")
+    disk, environment = Disk(), invocation.environment
+    if listed:
+        _tell(invocation, store.trust.trusted(disk, environment), as_json)
+        return
+    if remove:
+        place = path or invocation.folder
+        gone = store.trust.distrust(disk, environment, place)
+        gone += store.trust.distrust(disk, environment, os.path.join(place, DIRECTORY_NAME))
+        if not gone:
+            raise errors.NotFoundError(
+                f"{place} is not trusted", hint="`trace trust --list` says what is"
+            )
+        _tell(invocation, gone, as_json)
+        return
+    place = path or invocation.folder
+    if not below:
+        explicit = path or invocation.directory
+        place = store.discovery.find(
+            invocation.folder, environment, explicit=explicit, trusting=True
+        )
+    _tell(invocation, [store.trust.trust(disk, environment, place, below=below)], as_json)
+
+
+def _tell(invocation: Invocation, known: list[Trusted], as_json: bool) -> None:
+    for each in known:
+        if as_json:
+            write_record(invocation, {"path": each.path, "owner": each.owner, "below": each.below})
+        else:
+            path = os.path.join(each.path, "*") if each.below else each.path
+            invocation.line(f"{one_line(path)} of user {each.owner}")

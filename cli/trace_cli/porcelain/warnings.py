@@ -1,0 +1,36 @@
+"""Warnings that messages may not mean what they meant, for people and as JSON."""
+
+from __future__ import annotations
+
+from trace_cli.render.escape import one_line
+from trace_cli.render.records import address_text, short_address
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.merge.warnings import MeaningWarning
+
+
+def warn(invocation: Invocation, warnings: Iterable[MeaningWarning]) -> None:
+    """Say warnings, on standard error."""
+    for warning in warnings:
+        said = one_line(warning.meaning, 600)
+        others = ", ".join(short_address(address) for address in warning.others)
+        about = f" ({others})" if others else ""
+        invocation.note(f"warning: {short_address(warning.address)}: {said}{about}")
+
+
+def warning_records(warnings: Iterable[MeaningWarning]) -> list[dict[str, Any]]:
+    """Return warnings as JSON."""
+    return [
+        {
+            "kind": warning.kind,
+            "meaning": warning.meaning,
+            "address": address_text(warning.address),
+            "others": [address_text(address) for address in warning.others],
+        }
+        for warning in warnings
+    ]

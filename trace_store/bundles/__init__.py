@@ -1,0 +1,1 @@
+"""Bundles: refs and everything reachable from them, in one file."""

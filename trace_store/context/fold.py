@@ -1,0 +1,430 @@
+"""The fold: operations in, the state of every message out.
+
+Rule: the context of a commit is the fold of operations along first parents. No entry is ever dropped: a hidden message
+stays at its place, so that it can be shown again. An operation may name any entry of its fold, and nothing else.
+
+A call and its results are one unit: they are hidden, skipped, pinned, replaced and moved together, whichever of them an
+operation names, and what joins a unit later takes its state.
+
+Rule: this is the one interpreter of a history. Whatever is quicker is a kept result of it.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors, objects
+from trace_store.context.entries import REMOVED, REPLACED, Entry, Place, Version
+from trace_store.objects import operations as ops
+from trace_store.objects.address import Address, absolute, read_address
+from trace_store.objects.commit import Commit, Operation
+from trace_store.oid import ObjectId
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
+    from typing import TypeAlias
+
+    ReadCommit: TypeAlias = Callable[[bytes], Commit]
+
+
+FEW = 3
+"""Entries that are looked for one by one; more are found in one walk."""
+
+
+class Fold:
+    """The state after a commit: entries in their order, and the tool schemas in force.
+
+    Folds that were copied share their entries until one of them is changed, so entries change through `apply` alone.
+
+    Attributes:
+        entries: every message, visible or hidden, in order.
+        tools: ids of the schema blobs; `tools_commit` is the commit that set them, or None.
+        measured: the last commit with a report that measures its context, and the `tools_commit` there; or None.
+        links: for each message of a unit, those that it answers and those that answer it, here or not.
+    """
+
+    __slots__ = (
+        "_by_address",
+        "_own",
+        "entries",
+        "links",
+        "measured",
+        "tools",
+        "tools_commit",
+    )
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.tools: tuple[bytes, ...] = ()
+        self.tools_commit: bytes | None = None
+        self.measured: tuple[bytes, bytes | None] | None = None
+        self.links: dict[Address, tuple[Address, ...]] = {}
+        self._by_address: dict[Address, Entry] = {}
+        self._own: set[Address] | None = None  # entries that may change here; None for all
+
+    @classmethod
+    def of(
+        cls, entries: Iterable[Entry], links: dict[Address, tuple[Address, ...]] | None = None
+    ) -> Fold:
+        """Return a fold that holds some entries, in their order; who gave them must not change them any more.
+
+        `links` are as in the attribute; None works them out from the entries.
+        """
+        made = cls()
+        made.entries = list(entries)
+        made._by_address = {entry.address: entry for entry in made.entries}
+        made._own = set()
+        if links is None:
+            for entry in made.entries:
+                made._link(entry)
+        else:
+            made.links = links
+        return made
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __contains__(self, address: object) -> bool:
+        return address in self._by_address
+
+    def visible(self) -> Iterator[Entry]:
+        """Yield the entries that take part in the compiled context."""
+        return (entry for entry in self.entries if entry.visible)
+
+    def entry(self, address: tuple[bytes, int]) -> Entry:
+        """Return the entry at an address.
+
+        Raises:
+            MessageNotFoundError: the fold has no such message.
+        """
+        try:
+            return self._by_address[address]  # type: ignore[index]
+        except KeyError:
+            found = Address(*address)
+            raise errors.MessageNotFoundError(
+                f"this context has no message {found}", address=found
+            ) from None
+
+    def addresses(self) -> Set[Address]:
+        """Return the addresses of all messages."""
+        return self._by_address.keys()
+
+    def unit(self, address: Address) -> tuple[Address, ...]:
+        """Return the messages that belong together with one, itself among them: a call and its results.
+
+        The one that is asked for comes first; the others in no order that says anything.
+        """
+        if address not in self.links:
+            return (address,)
+        found = [address]
+        for each in found:
+            found += [
+                other
+                for other in self.links.get(each, ())
+                if other in self._by_address and other not in found
+            ]
+        return tuple(found)
+
+    def units(self, addresses: Iterable[Address]) -> list[Address]:
+        """Return the messages of the units of some, each once, in the order of the given ones."""
+        return list(dict.fromkeys(each for address in addresses for each in self.unit(address)))
+
+    def unit_id(self, address: Address) -> Address:
+        """Return the one message by which a unit is named: its call; the same, whichever of them is asked for."""
+        if address not in self.links:
+            return address
+        unit = self.unit(address)
+        # One that answers itself, or another that is not here, may be all there is.
+        return min((each for each in unit if not self.entry(each).answers), default=min(unit))
+
+    def in_order(self, addresses: Collection[Address]) -> list[Address]:
+        """Return messages in the order of the context."""
+        wanted = set(addresses)
+        return [each.address for each in self.entries if each.address in wanted]
+
+    def copy(self) -> Fold:
+        """Return a fold that changes independently."""
+        other = Fold()
+        other.entries = self.entries.copy()
+        other._by_address = self._by_address.copy()
+        other.links = self.links.copy()
+        other.tools = self.tools
+        other.tools_commit = self.tools_commit
+        other.measured = self.measured
+        self._own, other._own = set(), set()
+        return other
+
+    def apply(self, oid: bytes, commit: Commit) -> None:
+        """Apply a commit's operations; `oid` is its id, or HERE while it is being made.
+
+        Raises:
+            InvalidOperationError: an operation names what its fold does not hold.
+            UnsupportedFormatError: an operation is unknown to this version.
+            CorruptObjectError: an operation's fields are damaged.
+        """
+        making = _Making(oid)
+        for operation in commit.operations:
+            try:
+                apply_one = _APPLY[operation.name]
+            except KeyError:
+                raise errors.UnsupportedFormatError(
+                    f"commit {ObjectId(oid).short()} holds the operation {operation.name[:40]!r}, "
+                    "which this version does not know",
+                    required=f"operation:{operation.name}",
+                ) from None
+            try:
+                apply_one(self, operation, making)
+            except errors.MessageNotFoundError as error:
+                raise errors.InvalidOperationError(
+                    f"{operation.name}: {error.message}", address=error.address
+                ) from error
+            except (KeyError, TypeError, AttributeError, IndexError) as error:
+                raise errors.CorruptObjectError(
+                    f"commit {ObjectId(oid).short()}: the operation {operation.name} is damaged"
+                ) from error
+        if is_measured(commit):
+            self.measured = oid, self.tools_commit
+
+    def _add(self, entry: Entry, at: int) -> None:
+        self.entries.insert(at, entry)
+        self._by_address[entry.address] = entry
+        if self._own is not None:
+            self._own.add(entry.address)
+        self._link(entry)
+        if entry.address in self.links:
+            self._take_state(entry)
+
+    def _link(self, entry: Entry) -> None:
+        for call in entry.answers:
+            for one, other in ((entry.address, call), (call, entry.address)):
+                known = self.links.get(one, ())
+                if other not in known:
+                    self.links[one] = (*known, other)
+
+    def _take_state(self, entry: Entry) -> None:
+        """Let a message that joins a unit, and all that it joins, be shown and ranked as the unit was before."""
+        others = self.unit(entry.address)[1:]
+        if others:
+            before = self._by_address[others[0]]
+            state = before.hidden, before.ghost, before.priority
+            for each in self._to_change((entry.address, *others)):
+                each.hidden, each.ghost, each.priority = state
+
+    def _to_change(self, addresses: Iterable[Address]) -> list[Entry]:
+        """Return entries that no other fold holds any more."""
+        found = [self.entry(address) for address in addresses]
+        if self._own is None:
+            return found
+        shared = {entry.address: entry for entry in found if entry.address not in self._own}
+        if len(shared) > FEW:
+            places = [at for at, each in enumerate(self.entries) if each.address in shared]
+        else:
+            places = [self.entries.index(entry) for entry in shared.values()]
+        for at in places:
+            entry = self.entries[at] = self.entries[at].copy()
+            self._by_address[entry.address] = entry
+        self._own.update(shared)
+        return [self._by_address[entry.address] for entry in found]
+
+    def _units_to_change(self, addresses: Sequence[Address]) -> list[Entry]:
+        for address in addresses:
+            self.entry(address)
+        return self._to_change(self.units(addresses))
+
+
+class _Making:
+    """What an operation must know of its commit: its id, and how many messages and wordings stand before it."""
+
+    __slots__ = ("added", "oid", "wordings")
+
+    def __init__(self, oid: bytes) -> None:
+        self.oid = oid
+        self.added = 0
+        self.wordings = 0
+
+    def targets(self, operation: Operation) -> list[Address]:
+        return ops.targets_of(operation, self.oid)
+
+    def entries(self, operation: Operation) -> list[Entry]:
+        found = []
+        for stored in operation.fields["messages"]:
+            found.append(Entry.read(stored, self.oid, self.added, self.wordings))
+            self.added += 1
+            self.wordings += 1 + len(stored.get("edits", ()))
+            _check_priority(found[-1].priority)
+        return found
+
+
+def is_measured(commit: Commit) -> bool:
+    """Tell whether a commit has a report that measures its context."""
+    reports = any(operation.name == ops.USAGE for operation in commit.operations)
+    return reports and objects.reports.report_of(commit) is not None
+
+
+def _add(state: Fold, operation: Operation, making: _Making) -> None:
+    after = operation.fields.get("after")
+    at = len(state.entries)
+    if after is not None:
+        at = state.entries.index(state.entry(read_address(after, making.oid))) + 1
+    _put(state, operation, making, at)
+
+
+def _put(state: Fold, operation: Operation, making: _Making, at: int) -> None:
+    for entry in making.entries(operation):
+        if entry.address not in state:  # carried twice is one message
+            state._add(entry, at)
+            at += 1
+
+
+def _edit(state: Fold, operation: Operation, making: _Making) -> None:
+    (entry,) = state._to_change(making.targets(operation))
+    parts = absolute(operation.fields["parts"], making.oid)
+    entry.reword(parts, (making.oid, making.wordings))
+    making.wordings += 1
+
+
+def _annotate(state: Fold, operation: Operation, making: _Making) -> None:
+    fields, targets = operation.fields, making.targets(operation)
+    if "priority" in fields:
+        _check_priority(fields["priority"])
+        for entry in state._units_to_change(targets):
+            entry.priority = fields["priority"]
+    added, taken = set(fields.get("labels", ())), set(fields.get("unlabels", ()))
+    for entry in state._to_change(targets):
+        if "keep" in fields:
+            entry.keep = tuple(fields["keep"])
+        entry.labels = (entry.labels | added) - taken
+
+
+def _check_priority(priority: str) -> None:
+    if priority not in ops.PRIORITIES:
+        raise errors.UnsupportedFormatError(
+            f"unknown priority {priority!r}", required=f"priority:{priority}"
+        )
+
+
+def _remove(state: Fold, operation: Operation, making: _Making) -> None:
+    for entry in state._units_to_change(making.targets(operation)):
+        entry.hidden = REMOVED
+        entry.ghost = bool(operation.fields.get("ghost", False))
+
+
+def _restore(state: Fold, operation: Operation, making: _Making) -> None:
+    version, targets = operation.fields.get("version"), making.targets(operation)
+    if version is not None:
+        for entry in state._to_change(targets):
+            if not 0 <= version < len(entry.versions):
+                raise errors.InvalidOperationError(
+                    f"message {entry.address} has {len(entry.versions)} versions, "
+                    f"none numbered {version}"
+                )
+            entry.current = version
+    for entry in state._units_to_change(targets):
+        entry.hidden = ""
+        entry.ghost = False
+
+
+def _replace(state: Fold, operation: Operation, making: _Making) -> None:
+    hidden = {id(entry) for entry in state._units_to_change(making.targets(operation))}
+    at = len(state.entries)
+    for i, entry in enumerate(state.entries):
+        if id(entry) in hidden:
+            at = min(at, i)
+            entry.hidden = REPLACED
+            entry.ghost = False
+    _put(state, operation, making, at)
+
+
+def _move(state: Fold, operation: Operation, making: _Making) -> None:
+    targets = making.targets(operation)
+    for address in targets:
+        state.entry(address)
+    moved = [state.entry(each) for each in _whole_units(state, targets)]
+    after = operation.fields.get("after")
+    neighbour = None if after is None else state.entry(read_address(after, making.oid))
+    if neighbour in moved:  # it goes to another place within its unit, which stays
+        moved = [state.entry(each) for each in dict.fromkeys(targets)]
+    if neighbour is not None and any(entry is neighbour for entry in moved):
+        raise errors.InvalidOperationError("move: a message cannot be placed after itself")
+    names = {entry.address for entry in moved}
+    rest = [entry for entry in state.entries if entry.address not in names]
+    at = 0 if neighbour is None else rest.index(neighbour) + 1
+    state.entries[:] = [*rest[:at], *moved, *rest[at:]]
+
+
+def _whole_units(state: Fold, targets: Sequence[Address]) -> list[Address]:
+    """Return the units of messages in the order given, and the messages of a unit in that of the context."""
+    found: dict[Address, None] = {}
+    for address in targets:
+        unit = state.unit(address)
+        if address not in found:
+            found.update(dict.fromkeys(state.in_order(unit) if len(unit) > 1 else unit))
+    return list(found)
+
+
+def _tools(state: Fold, operation: Operation, making: _Making) -> None:
+    state.tools = tuple(operation.fields["schemas"])
+    state.tools_commit = making.oid
+
+
+def _usage(state: Fold, operation: Operation, making: _Making) -> None:
+    """What a provider reported changes no message, and neither do facts and settings."""
+
+
+_APPLY: dict[str, Callable[[Fold, Operation, _Making], None]] = {
+    ops.ADD: _add,
+    ops.EDIT: _edit,
+    ops.ANNOTATE: _annotate,
+    ops.REMOVE: _remove,
+    ops.RESTORE: _restore,
+    ops.REPLACE: _replace,
+    ops.MOVE: _move,
+    ops.TOOLS: _tools,
+    ops.USAGE: _usage,
+    ops.CONFIG: _usage,
+}
+
+__all__ = [
+    "REMOVED",
+    "REPLACED",
+    "Address",
+    "Entry",
+    "Fold",
+    "Place",
+    "Version",
+    "is_measured",
+]
+
+
+def fold(tip: bytes, read_commit: ReadCommit) -> Fold:
+    """Return the fold of a commit.
+
+    Raises:
+        ObjectNotFoundError: a commit is not here.
+        InvalidOperationError, UnsupportedFormatError, CorruptObjectError: as in `Fold.apply`.
+    """
+    line, _ = line_since(tip, read_commit, lambda oid: False)
+    return go_on(Fold(), line)
+
+
+def line_since(
+    tip: bytes | None, read_commit: ReadCommit, is_known: Callable[[bytes], bool]
+) -> tuple[list[tuple[bytes, Commit]], bytes | None]:
+    """Return the commits of a line, oldest first, without the first one that is known and what lies before it.
+
+    That one's id comes along; None when there is none.
+    """
+    line: list[tuple[bytes, Commit]] = []
+    oid: bytes | None = tip
+    while oid is not None and not is_known(oid):
+        commit = read_commit(oid)
+        line.append((oid, commit))
+        oid = commit.parents[0] if commit.parents else None
+    line.reverse()
+    return line, oid
+
+
+def go_on(state: Fold, line: list[tuple[bytes, Commit]]) -> Fold:
+    """Apply commits, oldest first, and return the fold; it is changed."""
+    for oid, commit in line:
+        state.apply(oid, commit)
+    return state

@@ -1,0 +1,361 @@
+"""Bring the compile index of a branch up to date.
+
+What a record tells of its message, which nothing around it changes, is `told`; the rest hangs on the records before it.
+So what one index tells of a message another takes over.
+
+Rule: what appends make equals what a fold makes, message by message. Only a record that ends a commit has to be true in
+what it says of tools and of what was measured.
+
+Rule: it writes what a fold of the history would, whichever way it takes.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.context import index_records as form
+from trace_store.context.compile_index import IndexView, prefix_of
+from trace_store.context.content import prefix_after, seen_of_entry
+from trace_store.context.entries import Entry
+from trace_store.context.fold import Fold, is_measured
+from trace_store.context.index_records import START, Header, MessageRecord
+from trace_store.frozen import value
+from trace_store.gc_pause import paused
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Commit
+from trace_store.objects.message import FREEFORM, KINDS, ROLES
+from trace_store.oid import digest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from trace_store.context.compile_index import Column, History, Measured, Seeds
+    from trace_store.objects.address import Address
+
+    Find: TypeAlias = Callable[[Address], MessageRecord | None]
+
+
+_NOBODY, _UNSEEN = bytes(16), bytes(32)
+_MARKED_AS = bytes((ROLES.index("user"), KINDS.index(FREEFORM)))
+
+
+class UnknownError(Exception):
+    """Only a fold can tell."""
+
+
+@value
+class Step:
+    """What a commit appends.
+
+    Attributes:
+        parent: the commit that it goes on from, or None.
+        records: what its records tell, at least one, and the messages whose calls each answers.
+        is_measured: whether it has a report of its context.
+    """
+
+    parent: bytes | None
+    records: Sequence[tuple[bytes, tuple[Address, ...]]]
+    is_measured: bool
+
+
+def step_of(oid: bytes, commit: Commit) -> Step | None:
+    """Return what a commit appends; None when it does more than that.
+
+    Raises:
+        UnsupportedFormatError: a message has a role that this version does not know.
+    """
+    if not ops.only_appends(commit):
+        return None
+    records: list[tuple[bytes, tuple[Address, ...]]] = []
+    if any(operation.name == ops.TOOLS for operation in commit.operations):
+        records.append((marker(oid, form.TOOLS), ()))
+    for number, (_, stored) in enumerate(ops.added_messages(commit, oid)):
+        entry = Entry.read(stored, oid, number, number)
+        records.append((told(entry, {}), entry.answers))
+    parent = commit.parents[0] if commit.parents else None
+    return Step(parent, records or [(marker(oid), ())], is_measured(commit))
+
+
+class Builder:
+    """Makes records behind those there are.
+
+    Attributes:
+        count: how many records there are, those before it included.
+        data: the records that were made, to the byte.
+        tools, measured: what the next record says of them.
+    """
+
+    def __init__(self, last: MessageRecord | None = None, count: int = 0) -> None:
+        self.count = count
+        self.data = bytearray()
+        self._prefix, self._ordinal = (last.prefix, last.ordinal) if last else (START, 0)
+        self.tools, self.measured = (last.tools, last.measured) if last else (0, 0)
+
+    def append(self, steps: Iterable[Step], find: Find) -> None:
+        """Add the records of commits that append.
+
+        Args:
+            steps: the commits, oldest first.
+            find: gives the record of a message of the context before them.
+
+        Raises:
+            UnknownError: a result answers a call that is not shown as it stands, so only a fold tells how it is.
+        """
+        made: dict[bytes, int] = {}
+        for step in steps:
+            last = len(step.records) - 1
+            for n, (record, answers) in enumerate(step.records):
+                flags = self._priority(answers, made, find) if answers else 0
+                made[record[: form.ADDRESS_BYTES]] = len(self.data)
+                if n == last:
+                    self.end(record, flags, is_measured=step.is_measured)
+                else:
+                    self.put(record, flags)
+
+    def end(self, told: bytes, flags: int = 0, *, is_measured: bool) -> None:
+        """Add the last record of a commit."""
+        if is_measured:
+            self.measured = self.count + 1
+        self.put(told, flags | form.END)
+
+    def put(self, told: bytes, flags: int = 0) -> None:
+        """Add a record, given what it tells, with more flags."""
+        self.count += 1
+        flags |= form.flags_at(told, 0)
+        if not flags & form.MARKER:
+            self._ordinal += 1
+            self._prefix = prefix_after(self._prefix, told[form.TOLD_SEEN_AT :])
+        elif flags & form.TOOLS:
+            self.tools = self.count
+        elif flags & form.CARRIED:
+            self.measured = self.count
+        self.data += form.pack_told(
+            told, flags, self.tools, self._prefix, self._ordinal, self.measured
+        )
+
+    def _priority(self, answers: Sequence[Address], made: Mapping[bytes, int], find: Find) -> int:
+        """Return the flag of a result's priority, which is that of its call."""
+        birth, number = answers[0]
+        at = made.get(birth + number.to_bytes(4, "little"))
+        record = find(answers[0]) if at is None else MessageRecord.unpack_from(self.data, at)
+        if record is None or record.flags & form.GHOST or len(answers) > 1:
+            raise UnknownError
+        return form.priority_flag(record.priority)
+
+
+def records_of_fold(
+    tip: bytes, state: Fold, records: bytes, then: Measured | None
+) -> tuple[bytes, Builder]:
+    """Return the records of the context of a commit: those at the beginning that stay, and a builder with the others.
+
+    Args:
+        tip: the commit.
+        state: its fold.
+        records: checked records that an index had of another context, or nothing.
+        then: what that index knew of the commit that was measured last.
+
+    Raises:
+        UnsupportedFormatError: a message has a role that this version does not know.
+    """
+    entries = list(state.visible())
+    end, common = _in_common(records, entries)
+    kept, known = records[:end], form.by_key(records[end:])
+    last = MessageRecord.unpack_from(kept, end - form.MESSAGE_BYTES) if kept else None
+    made = Builder(last, end // form.MESSAGE_BYTES)
+    for entry in entries[common:]:
+        made.put(told(entry, known))
+    tools = _commit_of(kept, made.tools)
+    measuring, tools_then = state.measured or (None, None)
+    if measuring is None:
+        made.measured = 0
+    elif measuring not in (tip, _commit_of(kept, made.measured)):
+        tools = _put_tools(made, tools, tools_then)
+        count, prefix = 0, _UNSEEN
+        if then is not None and then.commit == measuring:
+            count, prefix = then.message_count, then.prefix
+        made.put(marker(measuring, form.CARRIED, count=count, prefix=prefix))
+    _put_tools(made, tools, state.tools_commit)
+    made.end(marker(tip), is_measured=measuring == tip)
+    return kept, made
+
+
+def told(entry: Entry, known: Mapping[bytes, bytes]) -> bytes:
+    """Return what a record tells of a message; what is seen of it as a known record of it has it.
+
+    Raises:
+        UnsupportedFormatError: its role is none that this version knows.
+    """
+    key, flags = entry.key, _flags(entry)
+    record = known.get(key)
+    if record is not None and not (form.flags_at(record, 0) ^ flags) & form.GHOST:
+        return b"%b%b%b%b" % (key, flags.to_bytes(2, "little"), record[94:96], record[132:164])
+    role, kind = entry.message["role"], entry.message.get("kind")
+    if role not in ROLES:
+        raise errors.UnsupportedFormatError(
+            f"a message has the unknown role {role!r}", required="role"
+        )
+    named = bytes((ROLES.index(role), KINDS.index(kind if kind in KINDS else FREEFORM)))
+    return b"%b%b%b%b" % (key, flags.to_bytes(2, "little"), named, seen_of_entry(entry))
+
+
+def marker(commit: bytes, flags: int = 0, *, count: int = 0, prefix: bytes = _UNSEEN) -> bytes:
+    """Return what a marker tells about a commit; of a measured one how many messages it had, and their prefix hash."""
+    number, flags = count.to_bytes(4, "little"), flags | form.MARKER
+    key = b"%b%b%b\0\0\0\0%b\0\0\0\0" % (_NOBODY, number, commit, commit)
+    return b"%b%b%b%b" % (key, flags.to_bytes(2, "little"), _MARKED_AS, prefix)
+
+
+def _in_common(records: bytes, entries: Sequence[Entry]) -> tuple[int, int]:
+    """Return up to where records say what the first messages are, and how many messages these are."""
+    places = form.message_places(records) if records else ()
+    number = 0
+    for at, entry in zip(places, entries, strict=False):
+        said = form.flags_at(records, at) & ~form.END
+        if said != _flags(entry) or records[at : at + form.KEY_BYTES] != entry.key:
+            return at, number
+        number += 1
+    return len(records) if number == len(places) else places[number], number
+
+
+def _commit_of(records: bytes, number: int) -> bytes | None:
+    """Return the commit of a record, given 1 + its number; None for 0."""
+    return form.home_at(records, (number - 1) * form.MESSAGE_BYTES) if number else None
+
+
+def _put_tools(made: Builder, had: bytes | None, setter: bytes | None) -> bytes | None:
+    """Let a commit be the one that set the tools, or none, and return it."""
+    if setter is None:
+        made.tools = 0
+    elif setter != had:
+        made.put(marker(setter, form.TOOLS))
+    return setter
+
+
+def _flags(entry: Entry) -> int:
+    flags = form.priority_flag(entry.priority) if entry.priority != ops.SKIP else 0
+    if entry.is_ghost:
+        flags |= form.GHOST
+    if entry.is_edited:
+        flags |= form.EDITED
+    if entry.is_marked:
+        flags |= form.LABELLED
+    return flags
+
+
+NEAR = 16
+"""Over so many commits an index follows its branch before others are looked at."""
+FAR = 4096
+"""Over so many commits the beginnings of other contexts are looked for; then a fold, which may be kept, is nearer."""
+
+
+class Growth:
+    """The ways in which one index grows."""
+
+    __slots__ = ("_column", "_history")
+
+    def __init__(self, column: Column, history: History) -> None:
+        self._column = column
+        self._history = history
+
+    def view(self, own: IndexView | None, tip: bytes, seeds: Seeds) -> IndexView:
+        """Return the context of a commit, given what this index holds and what others do."""
+        with paused:
+            return self._view(own, tip, seeds)
+
+    def _view(self, own: IndexView | None, tip: bytes, seeds: Seeds) -> IndexView:
+        steps = None if own is None else self._steps_since(own, tip)
+        views = [] if own is None else [own]
+        seed = own
+        if steps is None:
+            views += seeds()
+            steps, seed = self._steps_since_any(views, tip)
+        appends = [step for step in reversed(steps) if step is not None]
+        if len(appends) == len(steps):
+            try:
+                return self._extended(own, seed, appends, tip)
+            except UnknownError:
+                pass
+        return self._folded(tip, views[0] if views else None)
+
+    def _steps_since(self, own: IndexView, tip: bytes) -> list[Step | None] | None:
+        """Return the few commits that lead to one from what this index holds, newest first; None when more do."""
+        found: list[Step | None] = []
+        oid: bytes | None = tip
+        while oid != own.tip:
+            if oid is None or len(found) == NEAR:
+                return None
+            commit = self._history.read_commit(oid)
+            found.append(step_of(oid, commit))
+            oid = commit.parents[0] if commit.parents else None
+        return found
+
+    def _steps_since_any(
+        self, views: Sequence[IndexView], tip: bytes
+    ) -> tuple[list[Step | None], IndexView | None]:
+        """Return the commits that lead to one, newest first, and what an index holds that they go on from, or None.
+
+        None stands last where something else than appends leads there, or too many. Beginnings are looked for at
+        distances that grow.
+        """
+        ends = {view.tip: view for view in reversed(views)}
+        found: list[Step | None] = []
+        oid: bytes | None = tip
+        due = 0
+        while oid is not None:
+            seed = ends.get(oid)
+            if seed is None and len(found) == due:
+                due = 4 * due or 1
+                seed = next(filter(None, (prefix_of(view, oid) for view in views)), None)
+            if seed is not None:
+                return found, seed
+            is_far = views and len(found) == FAR
+            step = None if is_far else step_of(oid, self._history.read_commit(oid))
+            found.append(step)
+            oid = None if step is None else step.parent
+        return found, None
+
+    def _extended(
+        self, own: IndexView | None, seed: IndexView | None, steps: Sequence[Step], tip: bytes
+    ) -> IndexView:
+        """Return the view with what commits append; raises UnknownError where a fold has to tell."""
+        if seed is None:
+            builder = Builder()
+            builder.append(steps, lambda _: None)
+            return self._written(tip, b"", builder)
+        builder = Builder(seed.last, seed.records)
+        builder.append(steps, seed.find)
+        expected = form.HEADER_BYTES + seed.records * form.MESSAGE_BYTES
+        if seed is own and seed.opened.append(expected, bytes(builder.data)):
+            last = MessageRecord.unpack_from(builder.data, len(builder.data) - form.MESSAGE_BYTES)
+            return IndexView(seed.opened, builder.count, last, seed.generation)
+        records = _records(seed)
+        if records is None:
+            raise UnknownError
+        return self._written(tip, records, builder)
+
+    def _folded(self, tip: bytes, view: IndexView | None) -> IndexView:
+        """Write the index of a commit from its fold; what another index tells of a message is taken over."""
+        records = None if view is None else _records(view)
+        measured = view.measured() if view is not None and records is not None else None
+        state = self._history.fold(tip)
+        return self._written(tip, *records_of_fold(tip, state, records or b"", measured))
+
+    def _written(self, tip: bytes, records: bytes, builder: Builder) -> IndexView:
+        """Write the index: records that are there, and those that were made behind them."""
+        generation = digest(tip)[:16]
+        header = Header(form.MESSAGES_MAGIC, form.MESSAGE_BYTES, generation)
+        opened = self._column.replace(b"".join((header.pack(), records, builder.data)))
+        data = builder.data or records
+        last = MessageRecord.unpack_from(bytes(data[-form.MESSAGE_BYTES :]), 0)
+        return IndexView(opened, builder.count, last, generation)
+
+
+def _records(view: IndexView) -> bytes | None:
+    """Return the records of a view, to be copied; None when one of them is damaged."""
+    data = view.opened.read(form.HEADER_BYTES, view.records * form.MESSAGE_BYTES)
+    try:
+        form.check_records(data)
+    except errors.CorruptIndexError:
+        return None
+    return data

@@ -1,0 +1,144 @@
+"""Loading many messages: what neighbours say, with few reads.
+
+Rule: what is loaded here equals what `load_message` makes of the stored form. What is out of the ordinary (a ghost, an
+edit, content in chunks, damage) is left out and read the slow way when it is asked for, which then says what is wrong
+with it. Nothing is read ahead until messages are asked for one after the other.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.context.index_records import (
+    EDITED,
+    GHOST,
+    MARKER,
+    MESSAGE_BYTES,
+    ordinal_at,
+    unpack_places,
+)
+from trace_store.gc_pause import paused
+from trace_store.objects.commit import Commit
+from trace_store.objects.message import load_parts, part_blobs
+from trace_store.objects.operations import added_messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias
+
+    from trace_store.objects.parts import Part
+
+    Stored = Mapping[str, Any]
+    """A message in stored form."""
+
+    ReadData: TypeAlias = Callable[[Iterable[bytes]], Iterator[bytes]]
+    Said: TypeAlias = tuple[str, str, str, tuple[Part, ...]]
+    """Name, model, id and parts of a message."""
+
+
+LONGEST_WINDOW = 2048
+GROWTH = 8
+MAXIMUM_BYTES = 8 * 1024 * 1024
+"""Of content that is read ahead; the message that goes over it is the last."""
+_UNUSUAL = MARKER | GHOST | EDITED
+
+
+class Loader:
+    """Loads messages of one context, more at a time as long as they are asked for one after the other."""
+
+    __slots__ = ("_ahead", "_block", "_decoded", "_last", "_read_data", "_size")
+
+    def __init__(self, read_data: ReadData) -> None:
+        self._read_data = read_data
+        self._decoded: tuple[bytes, Sequence[Stored]] = (b"", ())
+        self._block = b""
+        self._ahead: dict[int, Said | None] = {}
+        """What messages say, by the offsets of their records in the block."""
+        self._last = -1
+        self._size = 1
+
+    def load(self, block: bytes, at: int) -> Said | None:
+        """Return what a message says; None when it has to be read the slow way.
+
+        Args:
+            block: records of the index; those behind the message's may be read ahead.
+            at: the offset of its record.
+        """
+        if block is not self._block or at not in self._ahead:
+            self._look_ahead(block, at)
+        self._last = at
+        return self._ahead.pop(at, None)
+
+    def _look_ahead(self, block: bytes, at: int) -> None:
+        """Load messages from this one on, if the one before it was asked for last."""
+        self._ahead = {}
+        before = ordinal_at(self._block, self._last) if self._last >= 0 else -1
+        if ordinal_at(block, at) == before + 1:
+            self._size = min(self._size * GROWTH, LONGEST_WINDOW)
+            stop = min(at + self._size * MESSAGE_BYTES, len(block))
+            self._ahead = self._window(block[at:stop], at)
+        else:
+            self._size = 1
+        self._block = block
+
+    def _window(self, records: bytes, start: int) -> dict[int, Said | None]:
+        """Return what messages say, by their offsets from `start` on, up to the first that cannot be read."""
+        found: dict[int, Said | None] = {}
+        wanted: list[tuple[int, bytes, int]] = []
+        for n, (commit, number, flags, _) in enumerate(unpack_places(records)):
+            at = start + n * MESSAGE_BYTES
+            if not flags & _UNUSUAL:
+                wanted.append((at, commit, number))
+            elif not flags & MARKER:
+                found[at] = None
+        try:
+            with paused:
+                self._fill(found, wanted)
+        except errors.TraceError:
+            return found  # whoever asks for that message is told
+        return found
+
+    def _fill(
+        self, found: dict[int, Said | None], wanted: Sequence[tuple[int, bytes, int]]
+    ) -> None:
+        """Put in what usual messages say, until so much is held that it is enough."""
+        stored = self._stored(wanted)
+        blobs = dict.fromkeys(oid for message in stored for oid in part_blobs(message["parts"]))
+        contents = self._read_data(blobs)  # each once, in the order of the messages
+        objects: dict[bytes, bytes] = {}
+        held = 0
+        for (at, _, _), message in zip(wanted, stored, strict=False):
+            for oid in part_blobs(message["parts"]):
+                if oid not in objects:
+                    objects[oid] = content = next(contents)
+                    held += len(content)
+            try:
+                found[at] = _said_of(message, objects)
+            except (UnicodeDecodeError, errors.TraceError):
+                found[at] = None
+            if held > MAXIMUM_BYTES:
+                return
+
+    def _stored(self, wanted: Sequence[tuple[int, bytes, int]]) -> list[Stored]:
+        """Return messages from where they stand, up to the first that is not there; each commit is decoded once."""
+        current, added = self._decoded
+        oids: list[bytes] = []
+        for _, commit, _ in wanted:
+            if commit != (oids[-1] if oids else current):
+                oids.append(commit)
+        commits = self._read_data(oids)
+        found: list[Stored] = []
+        for _, commit, number in wanted:
+            if commit != current:
+                decoded = Commit.decode(next(commits))
+                current, added = commit, [m for _, m in added_messages(decoded, commit)]
+            if number >= len(added):
+                break
+            found.append(added[number])
+        self._decoded = current, added
+        return found
+
+
+def _said_of(stored: Stored, objects: Mapping[bytes, bytes]) -> Said:
+    parts = load_parts(stored["parts"], objects.__getitem__)
+    return stored.get("name", ""), stored.get("model", ""), stored.get("id", ""), parts

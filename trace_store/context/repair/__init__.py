@@ -1,0 +1,1 @@
+"""Repair of contexts that no provider would accept."""

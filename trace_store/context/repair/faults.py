@@ -1,0 +1,92 @@
+"""Faults: what can be wrong with a context, in stable words.
+
+Rule: words are added, never renamed. Those that the renderers have too mean the same there.
+"""
+
+from __future__ import annotations
+
+from trace_store.frozen import value
+from trace_store.objects.address import Address
+from trace_store.providers import FORMATS
+from trace_store.providers.values import (
+    BLANK_TEXT,
+    DUPLICATE_RESULT,
+    EMPTY_MESSAGE,
+    INVALID_IMAGE,
+    LEADING_ASSISTANT,
+    MISPLACED_CALL,
+    MOVED_RESULT,
+    NO_MESSAGES,
+    ORPHAN_CALL,
+    ORPHAN_RESULT,
+    TOOL_WITHOUT_CALL,
+    UNKNOWN_BLOCK,
+)
+
+BROKEN_BLOCK = "broken-block"
+BROKEN_CHARACTER = "broken-character"
+CUT_TURN = "cut-turn"
+DUPLICATE_MESSAGE = "duplicate-message"
+INVALID_ARGUMENTS = "invalid-arguments"
+REUSED_CALL_ID = "reused-call-id"
+UNSIGNED_REASONING = "unsigned-reasoning"
+
+CODES = {
+    BLANK_TEXT: "a text is empty or only white space",
+    BROKEN_BLOCK: "a block of one provider's own form is not whole",
+    BROKEN_CHARACTER: "text holds half a character, which is not UTF-8",
+    CUT_TURN: "what a Claude model says ends in reasoning: the turn was cut off",
+    DUPLICATE_MESSAGE: "a message, or a part of one, was copied into the session and stands there twice",
+    DUPLICATE_RESULT: "a call has a second result",
+    EMPTY_MESSAGE: "a message says nothing",
+    INVALID_ARGUMENTS: "the arguments of a call are no JSON object",
+    INVALID_IMAGE: "an image or document has no data, is damaged or too large, or says another type than it is",
+    LEADING_ASSISTANT: "the conversation begins with the assistant",
+    MISPLACED_CALL: "a call stands in a message that is not the assistant's",
+    MOVED_RESULT: "a result stands before its call, or something stands between them",
+    NO_MESSAGES: "nothing is left to send",
+    ORPHAN_CALL: "a call has no result",
+    ORPHAN_RESULT: "a result has no call",
+    REUSED_CALL_ID: "two calls have the same id",
+    TOOL_WITHOUT_CALL: "a tool message has content and answers no call",
+    UNKNOWN_BLOCK: "a block is in no form that a provider takes",
+    UNSIGNED_REASONING: "reasoning of a Claude model is without its signature",
+}
+"""What each fault means."""
+
+NEUTRAL = frozenset({"json", "text"})
+"""Forms that are no provider's, and refuse nothing."""
+PROVIDERS = tuple(sorted(set(FORMATS) - NEUTRAL))
+
+# Who refuses it, as far as not everybody does.
+ANTHROPIC = ("anthropic",)
+OBJECT_ARGUMENTS = ("anthropic", "gemini")
+IDS_ONCE = ("anthropic", "openai-responses")
+
+
+@value
+class Fault:
+    """One thing that is wrong.
+
+    Attributes:
+        code: one of CODES.
+        detail: what is wrong.
+        done: what mends it, without a subject, such as `left out`.
+        at: the message's position in the context, from 0; None when it is no single message's.
+        address: the message's address, or None when it has none.
+        providers: who would refuse it.
+    """
+
+    code: str
+    detail: str
+    done: str
+    at: int | None
+    address: Address | None
+    providers: tuple[str, ...]
+
+    @property
+    def where(self) -> str:
+        """The address as people write it, else the position counted from one."""
+        if self.address is not None:
+            return str(self.address)
+        return "the context" if self.at is None else f"message {self.at + 1}"

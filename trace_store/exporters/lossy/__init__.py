@@ -1,0 +1,1 @@
+"""What export formats share: fitting a session into a format, and counting what is lost."""

@@ -1,0 +1,193 @@
+"""Parts coerced to what a format can hold, and placeholder ids and times.
+
+Rule: each function returns what a reader of the file gets back, or None for what has no place in it.
+
+Rule: made from addresses alone, so that equal sessions give equal files; in the shape that the form gives its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from trace_store.exporters.contract import ExportSession, Facts, Turn
+from trace_store.exporters.lossy.drafts import Draft
+from trace_store.importers.parts import MAXIMUM_TIME, storable_name
+from trace_store.objects.parts import Image, Opaque, Part, Text, ToolCall
+from trace_store.oid import digest
+from trace_store.providers.media import base64_image, web_url
+from trace_store.providers.wire import parse_object, replace_surrogates, to_bytes
+
+Spell = Callable[[Any], str]
+"""How a reader writes a JSON value as text."""
+
+MAXIMUM_DEPTH = 100
+"""Levels of a value inside a record; readers refuse records that nest twice as deep."""
+
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_TEXT_KEY = "input"
+
+
+def whole(text: str) -> str:
+    """Return a text as JSON gives it back: two halves of one character are that character."""
+    if text.isascii() or not _PAIR.search(text):
+        return text
+    return _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
+
+
+def sound(text: str) -> str:
+    """Return a text as every provider takes it: half a character is U+FFFD."""
+    return replace_surrogates(whole(text))
+
+
+def fit_image(image: Image) -> Image | None:
+    """Return an image that providers take: its bytes, or where they find it on the web."""
+    encoded = base64_image(image)
+    if encoded is not None:
+        if image.url is None:
+            return image
+        head, data = encoded
+        return Image(head, base64.b64decode(data))
+    url = web_url(image)
+    return None if url is None else Image(url=url)
+
+
+def fit_object(call: ToolCall, spell: Spell) -> ToolCall:
+    """Return a call whose arguments are a JSON object, as a reader spells it; what is none stands in one as text."""
+    value = object_of(call)
+    return ToolCall(call.id, call.name, spell(value))
+
+
+def object_of(call: ToolCall) -> dict[str, Any]:
+    """Return a call's arguments as an object; arguments that are none as `{"input": text}`."""
+    if call.format != "text":
+        value = parse_object(call.arguments) if call.arguments.strip() else {}
+        if value is not None and not deeper_than(value, MAXIMUM_DEPTH):
+            return read_again(value)
+    return {_TEXT_KEY: whole(call.arguments)}
+
+
+def block_of(part: Opaque, provider: str) -> dict[str, Any] | None:
+    """Return the JSON object that a block of a provider is, or None."""
+    block = parse_object(part.data) if part.provider == provider else None
+    return None if block is None or deeper_than(block, MAXIMUM_DEPTH) else read_again(block)
+
+
+def read_again(value: dict[str, Any]) -> dict[str, Any]:
+    """Return a JSON object as it comes back from a file: halves of characters that meet are one."""
+    again = parse_object(to_bytes(value))
+    return value if again is None else again
+
+
+def deeper_than(value: Any, levels: int) -> bool:
+    """Tell whether a JSON value nests deeper than so many levels."""
+    layer = [value]
+    for _ in range(levels):
+        layer = [
+            inner
+            for outer in layer
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not layer:
+            return False
+    return any(isinstance(each, dict | list) for each in layer)
+
+
+def only_text(parts: Sequence[Part]) -> str | None:
+    """Return the text when it is all that parts say, else None."""
+    part = parts[0] if len(parts) == 1 else None
+    return part.text if isinstance(part, Text) else None
+
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_MAXIMUM_TIMED = (1 << 48) - 1
+_UUID_GROUPS = (8, 4, 4, 4, 12)
+_HEX = frozenset("0123456789abcdef")
+
+
+def seed(*words: str) -> bytes:
+    """Return 32 bytes that other words do not give."""
+    return digest("\0".join(words).encode("utf-8", "surrogatepass"))
+
+
+def place(turn: Turn) -> str:
+    """Return the address of a turn's message."""
+    return turn.message.address.hex
+
+
+def beginning(session: ExportSession) -> str:
+    """Return what tells a session from all others: its name, and the address of its first message."""
+    first = place(session.turns[0]) if session.turns else session.commit.hex()
+    return f"{session.format}/{session.id}/{session.thread}/{first}"
+
+
+def uuid(*words: str) -> str:
+    """Return an id in the shape of a random UUID."""
+    return _spelled(seed("uuid", *words), "4")
+
+
+def timed_uuid(time: int, *words: str) -> str:
+    """Return an id in the shape of a UUID that begins with a time in milliseconds."""
+    told = min(max(time, 0), _MAXIMUM_TIMED).to_bytes(6, "big")
+    return _spelled(told + seed("uuid", *words)[6:], "7")
+
+
+def word(prefix: str, length: int, *words: str) -> str:
+    """Return a prefix and `length` letters and digits."""
+    number = int.from_bytes(seed(prefix, *words), "big")
+    letters = []
+    for _ in range(length):
+        number, digit = divmod(number, len(_LETTERS))
+        letters.append(_LETTERS[digit])
+    return prefix + "".join(letters)
+
+
+def is_uuid(text: str) -> bool:
+    """Tell whether a text is a UUID in small letters."""
+    groups = text.split("-")
+    return tuple(map(len, groups)) == _UUID_GROUPS and all(_HEX.issuperset(g) for g in groups)
+
+
+def session_uuid(session: ExportSession, facts: Facts, made: str) -> str:
+    """Return a session's own id when it is a UUID and the session is no branch of another, else the one made for it."""
+    if session.thread or not is_uuid(facts.session) or session.goes_on_another(facts):
+        return made
+    return facts.session
+
+
+def fit_times(drafts: Iterable[Draft]) -> None:
+    """Give drafts times that every form can write: of the years 1970 to 9999."""
+    for draft in drafts:
+        draft.time = min(max(draft.time, 0), MAXIMUM_TIME)
+
+
+def fit_names(drafts: Iterable[Draft]) -> None:
+    """Take from drafts the names, models and ids that are longer than readers take."""
+    for draft in drafts:
+        draft.name = storable_name(draft.name)
+        draft.model = storable_name(draft.model)
+        draft.id = storable_name(draft.id)
+
+
+def unique_ids(drafts: Iterable[Draft], make: str, length: int, session: ExportSession) -> None:
+    """Give each draft an id that no other has: its own, or one with a prefix and so many letters."""
+    used: set[str] = set()
+    for draft in drafts:
+        own = draft.id
+        number = 0
+        while not draft.id or draft.id in used:
+            where = place(session.turns[draft.turn])
+            draft.id = word(make, length, where, own, str(number))
+            number += 1
+        used.add(draft.id)
+
+
+def _spelled(data: bytes, version: str) -> str:
+    """Return bytes as a UUID of a version, in the only variant there is."""
+    digits = data[:16].hex()
+    variant = "89ab"[int(digits[16], 16) % 4]
+    text = f"{digits[:12]}{version}{digits[13:16]}{variant}{digits[17:]}"
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

@@ -1,0 +1,191 @@
+"""What a form lacks of a session: the session held against the drafts of its file, when these are finished.
+
+Rule: looks at values only, and at all of them. What a form needs and a session has not, such as an id, is no loss.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from trace_store.context.usage import Usage
+from trace_store.errors import InvalidInputError
+from trace_store.exporters.contract import ExportSession, Facts, Loss, Losses, Turn
+from trace_store.exporters.lossy.coerce import whole
+from trace_store.exporters.lossy.drafts import ASSISTANT, Draft, Piece
+from trace_store.frozen import fields
+from trace_store.objects.operations import NORMAL
+from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+
+COMPACTION = "compaction"
+
+
+def losses_of(
+    session: ExportSession, drafts: Sequence[Draft], *, tools: int = 0, facts: Facts | None = None
+) -> tuple[Loss, ...]:
+    """Return what is lost when a reader of the file gets these drafts.
+
+    Args:
+        session: what was to be written.
+        drafts: what a reader gets.
+        tools: how many schemas of tools are in the file.
+        facts: what the file says of the session; None when it has no place for any of it.
+
+    Raises:
+        InvalidInputError: no message is left.
+        ObjectNotFoundError, CorruptObjectError: a content or a record is not here, or damaged.
+    """
+    if not drafts:
+        raise nothing_left()
+    losses = Losses()
+    holding: dict[int, list[Draft]] = defaultdict(list)
+    pieces: dict[int, list[Piece]] = defaultdict(list)
+    for draft in drafts:
+        losses.add("message-bounds", count=len(draft.turns) - 1)
+        for turn in draft.turns:
+            holding[turn].append(draft)
+        for piece in draft.pieces:
+            pieces[piece.turn].append(piece)
+    for number, said in enumerate(session.turns):
+        there = {piece.index: piece for piece in pieces[number]}
+        for index, part in enumerate(said.message.parts):
+            _count_part(part, there.get(index), said.message.model, losses)
+        if holding[number]:
+            _count_message(session, said, holding[number], losses)
+        elif not said.message.parts:
+            losses.add("empty-message")
+    losses.add("message-place", count=_moved(drafts))
+    losses.add("tool-schema", count=len(session.tools) - tools)
+    for below in session.subagents:
+        losses.add("subagent", below.name)
+    _count_facts(session.facts(), facts or Facts(), losses)
+    return losses.found()
+
+
+def nothing_left() -> InvalidInputError:
+    """Return the error for a session of which no message can be in a file."""
+    return InvalidInputError("the session has no message that can stand in this format")
+
+
+def is_own_author(session: ExportSession, author: str) -> bool:
+    """Tell whether an author says no more than the role and the model of a message do."""
+    return bool(session.format) and f"{author}/".startswith(f"{session.format}/")
+
+
+def same_usage(one: Usage | None, other: Usage | None) -> bool:
+    """Tell whether two reports have the same numbers, in whatever shape they came."""
+    if one is None or other is None:
+        return one is other
+    return all(getattr(one, name) == getattr(other, name) for name in fields(one)[:-1])
+
+
+def _count_message(
+    session: ExportSession, turn: Turn, drafts: Sequence[Draft], losses: Losses
+) -> None:
+    message = turn.message
+    draft = next((each for each in drafts if each.role == message.role), drafts[0])
+    losses.add("message-bounds", count=len(drafts) - 1)
+    for each in drafts:
+        if each.role != message.role:
+            losses.add("message-role", f"{message.role} as {each.role}")
+    model_counts = message.role == ASSISTANT or message.model
+    missing = {
+        "message-author": not is_own_author(session, turn.author),
+        "message-id": message.id and draft.id != message.id,
+        "message-kind": draft.read_kind() != message.kind,
+        "message-model": model_counts and draft.model != message.model,
+        "message-name": message.name and draft.name != message.name,
+        "message-time": draft.time != turn.time,
+        "priority": message.priority not in (NORMAL, draft.priority),
+        "ghost": message.ghost and not draft.ghost,
+        "compaction": turn.reason == COMPACTION and not draft.summary,
+        "usage-report": turn.usage is not None and not same_usage(turn.usage, draft.usage),
+    }
+    for what, is_missing in missing.items():
+        if is_missing:
+            losses.add(what)
+    losses.add("label", count=len(message.labels - draft.labels))
+
+
+def _count_part(original: Part, piece: Piece | None, model: str, losses: Losses) -> None:
+    part = None if piece is None else piece.part
+    if part is None:
+        _count_gone(original, model, losses)
+    elif isinstance(original, ToolResult) and isinstance(part, ToolResult):
+        losses.add("call-id", count=int(part.call_id != original.call_id))
+        losses.add("error-flag", count=int(original.is_error and not part.is_error))
+        for inner, kept in (piece.inner or ()) if piece is not None else ():
+            if kept is None:
+                _count_gone(inner, model, losses)
+            else:
+                _count_changed(inner, kept, losses)
+    else:
+        _count_changed(original, part, losses)
+
+
+def _count_gone(part: Part, model: str, losses: Losses) -> None:
+    if isinstance(part, Text):
+        losses.add("text" if part.text.strip() else "blank-text")
+    elif isinstance(part, Image):
+        losses.add("image")
+    elif isinstance(part, Reasoning):
+        if part.text or not part.signature:
+            losses.add("reasoning-text")
+        if part.signature:
+            losses.add("reasoning-signature", f"bound to {model}" if model else "")
+    elif isinstance(part, Opaque):
+        losses.add("opaque-part", f"in the form of {part.provider}" if part.provider else "")
+    elif isinstance(part, ToolCall):
+        losses.add("tool-call")
+    elif isinstance(part, ToolResult):
+        losses.add("tool-result")
+
+
+def _count_changed(original: Part, part: Part, losses: Losses) -> None:
+    if isinstance(original, Text) and isinstance(part, Text):
+        losses.add("control-character", count=_characters(original.text, part.text))
+    elif isinstance(original, Image) and original != part:
+        losses.add("image-form")
+    elif isinstance(original, Opaque) and original != part:
+        losses.add("opaque-form")
+    elif isinstance(original, Reasoning) and isinstance(part, Reasoning):
+        if original.text and not part.text:
+            losses.add("reasoning-text")
+        else:
+            losses.add("control-character", count=_characters(original.text, part.text))
+        if original.signature and not part.signature:
+            losses.add("reasoning-signature")
+    elif isinstance(original, ToolCall) and isinstance(part, ToolCall):
+        losses.add("call-id", count=int(part.id != original.id))
+        losses.add("tool-name", count=int(part.name != original.name))
+        if part.format != original.format:
+            losses.add("call-format")
+        elif part.arguments != original.arguments:
+            losses.add("argument-text")
+
+
+def _characters(original: str, text: str) -> int:
+    """Return how many characters are others; a pair that became one character counts once."""
+    if original == text:
+        return 0
+    joined = whole(original)
+    changed = sum(one != other for one, other in zip(joined, text, strict=False))
+    return len(original) - len(joined) + changed + abs(len(joined) - len(text))
+
+
+def _moved(drafts: Iterable[Draft]) -> int:
+    """Return how many parts stand before one that stood before them."""
+    placed = [piece for draft in drafts for piece in draft.pieces if piece.part is not None]
+    order = sorted(range(len(placed)), key=lambda at: (placed[at].turn, placed[at].index))
+    moved = furthest = 0
+    for at in order:
+        moved += at < furthest
+        furthest = max(furthest, at)
+    return moved
+
+
+def _count_facts(known: Facts, told: Facts, losses: Losses) -> None:
+    for fact in fields(Facts):
+        value = getattr(known, fact)
+        if value and getattr(told, fact) != value:
+            losses.add("session-fact", fact)

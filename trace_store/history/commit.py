@@ -1,0 +1,430 @@
+"""Write commits: one transaction each, on top of whatever the branch is by then.
+
+Rule: what an operation names is checked against the fold of its parent before anything is written. A commit that only
+appends needs no fold, so it costs the same at any length of history.
+"""
+
+from __future__ import annotations
+
+from trace_store import context, errors
+from trace_store import revision as revisions
+from trace_store.context.calls import CALL, find_in_history, link_operations, link_wording
+from trace_store.contracts import Transaction
+from trace_store.history.draft import CommitResult, Draft, as_messages
+from trace_store.ident import check_author
+from trace_store.objects import operations as ops
+from trace_store.objects.address import HERE, RESULT, Address, read_address
+from trace_store.objects.codec import encode_ordered
+from trace_store.objects.commit import Commit, Operation, read_commit
+from trace_store.objects.content import Gathering
+from trace_store.objects.fast_encode import encode_commit, encode_message
+from trace_store.objects.parts import ToolResult
+from trace_store.oid import ObjectId, hash_object
+from trace_store.refs.names import branch_ref
+from trace_store.store.handle import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from trace_store.context.calls import Find
+    from trace_store.context.fold import Fold
+    from trace_store.contracts import RefReader
+    from trace_store.history.draft import Reword
+    from trace_store.objects.content import Salt
+    from trace_store.providers.documents import Given
+    from trace_store.secrets.guard import Guard
+
+MAXIMUM_ATTEMPTS = 100
+_ON_UNITS = (ops.REMOVE, ops.RESTORE, ops.REPLACE, ops.MOVE)
+
+
+def new_draft(
+    store: Store,
+    reword: Reword | None = None,
+    salt: Salt | None = None,
+    guard: Guard | None = None,
+    resolve: Callable[[str], Address] | None = None,
+) -> Draft:
+    """Return an empty draft whose targets are resolved in this store.
+
+    Args:
+        store: where it is going to be written.
+        reword: says what a text is to change.
+        salt: makes all of its content private, as in `content.write_content`.
+        guard: looks for secrets in what is put into it; None: nobody does.
+        resolve: returns the address that a text means; None takes what it names.
+    """
+    gathering = None if guard is None else guard.gathering()
+    if resolve is None:
+        resolve = lambda text: revisions.resolve_address(store, text)  # noqa: E731
+    return Draft(resolve, reword, salt, gathering)
+
+
+def write(
+    store: Store,
+    draft: Draft,
+    *,
+    author: str,
+    message: str = "",
+    branch: str | None = None,
+    meta: Mapping[str, Any] | None = None,
+    links: Sequence[tuple[str, ObjectId | str]] = (),
+    merge: Sequence[ObjectId] = (),
+    durability: str | None = None,
+    onto: ObjectId | None = None,
+) -> CommitResult:
+    """Write a draft as one commit at the end of a branch.
+
+    Args:
+        store: where to.
+        draft: the operations.
+        author: who.
+        message: what a person says about it.
+        branch: name of a branch, which is begun when it is not there; None is what HEAD is on.
+        meta: small facts, as in `Commit`.
+        links: as in `Commit`.
+        merge: further parents; what they bring stands among the operations.
+        durability: "durable", "batch" or "fast"; None is the store's.
+        onto: the commit that it has to follow: the named branch ends in it, or is not there and begins with it. None
+            follows whatever the branch is by then.
+
+    Raises:
+        InvalidOperationError: the draft is empty, an operation cannot be applied, or an edit takes away a result or a
+            call that has one, and was not forced; `.calls` holds the ids.
+        MessageNotFoundError: an operation names a message that the context does not hold, or one as its source that is
+            nowhere.
+        ObjectNotFoundError: the commit is not here that a source is of, or that usage is about.
+        InvalidInputError: the author or the branch cannot be named so.
+        RefChangedError: the branch does not end in `onto`.
+        SecretFoundError: the message holds a secret, and the draft's guard lets none pass.
+        StorageError: the disk failed; nothing was written.
+    """
+    if not draft.operations:
+        raise errors.InvalidOperationError("there is nothing to commit")
+    check_author(author)
+    _check_origins(store, draft)
+    message = draft.gathering.text(message)
+    if facts := draft.gathering.facts:
+        meta = {**(meta or {}), **facts}
+    ref = store.refs.head_target() if branch is None else branch_ref(branch)
+    writer = _Writer(store, draft, author, message, meta, links, merge, onto)
+    if isinstance(ref, ObjectId):
+        return _write_detached(store, writer, author, durability)
+    writer.prepare(onto or store.refs.read(ref))  # outside the lock, since it may take long
+    store.advance(
+        ref,
+        lambda tip: writer.make(tip, ref),
+        author=author,
+        message=_reason(message),
+        durability=durability,
+    )
+    return writer.written()
+
+
+def _write_detached(
+    store: Store, writer: _Writer, author: str, durability: str | None
+) -> CommitResult:
+    """Write a commit that HEAD alone names. HEAD is a file, so it is compared and set under the journal's lock."""
+    for _ in range(MAXIMUM_ATTEMPTS):
+        at = store.refs.head()
+        if at.ref is not None:
+            raise errors.RefChangedError("HEAD was attached meanwhile", ref="HEAD", actual=at.ref)
+        _, objects = writer.make(at.oid, None)
+        store.transact(lambda _, made=objects: Transaction(made), durability=durability)  # type: ignore[misc]
+        made = writer.written()
+
+        def move(_: RefReader, old: ObjectId | None = at.oid, new: ObjectId = made.oid) -> None:
+            if store.refs.head().oid != old:
+                raise errors.RefChangedError("HEAD moved meanwhile", ref="HEAD", expected=old)
+            store.refs.set_head(new, message="commit", author=author)
+
+        try:
+            store.transact(move)
+        except errors.RefChangedError:
+            continue  # somebody else was quicker; the commit goes on top of theirs
+        return made
+    raise errors.RefChangedError("HEAD moves again and again", ref="HEAD")
+
+
+class batch:  # noqa: N801 - it is called as a function is
+    """Gather operations into one commit, written when the block ends; nothing is written when it raises.
+
+    `draft.savepoint()` inside takes back a part. After the block `draft.result` is the commit; an empty batch writes
+    nothing and has none.
+
+    Raises:
+        As `write`.
+    """
+
+    __slots__ = ("_draft", "_store", "_written")
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        author: str,
+        message: str = "",
+        branch: str | None = None,
+        reword: Reword | None = None,
+        salt: Salt | None = None,
+        guard: Guard | None = None,
+    ) -> None:
+        self._store = store
+        self._draft = new_draft(store, reword, salt, guard)
+        self._written = author, message, branch
+
+    def __enter__(self) -> Draft:
+        author, message, branch = self._written
+        if branch is None:
+            # The branch that the block begins on, wherever HEAD has gone when it ends.
+            ref = self._store.refs.head_target()
+            self._written = author, message, None if isinstance(ref, ObjectId) else ref
+        return self._draft
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        draft = self._draft
+        if kind is None and draft.operations:
+            author, message, branch = self._written
+            draft.result = write(self._store, draft, author=author, message=message, branch=branch)
+
+
+def commit(
+    store: Store,
+    messages: Sequence[Given],
+    *,
+    author: str,
+    message: str = "",
+    branch: str | None = None,
+    salt: Salt | None = None,
+    guard: Guard | None = None,
+) -> CommitResult:
+    """Append messages as one commit; raises as `write`, and InvalidMessageError for a bad message.
+
+    With `salt` their content is private, as in `content.write_content`. A guard looks for secrets in what is said;
+    without one nobody does.
+
+    This is what an agent does at every turn, so it makes no draft, and the commit is put together from its pieces. What
+    has no such form, and results, whose calls are looked for, are left to a draft, which makes the same commit.
+    """
+    ref = store.refs.head_target() if branch is None else branch_ref(branch)
+    gathering = Gathering() if guard is None else guard.gathering()
+    put = gathering.put if salt is None else gathering.putting(salt)
+    pieces: list[bytes] = []
+    given = as_messages(messages)
+    has_results = any(isinstance(part, ToolResult) for each in given for part in each.parts)
+    for each in () if has_results else given:
+        piece = encode_message(
+            each.role, each.parts, put, each.kind, each.name, each.model, each.id
+        )
+        if piece is None:
+            break
+        pieces.append(piece)
+    if not pieces or len(pieces) < len(messages) or isinstance(ref, ObjectId):
+        draft = new_draft(store, salt=salt, guard=guard)
+        draft.extend(messages)
+        return write(store, draft, author=author, message=message, branch=branch)
+    check_author(author)
+    message = gathering.text(message) if message else message
+    found = gathering.secrets
+    meta = encode_ordered(dict(gathering.facts)) if found and gathering.facts else b""
+    result: CommitResult | None = None
+
+    def make(tip: ObjectId | None) -> tuple[ObjectId, list[tuple[ObjectId, bytes]]]:
+        nonlocal result
+        data = encode_commit(tip, author, store.clock.now(), pieces, meta=meta, message=message)
+        if data is None:
+            raise errors.InvalidInputError(
+                "the author is no plain text, or the clock tells no integer"
+            )
+        oid = hash_object(data)
+        result = CommitResult(oid, ref, len(pieces), () if tip is None else (tip,), found)
+        return oid, [*gathering.objects, (oid, data)]
+
+    reason = _reason(message) if message else "commit"
+    store.advance(ref, make, author, reason, None if branch else ref)
+    assert result is not None
+    return result
+
+
+class _Writer:
+    """Makes the commit of a draft on the tip that the branch has under the lock."""
+
+    def __init__(
+        self,
+        store: Store,
+        draft: Draft,
+        author: str,
+        message: str,
+        meta: Mapping[str, Any] | None,
+        links: Sequence[tuple[str, ObjectId | str]],
+        merge: Sequence[ObjectId],
+        onto: ObjectId | None,
+    ) -> None:
+        self._store = store
+        self._draft = draft
+        self._author = author
+        self._message = message
+        self._meta = meta
+        self._links = links
+        self._merge = merge
+        self._onto = onto
+        self._checked: ObjectId | bool | None = False
+        self._result: CommitResult | None = None
+        self._also: tuple[Address, ...] = ()
+        self._linked: tuple[ObjectId | None, list[Operation]] | None = None
+        self._only_appends = all(map(ops.is_append, draft.operations))
+
+    def written(self) -> CommitResult:
+        """Return what the transaction wrote."""
+        if self._result is None:
+            raise errors.InvalidOperationError("there is nothing to commit")
+        return self._result
+
+    def make(
+        self, tip: ObjectId | None, ref: str | None
+    ) -> tuple[ObjectId, list[tuple[ObjectId, bytes]]]:
+        """Return the commit that goes on a tip, and all objects to write."""
+        base = tip
+        if self._onto is not None:
+            base = self._onto
+            if tip is not None and tip != base:
+                raise errors.RefChangedError(
+                    f"{ref or 'HEAD'} moved meanwhile", ref=ref, expected=base, actual=tip
+                )
+        self.prepare(base)
+        made = self._commit(base)
+        data = made.encode()
+        oid = hash_object(data)
+        found = self._draft.gathering.secrets
+        count = self._draft.message_count
+        self._result = CommitResult(oid, ref, count, made.parents, found, self._also)
+        return oid, [*self._draft.objects, (oid, data)]
+
+    def prepare(self, tip: ObjectId | None) -> None:
+        """Link results to calls, and raise when the fold of a tip does not hold what is named; once for each tip."""
+        if self._checked is not False and self._checked == tip:
+            return
+        self._operations(tip)
+        if not self._only_appends:
+            self._check(tip)
+        self._checked = tip
+
+    def _check(self, tip: ObjectId | None) -> None:
+        made = self._commit(tip)
+        state = (
+            context.fold.Fold()
+            if tip is None
+            else context.snapshots.fold_of(self._store, tip).copy()
+        )
+        for operation in made.operations:
+            if operation.name == ops.EDIT:
+                self._refuse_orphans(state, operation)
+        named = [each for o in made.operations for each in ops.targets_of(o, HERE)]
+        try:
+            units = state.units(a for a in named if a in state)
+            along = units if any(map(_acts_on_units, made.operations)) else []
+            state.apply(HERE, made)
+        except errors.InvalidOperationError as error:
+            # To the writer of an operation it is the message that is not there.
+            if isinstance(error.__cause__, errors.MessageNotFoundError):
+                raise error.__cause__ from None
+            raise
+        self._also = tuple(dict.fromkeys(each for each in along if each not in named))
+
+    def _refuse_orphans(self, state: Fold, edit: Operation) -> None:
+        """Raise when an edit that is guarded parts a call and its result, or brings a result without a call."""
+        (address,) = ops.targets_of(edit, HERE)
+        if address not in self._draft.guarded or address not in state:
+            return
+        answered = {
+            (CALL, part["id"])
+            for other in state.unit(address)
+            for part in state.entry(other).parts
+            if part["type"] == RESULT and "call" in part and Address(*part["call"]) == address
+        }
+        old, new = (
+            {(part["type"], part.get("id")): "call" in part for part in parts}
+            for parts in (state.entry(address).parts, edit.fields["parts"])
+        )
+        for (kind, call), is_linked in {**new, **old}.items():
+            if (kind, call) not in new and (kind == RESULT or (kind, call) in answered):
+                what = "the result of a call" if kind == RESULT else "a call that has a result"
+                fault = f"leaves out {what}"
+            elif (kind, call) not in old and kind == RESULT and not is_linked:
+                fault = "brings a result without a call"
+            else:
+                continue
+            raise errors.InvalidOperationError(
+                f"the edit of {address} {fault}: {call}", calls=[call]
+            )
+
+    def _operations(self, tip: ObjectId | None) -> list[Operation]:
+        """Return the operations with their results linked to calls, as the history of a tip has them."""
+        drafted = self._draft.operations
+        if not any(map(_has_results, drafted)):
+            return drafted
+        if self._linked is None or self._linked[0] != tip:
+            find = find_in_history(tip, lambda oid: read_commit(oid, self._store.objects.read))
+            made = link_operations(drafted, find)
+            self._linked = tip, [self._reworded(each, tip, find) for each in made]
+        return self._linked[1]
+
+    def _reworded(self, operation: Operation, tip: ObjectId | None, find: Find) -> Operation:
+        """Return an edit with its results linked as those of the message that it rewords."""
+        if operation.name != ops.EDIT:
+            return operation
+        target = read_address(operation.fields["target"], HERE)
+        state = context.fold.Fold() if tip is None else context.snapshots.fold_of(self._store, tip)
+        before = [v.parts for v in state.entry(target).versions] if target in state else []
+        parts = link_wording(operation.fields["parts"], before, find)
+        return Operation(ops.EDIT, {**operation.fields, "parts": parts})
+
+    def _commit(self, tip: ObjectId | None) -> Commit:
+        parents = [*([] if tip is None else [tip]), *self._merge]
+        return Commit(
+            parents,
+            self._author,
+            self._store.clock.now(),
+            self._operations(tip),
+            self._message,
+            self._meta,
+            self._links,
+        )
+
+
+def _acts_on_units(operation: Operation) -> bool:
+    return operation.name in _ON_UNITS or "priority" in operation.fields
+
+
+def _has_results(operation: Operation) -> bool:
+    wordings = [each["parts"] for each in operation.fields.get("messages", ())]
+    wordings.append(operation.fields.get("parts", ()))
+    return any(part["type"] == RESULT for parts in wordings for part in parts)
+
+
+def _check_origins(store: Store, draft: Draft) -> None:
+    """Raise as `write` when an operation comes from what is not here; it need not be in the context."""
+    for operation in draft.operations:
+        for birth, number in operation.fields.get("sources", ()):
+            if birth:
+                revisions.require_message(store, Address(birth, number))
+        about = operation.fields.get("about")
+        if about is not None:
+            read_commit(ObjectId(about), store.objects.read)
+
+
+def _reason(message: str) -> str:
+    """Return what the reflogs say."""
+    return f"commit: {message.splitlines()[0]}" if message else "commit"
+
+
+__all__ = [
+    "Address",
+    "CommitResult",
+    "batch",
+    "commit",
+    "new_draft",
+    "write",
+]

@@ -1,0 +1,265 @@
+"""Which commits of a log are wanted: by what they say and do, and by whom and when.
+
+Rule: what a row of the commit table tells is asked first; a commit is read when that does not rule it out, and content
+last. What is asked of a message has to hold of one message, not of one here and another there.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.context.content import wordings_of
+from trace_store.context.message_text import snippet_in, texts_of
+from trace_store.frozen import value
+from trace_store.history.log import named
+from trace_store.objects import operations as ops
+from trace_store.objects.address import BIRTH_BYTES, read_address
+from trace_store.objects.message import KINDS, ROLES, is_kind, load_parts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any
+
+    from trace_store.context.compiler import ContextCompiler
+    from trace_store.context.fold import Fold
+    from trace_store.context.message_text import Snippet
+    from trace_store.history.log import LogEntry
+    from trace_store.objects.address import Address
+    from trace_store.objects.commit import Commit
+    from trace_store.oid import ObjectId
+
+_BEFORE_NAME = frozenset("_-.")
+_AFTER_NAME = frozenset("_-")
+
+
+@value
+class LogFilter:
+    """What is asked of commits; all of it has to hold, and what is empty or None is not asked.
+
+    Attributes:
+        author: a part of who made it, whatever the case.
+        since: made at this time or later, in milliseconds since the epoch.
+        until: made at this time or earlier.
+        operation: the name of one of its operations.
+        follow: the address of a message that it adds or changes.
+        text: a part of what a message or the commit says, whatever the case.
+        kind: the kind of a message.
+        role: the role of a message.
+        tool: the name of a tool that a message calls, or whose result it holds.
+        path: a file or folder that a message mentions, by all of its path or the end of it.
+        priority: the commit gives this priority, or makes a message that has it in the context that is looked at.
+        label: the commit gives this label to a message.
+        meta: the name of a fact or a setting that it records, or `name=value`.
+        merges: whether it has several parents.
+    """
+
+    author: str = ""
+    since: int | None = None
+    until: int | None = None
+    operation: str = ""
+    follow: Address | None = None
+    text: str = ""
+    kind: str = ""
+    role: str = ""
+    tool: str = ""
+    path: str = ""
+    priority: str = ""
+    label: str = ""
+    meta: str = ""
+    merges: bool | None = None
+
+
+def matching(
+    contexts: ContextCompiler, entries: Iterable[LogEntry], wanted: LogFilter, tip: ObjectId
+) -> Iterator[LogEntry]:
+    """Yield the entries that a filter lets through.
+
+    Args:
+        contexts: reads what the entries do not tell.
+        entries: of a log, children before their parents.
+        wanted: what is asked.
+        tip: the commit in whose context a message's priority counts.
+
+    Raises:
+        ObjectNotFoundError, CorruptObjectError: a commit is not here any more, or is damaged.
+        InvalidInputError: there is no such operation, priority, kind or role.
+    """
+    _check("operation", wanted.operation, ops.OPERATIONS)
+    _check("priority", wanted.priority, ops.PRIORITIES)
+    if wanted.kind and not is_kind(wanted.kind):
+        _check("kind", wanted.kind, KINDS)
+    _check("role", wanted.role, ROLES)
+    match = _Match(contexts, wanted, tip)
+    for entry in entries:
+        if match.entry(entry):
+            yield entry
+        if wanted.follow is not None and entry.oid[:BIRTH_BYTES] == wanted.follow.birth:
+            return  # what comes before it cannot know the message
+
+
+def mentions(text: str, path: str) -> bool:
+    """Tell whether a text has a path in it, or the end of one, and not just a part of a name."""
+    at = text.find(path)
+    while at >= 0:
+        end = at + len(path)
+        begins = not at or not (text[at - 1].isalnum() or text[at - 1] in _BEFORE_NAME)
+        ends = end == len(text) or not (text[end].isalnum() or text[end] in _AFTER_NAME)
+        if (begins or path[0] in "/\\") and (ends or path[-1] in "/\\"):
+            return True
+        at = text.find(path, at + 1)
+    return False
+
+
+def _check(what: str, word: str, known: Iterable[str]) -> None:
+    if word and word not in known:
+        raise errors.InvalidInputError(f"unknown {what} {word[:40]!r}: one of {', '.join(known)}")
+
+
+class _Match:
+    """A filter at work."""
+
+    def __init__(self, contexts: ContextCompiler, wanted: LogFilter, tip: ObjectId) -> None:
+        self._contexts = contexts
+        self._read: Callable[[bytes], bytes] = contexts.store.objects.read
+        self._wanted = wanted
+        self._author = wanted.author.casefold()
+        self._text = wanted.text.casefold()
+        self._tip = tip
+        self._fold: Fold | None = None
+        self._asks_content = bool(wanted.text or wanted.path)
+        self._asks_message = bool(
+            self._asks_content or wanted.kind or wanted.role or wanted.tool or wanted.priority
+        )
+
+    def entry(self, entry: LogEntry) -> bool:
+        wanted = self._wanted
+        if self._author and self._author not in entry.author.casefold():
+            return False
+        if wanted.merges is not None and wanted.merges != (len(entry.parents) > 1):
+            return False
+        if wanted.since is not None and entry.time < wanted.since:
+            return False
+        if wanted.until is not None and entry.time > wanted.until:
+            return False
+        if wanted.operation and wanted.operation not in entry.operations:
+            return False
+        if wanted.label and not _labels(entry.commit, wanted.label):
+            return False
+        if wanted.meta and not _records(entry.commit, wanted.meta):
+            return False
+        if wanted.follow is not None and not any(
+            address == wanted.follow for address, _ in named(entry.oid, entry.commit)
+        ):
+            return False
+        return not self._asks_message or self._says(entry.oid, entry.commit)
+
+    def _says(self, oid: ObjectId, commit: Commit) -> bool:
+        wanted = self._wanted
+        only_text = not (
+            wanted.kind or wanted.role or wanted.tool or wanted.priority or wanted.path
+        )
+        if self._text and only_text and self._text in commit.message.casefold():
+            return True
+        return any(self._message(*each) for each in self._messages(oid, commit))
+
+    def _messages(
+        self, oid: ObjectId, commit: Commit
+    ) -> Iterator[tuple[Address, Mapping[str, Any], str]]:
+        """Yield what a commit says or marks: address, stored form, and the priority that is given to it or ""."""
+        given: dict[Address, str] = {}
+        for address, operation in named(oid, commit):
+            if operation.name == ops.ANNOTATE and "priority" in operation.fields:
+                given[address] = operation.fields["priority"]
+        merges = len(commit.parents) > 1
+        for address, message in ops.added_messages(commit, oid):
+            if not (merges and ops.BORN in message):  # its other parents' commits say it
+                yield address, message, given.pop(address, "")
+        for address, operation in named(oid, commit):
+            if operation.name == ops.EDIT:
+                stored = self._stored(address)
+                yield (
+                    address,
+                    {**stored, "parts": operation.fields["parts"]},
+                    given.get(address, ""),
+                )
+        if self._wanted.priority:
+            for address, priority in given.items():
+                yield address, self._stored(address), priority
+
+    def _message(self, address: Address, stored: Mapping[str, Any], priority: str) -> bool:
+        wanted = self._wanted
+        if wanted.role and stored["role"] != wanted.role:
+            return False
+        if wanted.kind and stored["kind"] != wanted.kind:
+            return False
+        if wanted.tool and not any(self._is_tools(part, address) for part in stored["parts"]):
+            return False
+        if wanted.priority and wanted.priority not in (priority, self._priority(address)):
+            return False
+        return not self._asks_content or self._content(stored)
+
+    def _is_tools(self, part: Mapping[str, Any], address: Address) -> bool:
+        """Tell whether a part calls the tool that is asked for, or is a result of it."""
+        if part["type"] == "tool_call":
+            return bool(part["name"] == self._wanted.tool)
+        if part["type"] != "tool_result" or "call" not in part:
+            return False
+        call = read_address(part["call"], address.birth)
+        try:
+            calls = self._stored(call)["parts"]
+        except errors.MessageNotFoundError:
+            return False
+        return any(
+            each["type"] == "tool_call"
+            and each["id"] == part["id"]
+            and each["name"] == self._wanted.tool
+            for each in calls
+        )
+
+    def _content(self, stored: Mapping[str, Any]) -> bool:
+        try:
+            texts = list(texts_of(load_parts(stored["parts"], self._read)))
+        except (errors.NotFoundError, errors.FormatError):
+            return False  # what is not here says nothing
+        if self._text and not any(self._text in text.casefold() for text in texts):
+            return False
+        path = self._wanted.path
+        return not path or any(mentions(text, path) for text in texts)
+
+    def _stored(self, address: Address) -> Mapping[str, Any]:
+        """Return a message as it was created.
+
+        Raises:
+            MessageNotFoundError: it is not in the context of the tip.
+        """
+        return self._context().entry(address).message
+
+    def _priority(self, address: Address) -> str:
+        try:
+            return self._context().entry(address).priority
+        except errors.MessageNotFoundError:
+            return ""
+
+    def _context(self) -> Fold:
+        if self._fold is None:
+            self._fold = self._contexts.fold(self._tip)
+        return self._fold
+
+
+def snippet_of(contexts: ContextCompiler, oid: ObjectId, text: str) -> Snippet | None:
+    """Return the piece of a commit's messages or new wordings that says a text, in any case; None: none does."""
+    commit, read = contexts.read_commit(oid), contexts.store.objects.read
+    found = (snippet_in(parts, text, read) for parts in wordings_of(commit))
+    return next((each for each in found if each is not None), None)
+
+
+def _labels(commit: Commit, label: str) -> bool:
+    """Return True if a commit gives a label."""
+    return any(label in each.fields.get("labels", ()) for each in commit.operations)
+
+
+def _records(commit: Commit, wanted: str) -> bool:
+    """Return True if a commit records a fact or a setting, named alone or as `name=value`."""
+    name, given, value = wanted.partition("=")
+    found = [ops.facts_of(commit, key).get(name) for key in (ops.META, ops.SETTINGS)]
+    return any(each is not None and (not given or each == value) for each in found)

@@ -1,0 +1,144 @@
+"""What differs between two contexts in the form that a provider is sent.
+
+Rule: the requests are compared as they are rendered, written out with a line for each of their fields.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+
+from trace_store import providers
+from trace_store.frozen import value
+from trace_store.history.text_diff import blocks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from trace_store.context.compiler import ContextCompiler
+    from trace_store.oid import ObjectId
+
+HEAD = "@"
+_STEP = 4096
+
+
+@value
+class RenderedDiff:
+    """What differs between two requests.
+
+    Attributes:
+        form: the provider's form.
+        before, after: the commits.
+        lines: (sign, text): "-" and "+" as in other diffs, " " for what is the same, "@" before each run, with the
+            numbers of its lines.
+        size_before, size_after: bytes of the requests as they are sent.
+        same_bytes: how many of these at the beginning are the same.
+    """
+
+    form: str
+    before: ObjectId | None
+    after: ObjectId | None
+    lines: tuple[tuple[str, str], ...]
+    size_before: int
+    size_after: int
+    same_bytes: int
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether the same bytes are sent."""
+        return self.same_bytes == self.size_before == self.size_after
+
+
+def diff_rendered(
+    contexts: ContextCompiler,
+    before: str | ObjectId,
+    after: str | ObjectId = "HEAD",
+    *,
+    form: str = "text",
+    model: str = "",
+    around: int = 3,
+) -> RenderedDiff:
+    """Return what differs between two contexts as they are rendered.
+
+    Args:
+        contexts: compiles them.
+        before: what names the commit to start from.
+        after: what names the commit to come to.
+        form: a name in `render.FORMS`.
+        model: the model to render for.
+        around: how many lines that are the same to give around those that differ.
+
+    Raises:
+        RevisionNotFoundError: there is no such commit.
+        InvalidInputError: unknown form.
+    """
+    sides = [contexts.compile(each, model=model) for each in (before, after)]
+    requests = [side.render(form).request for side in sides]
+    data = [providers.wire.to_bytes(request) for request in requests]
+    lines = [_lines(request) for request in requests]
+    return RenderedDiff(
+        form,
+        sides[0].commit,
+        sides[1].commit,
+        tuple(hunks(lines[0], lines[1], around)),
+        len(data[0]),
+        len(data[1]),
+        common_bytes(data[0], data[1]),
+    )
+
+
+def hunks(one: Sequence[str], other: Sequence[str], around: int) -> Iterator[tuple[str, str]]:
+    """Yield the lines that differ, with some around them, as (sign, text); a run begins with where it stands."""
+    found: list[tuple[str, str]] = []
+    for same, left, right in blocks(one, other):
+        if same:
+            found += [(" ", text) for text in left]
+        else:
+            found += [("-", text) for text in left] + [("+", text) for text in right]
+    near = [False] * len(found)
+    for at, (sign, _) in enumerate(found):
+        if sign != " ":
+            near[max(at - around, 0) : at + around + 1] = [True] * (
+                min(at + around + 1, len(found)) - max(at - around, 0)
+            )
+    line = {"-": 1, "+": 1}
+    for at, (sign, text) in enumerate(found):
+        if near[at]:
+            if not at or not near[at - 1]:
+                run = list(islice(_run(found, near, at), None))
+                counts = [sum(s in (" ", side) for s in run) for side in "-+"]
+                yield HEAD, f"@@ -{line['-']},{counts[0]} +{line['+']},{counts[1]} @@"
+            yield sign, text
+        for side in "-+":
+            line[side] += sign in (" ", side)
+
+
+def common_bytes(one: bytes, other: bytes) -> int:
+    """Return how many bytes at the beginning are the same."""
+    at, least = 0, min(len(one), len(other))
+    while at < least and one[at : at + _STEP] == other[at : at + _STEP]:
+        at += _STEP
+    while at < least and one[at] == other[at]:
+        at += 1
+    return min(at, least)
+
+
+def _run(found: Sequence[tuple[str, str]], near: Sequence[bool], at: int) -> Iterator[str]:
+    while at < len(found) and near[at]:
+        yield found[at][0]
+        at += 1
+
+
+def _lines(request: Any) -> list[str]:
+    """Return a request as lines; a text with several lines has one for each."""
+    if isinstance(request, str):
+        return request.split("\n")
+    text = json.dumps(request, ensure_ascii=False, indent=1)
+    lines: list[str] = []
+    for line in text.split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        # Within a string a newline is written as an escape: the one place where it can stand.
+        lines += line.replace("\\n", f"\\n\n{indent}  ").split("\n")
+    return lines

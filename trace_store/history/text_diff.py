@@ -1,0 +1,239 @@
+"""Differences between two texts, word by word.
+
+Rule: apart from what compares texts, which takes longer to load: a message that is new has nothing to be compared with.
+
+Rule: pure functions of text. Lines are compared first, and words only within lines that differ; texts in which that
+would take too long are told apart by lines alone.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from difflib import SequenceMatcher
+from itertools import zip_longest
+
+from trace_store.frozen import value
+from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from trace_store.objects.parts import Part
+
+    Run = tuple[bool, Sequence[str], Sequence[str]]
+    """Whether what stands on both sides is equal, and both."""
+
+
+def lines_of_parts(parts: Sequence[Part], indent: str = "") -> Iterator[str]:
+    """Yield what parts say as lines, not yet safe to show; other parts than text have a line that names them."""
+    for part in parts:
+        if isinstance(part, Text):
+            yield from _lines(part.text, indent)
+        elif isinstance(part, ToolCall):
+            yield f"{indent}[tool call {part.name} {part.id}]"
+            yield from _lines(part.arguments, indent)
+        elif isinstance(part, ToolResult):
+            yield f"{indent}[tool result {part.call_id}{', failed' if part.is_error else ''}]"
+            yield from lines_of_parts(part.content, indent + "  ")
+        elif isinstance(part, Reasoning):
+            yield f"{indent}[reasoning]"
+            yield from _lines(part.text, indent)
+        elif isinstance(part, Image):
+            what = part.url or f"{part.media_type}, {len(part.data or b''):,} bytes"
+            yield f"{indent}[image {what}]"
+        elif isinstance(part, Opaque):
+            yield f"{indent}[{part.provider} data, {len(part.data):,} bytes]"
+        else:
+            yield f"{indent}[{part.type}]"
+
+
+def _lines(text: str, indent: str) -> Iterator[str]:
+    for line in text.rstrip("\n").split("\n"):
+        yield indent + line
+
+
+SAME, GONE, NEW = "=", "-", "+"
+_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+MOST_WORDS = 4000
+"""Of more words within lines that follow one another, the lines stand for themselves."""
+MOST_LINES = 20_000
+"""Of more lines between the first and the last that differ, all count as changed."""
+MOST_STEPS = 1000
+"""What takes more steps for each item is parted at items that stand once on each side first, or counts as changed."""
+
+
+@value
+class Piece:
+    """A run of text that is on both sides, or on one.
+
+    Attributes:
+        sign: SAME, GONE or NEW.
+        text: the text.
+    """
+
+    sign: str
+    text: str
+
+
+def word_diff(before: str, after: str) -> list[Piece]:
+    """Return the pieces of two texts: SAME and GONE ones together are the first, SAME and NEW ones the second."""
+    pieces: list[Piece] = []
+    for same, one, other in blocks(_whole_lines(before), _whole_lines(after)):
+        if same:
+            _add(pieces, SAME, "".join(one))
+            continue
+        words = _words("".join(one)), _words("".join(other))
+        if not all(words) or sum(map(len, words)) > MOST_WORDS:
+            _add(pieces, GONE, "".join(one))
+            _add(pieces, NEW, "".join(other))
+            continue
+        for equal, gone, new in blocks(*words):
+            if equal:
+                _add(pieces, SAME, "".join(gone))
+            else:
+                _add(pieces, GONE, "".join(gone))
+                _add(pieces, NEW, "".join(new))
+    return _joined(pieces)
+
+
+def paired_lines(
+    before: Sequence[str], after: Sequence[str], around: int
+) -> Iterator[tuple[str | None, str | None]]:
+    """Yield lines side by side, None where a side has none; (None, None) stands for lines that are left out."""
+    rows: list[tuple[str | None, str | None]] = []
+    differs: list[int] = []
+    for same, one, other in blocks(before, after):
+        if not same:
+            differs += range(len(rows), len(rows) + max(len(one), len(other)))
+        rows += zip_longest(one, other)
+    last, shown = -1, -1
+    for at in differs:
+        start, end = max(at - around, shown + 1), min(at + around + 1, len(rows))
+        if start > last + 1:
+            yield None, None
+        yield from rows[start:end]
+        last = shown = max(end - 1, shown)
+    if 0 <= last < len(rows) - 1:
+        yield None, None
+
+
+def blocks(one: Sequence[str], other: Sequence[str]) -> Iterator[Run]:
+    """Yield runs of two sequences in order: whether they are equal, and both."""
+    head = 0
+    least = min(len(one), len(other))
+    while head < least and one[head] == other[head]:
+        head += 1
+    tail = 0
+    while tail < least - head and one[-1 - tail] == other[-1 - tail]:
+        tail += 1
+    if head:
+        yield True, one[:head], other[:head]
+    yield from _changed(one[head : len(one) - tail], other[head : len(other) - tail])
+    if tail:
+        yield True, one[len(one) - tail :], other[len(other) - tail :]
+
+
+def _changed(left: Sequence[str], right: Sequence[str]) -> Iterator[Run]:
+    """Yield the runs of two sequences whose first items differ, and whose last ones do."""
+    if not left or not right or len(left) + len(right) > MOST_LINES:
+        if left or right:
+            yield False, left, right
+    elif _steps(left, right) <= MOST_STEPS * (len(left) + len(right)):
+        yield from _matched(left, right)
+    else:
+        i = j = 0
+        for at, to, size in (*_landmarks(left, right), (len(left), len(right), 0)):
+            gap = left[i:at], right[j:to]
+            if all(gap) and _steps(*gap) <= MOST_STEPS * (at - i + to - j):
+                yield from _matched(*gap)
+            elif any(gap):
+                yield False, *gap
+            if size:
+                yield True, left[at : at + size], right[to : to + size]
+            i, j = at + size, to + size
+
+
+def _matched(left: Sequence[str], right: Sequence[str]) -> Iterator[Run]:
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, left, right).get_opcodes():
+        yield tag == "equal", left[i1:i2], right[j1:j2]
+
+
+def _steps(left: Sequence[str], right: Sequence[str]) -> int:
+    """Return how many steps it takes at most to match two sequences: each look for a run goes over all equal pairs.
+
+    What stands in the second very often is no beginning of a run for `SequenceMatcher`.
+    """
+    counts, most = Counter(right), len(right) // 100 + 1 if len(right) >= 200 else len(right)
+    pairs = sum(counts[item] for item in left if counts[item] <= most)
+    return (len(left) + len(right) + pairs) * min(len(left), len(right))
+
+
+def _landmarks(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int, int]]:
+    """Return runs of items that stand once on each side, as many as come in the same order: places, and how many."""
+    once = {item for item, count in Counter(left).items() if count == 1}
+    once &= {item for item, count in Counter(right).items() if count == 1}
+    places = {item: at for at, item in enumerate(right) if item in once}
+    ends: list[int] = []  # the least end of an increasing run, by its length
+    chain: list[tuple[int, int, int]] = []  # place left, place right, and the one before in its run
+    last: list[int] = []
+    for at, item in enumerate(left):
+        if item in places:
+            to = places[item]
+            length = bisect_left(ends, to)
+            chain.append((at, to, last[length - 1] if length else -1))
+            ends[length : length + 1] = [to]
+            last[length : length + 1] = [len(chain) - 1]
+    found: list[tuple[int, int, int]] = []
+    at = last[-1] if last else -1
+    while at >= 0:
+        place, to, at = chain[at]
+        if found and (place + 1, to + 1) == found[-1][:2]:
+            found[-1] = (place, to, found[-1][2] + 1)
+        else:
+            found.append((place, to, 1))
+    return found[::-1]
+
+
+def _joined(pieces: Sequence[Piece]) -> list[Piece]:
+    """Return pieces in which words that differ are not parted by a space that does not."""
+    found: list[Piece] = []
+    at = 0
+    while at < len(pieces):
+        gone, new = "", ""
+        while at < len(pieces):
+            sign, text = pieces[at].sign, pieces[at].text
+            if sign == GONE:
+                gone += text
+            elif sign == NEW:
+                new += text
+            elif (gone or new) and text.isspace() and "\n" not in text and at + 1 < len(pieces):
+                gone, new = gone + text, new + text
+            else:
+                break
+            at += 1
+        _add(found, GONE, gone)
+        _add(found, NEW, new)
+        if at < len(pieces):
+            _add(found, SAME, pieces[at].text)
+            at += 1
+    return found
+
+
+def _add(pieces: list[Piece], sign: str, text: str) -> None:
+    if text:
+        pieces.append(Piece(sign, text))
+
+
+def _whole_lines(text: str) -> list[str]:
+    """Return the lines of a text, each with its newline, so that together they are the text."""
+    lines = [f"{line}\n" for line in text.split("\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]
+
+
+def _words(text: str) -> list[str]:
+    """Return runs of letters and digits, runs of white space, and other characters one by one."""
+    return _WORDS.findall(text)

@@ -1,0 +1,189 @@
+"""Find sessions that the store already has.
+
+Rule: local, derived, and safe to delete; an entry counts only for a branch that still comes from where it was.
+
+Rule: reads, never writes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Container, Iterable, Iterator
+
+from trace_store.errors import FormatError, NotFoundError, StorageError
+from trace_store.files import read_file, replace_file
+from trace_store.importers.build_commits import RECORD_KEY
+from trace_store.importers.contract import AGENTS_KEY
+from trace_store.objects.commit import Commit
+from trace_store.oid import ObjectId
+from trace_store.refs.names import BRANCHES
+from trace_store.store.handle import Store
+
+_FILE = os.path.join("imports", "beginnings")
+
+Entry = tuple[str, str]
+"""The value of a branch, in hex, and the key of the first commit behind it."""
+
+
+class Beginnings:
+    """The sessions of a store, by the key of their first commit; looked at once, for the length of an import."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._saved = _load(store)
+        self._entries: dict[str, Entry] = {}
+        self._by_key: dict[tuple[str, str], list[str]] = {}
+        self._folders: set[str] = set()
+
+    def others_with(self, ref: str, key: str) -> list[ObjectId]:
+        """Return the values of other sessions' branches, of the same agent, whose first commit has a key."""
+        folder = ref.rpartition("/")[0]
+        if folder not in self._folders:
+            self._folders.add(folder)
+            for name, tip in other_sessions(self._store, ref):
+                self._add(name, tip, _beginning(self._store, tip, self._saved.get(name)))
+        names = sorted(self._by_key.get((folder, key), ()))
+        return [ObjectId.parse(self._entries[name][0]) for name in names if name != ref]
+
+    def note(self, ref: str, tip: ObjectId, key: str) -> None:
+        """Take note of where a session's branch is now, and of the key of its first commit when it is new here."""
+        known = self._entries.get(ref)
+        self._add(ref, tip, key if known is None else known[1])
+
+    def save(self) -> None:
+        """Keep what was found out. That it cannot be kept does not matter."""
+        found = {**self._saved, **self._entries}
+        if not self._store.local or found == self._saved:
+            return
+        path = os.path.join(self._store.layout.local_dir, _FILE)
+        try:
+            replace_file(self._store.disk, path, json.dumps(found).encode(), durable=False)
+        except StorageError:
+            return
+
+    def _add(self, name: str, tip: ObjectId, key: str) -> None:
+        if name not in self._entries:
+            self._by_key.setdefault((name.rpartition("/")[0], key), []).append(name)
+        self._entries[name] = (str(tip), key)
+
+
+def _beginning(store: Store, tip: ObjectId, entry: Entry | None) -> str:
+    """Return the key of the first commit behind another one; "" when not all of them are here."""
+    oid: ObjectId | None = tip
+    key = ""
+    try:
+        while oid is not None:
+            if entry is not None and str(oid) == entry[0]:
+                return entry[1]
+            commit = read_commit(store, oid)
+            key = key_of(commit)
+            oid = commit.parents[0] if commit.parents else None
+    except (NotFoundError, FormatError):
+        return ""
+    return key
+
+
+def _load(store: Store) -> dict[str, Entry]:
+    if not store.local:
+        return {}
+    try:
+        data = read_file(store.disk, os.path.join(store.layout.local_dir, _FILE))
+        saved = json.loads(data or b"{}").items()
+        return {name: (str(tip), str(key)) for name, (tip, key) in saved}
+    except (StorageError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+class Known:
+    """Commits that are here, and which of them are of an import.
+
+    Attributes:
+        oids: all of them.
+        by_key: imported ones by parent (b"" for none) and key.
+    """
+
+    __slots__ = ("by_key", "oids")
+
+    def __init__(self) -> None:
+        self.oids: set[bytes] = set()
+        self.by_key: dict[tuple[bytes, str], list[ObjectId]] = {}
+
+    def add(self, store: Store, tip: ObjectId, stop: Container[bytes] = frozenset()) -> None:
+        """Add a commit and what lies behind it along first parents, up to what is known."""
+        for oid, commit in chain(store, tip):
+            if oid in self.oids or oid in stop:
+                return
+            self.oids.add(oid)
+            key = key_of(commit)
+            if key:
+                parent = commit.parents[0] if commit.parents else b""
+                self.by_key.setdefault((parent, key), []).append(oid)
+
+
+def read_commit(store: Store, oid: bytes) -> Commit:
+    """Return a commit of the store.
+
+    Raises:
+        ObjectNotFoundError: it is not here.
+        CorruptObjectError: it is damaged, or no commit.
+    """
+    return Commit.decode(store.objects.read(oid))
+
+
+def chain(store: Store, tip: ObjectId | None) -> Iterator[tuple[ObjectId, Commit]]:
+    """Yield a commit and those behind it along first parents, newest first; errors as in `read_commit`."""
+    while tip is not None:
+        commit = read_commit(store, tip)
+        yield tip, commit
+        tip = commit.parents[0] if commit.parents else None
+
+
+def key_of(commit: Commit) -> str:
+    """Return by what a transcript knows a commit; nothing when it is not of an import."""
+    key = commit.meta.get(RECORD_KEY)
+    return key if isinstance(key, str) else ""
+
+
+STRAY_KEY = "stray"
+"""In a commit's metadata: its records stand in the file of another session."""
+
+
+def look_back(store: Store, tip: ObjectId | None, stop: Container[bytes]) -> tuple[bool, bool]:
+    """Return whether a branch comes from one of a set of commits, and whether anything else came since.
+
+    That is what somebody committed, or rows of the session that another file holds.
+    """
+    others = False
+    for oid, commit in chain(store, tip):
+        if oid in stop:
+            return True, others
+        others = others or not key_of(commit) or STRAY_KEY in commit.meta
+    return False, others
+
+
+def caller_of(store: Store, ref: str, agent: str) -> ObjectId | None:
+    """Return the commit with the call that a session began a subagent with, or None when it does not tell."""
+    for _, tip in session_refs(store, ref):
+        for _, commit in chain(store, tip):
+            if agent in commit.meta.get(AGENTS_KEY, ()) and commit.parents:
+                return commit.parents[0]
+    return None
+
+
+def session_refs(store: Store, ref: str) -> list[tuple[str, ObjectId]]:
+    """Return the refs of a session and of its branches."""
+    found = [(name, oid) for name, oid in store.refs.iterate(ref + "/")]
+    tip = store.refs.read(ref)
+    return found if tip is None else [(ref, tip), *found]
+
+
+def other_sessions(store: Store, ref: str) -> Iterable[tuple[str, ObjectId]]:
+    """Return the branches of other sessions of the same agent, without the branches of their own."""
+    folder = ref.rpartition("/")[0] + "/"
+    depth = folder.count("/")
+    return [
+        (name, oid)
+        for name, oid in store.refs.iterate(folder)
+        if name != ref and name.count("/") == depth and name.startswith(BRANCHES)
+    ]

@@ -1,0 +1,277 @@
+"""Codex rollouts, record by record.
+
+Rule: the context is what the response items say; events tell of usage, of turns that were taken back, and of
+subagents. What is one API response is told in this order:
+
+- Items of the assistant that follow each other are one response, and so are calls behind outputs when the file marks
+  where responses end (some builds write each call with its output). A second `message` in a row is another response.
+- A `token_count` with other totals than before, a `turn_context` and a new task end a response. Its usage is that
+  of the response before it; of the one behind it when that one had its own already.
+
+Rule: pure. Ids are UUIDs whose first 48 bits are the time at which they were made.
+"""
+
+from __future__ import annotations
+
+import json
+import string
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from trace_store.importers.contract import AGENTS_KEY, PlannedMessage
+from trace_store.importers.formats.codex.items import (
+    CALLS,
+    OUTPUTS,
+    is_scaffolding,
+    message_of,
+    messages_of,
+)
+from trace_store.importers.names import ref_component
+from trace_store.importers.parts import storable_name, time_of, usage_counts
+from trace_store.importers.turns import Compaction, DocumentReader, Event, GoBack, Reported, Turn
+from trace_store.objects.parts import Text
+from trace_store.oid import digest
+from trace_store.transcripts.records import Record
+
+NAME = "codex"
+_sorted = json.JSONEncoder(sort_keys=True).encode
+RESPONSE = "response"
+RESULTS = "results"
+
+# What the state holds is as if nothing was said yet: no response, no usage, nobody to name.
+_NOTHING_OPEN = {"open": False, "outputs": False, "last": "", "pending": {}}
+
+
+class CodexReader(DocumentReader):
+    """Reads one rollout.
+
+    The state: `session`, `agent`, `model`, `time` of the header; `begun`, whether something was said before it;
+    `total`, the last usage totals; `marks`, whether the file marks the ends of responses; the response that is
+    open; `top` and `prompts`, keys of what the session began with and of what the user said; `spawned`, subagents
+    that calls of this response began; `forked` and `copied`, whether the file goes on from another session, and
+    whether what is read is a copy of it.
+    """
+
+    AGENT = NAME
+    LISTS = ("items",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        named = session_in_name(name)
+        self.state = {"named": named, "number": 0, "marks": False, **_NOTHING_OPEN}
+
+    @property
+    def session(self) -> str:
+        return super().session or str(self.state.get("named", ""))
+
+    def begin(self, fields: Mapping[str, Any]) -> None:
+        session = fields.get("session")
+        if isinstance(session, dict):
+            self._header(session)
+
+    def read(self, record: Record) -> Iterable[Event]:
+        data = record.data
+        payload = data.get("payload")
+        kind = data.get("type")
+        if isinstance(payload, dict):
+            time = time_of(data.get("timestamp"))
+            return self._read(
+                record, kind, payload, self.state.get("time") if time is None else time
+            )
+        if "payload" not in data and ("type" in data or "role" in data):
+            return self._read(record, "response_item", data, self.state.get("time"))
+        if "id" in data and "record_type" not in data:
+            self._header(data)
+        return ()
+
+    def label(self, record: Record) -> str:
+        kind, payload = record.data.get("type"), record.data.get("payload")
+        inner = payload.get("type") if isinstance(payload, dict) else None
+        if type(kind) is str and type(inner) is str:
+            return f"{kind}/{inner}"[:100]
+        if "type" not in record.data and isinstance(record.data.get("record_type"), str):
+            return str(record.data["record_type"])[:100]
+        outer = super().label(record)
+        return f"{outer}/{inner}"[:100] if isinstance(inner, str) else outer
+
+    def _read(
+        self, record: Record, kind: Any, payload: dict[str, Any], time: int | None
+    ) -> Iterable[Event]:
+        if kind in ("response_item", "compacted") and "id" not in self.state:
+            self._set(begun=True)
+        if kind == "response_item":
+            return self._item(record, payload, time)
+        if kind == "event_msg":
+            return self._event(payload)
+        if kind == "compacted":
+            return self._compaction(payload, time)
+        if kind == "session_meta":
+            self._header(payload)
+        elif kind == "turn_context":
+            self._know(payload.get("turn_id"), model=storable_name(payload.get("model")))
+        return ()
+
+    def _set(self, **values: Any) -> None:
+        self.state = {**self.state, **values}
+
+    def _header(self, meta: Mapping[str, Any]) -> None:
+        """Take whose session it is from the first header; another's behind it says that its history follows."""
+        name = storable_name(meta.get("id"))
+        if "id" in self.state:
+            self._set(forked=self.state.get("forked", False) or name != self.state["id"])
+            return
+        self._set(id=name, time=time_of(meta.get("timestamp")))
+        if self.state.get("begun"):
+            return  # what stands before it has a branch already, named after the file
+        self._set(session=name)
+        parent = parent_of_subagent(meta)
+        if parent and name:
+            self._set(session=parent, agent=name)
+
+    def _know(self, turn: Any, **values: str) -> None:
+        """Take that a turn begins: the response before it is over."""
+        known = {key: value for key, value in values.items() if value}
+        copied = bool(self.state.get("forked")) and is_older(turn, self.state.get("id"))
+        self._set(marks=True, copied=copied, **_NOTHING_OPEN, **known)
+
+    def _item(self, record: Record, item: dict[str, Any], time: int | None) -> Iterable[Event]:
+        kind = item.get("type", "message" if "role" in item else None)
+        if kind == "ghost_snapshot" or not isinstance(kind, str):
+            return ()
+        message = message_of(item, self._model)
+        key = storable_name(item.get("id")) or digest(record.raw).hex()[:16]
+        if message.role == "assistant":
+            return (self._answer(message, kind, key, time),)
+        if kind in OUTPUTS and message.role == "tool":
+            if not self.state["outputs"]:
+                self._set(outputs=True)
+            spawned = self.state.get("spawned", ())
+            meta = {AGENTS_KEY: list(spawned)} if spawned else {}
+            group = f"{RESULTS} {self.state['number']}"
+            return (Turn((message,), key=key, time=time, group=group, meta=meta),)
+        return (self._input(message, kind, key, time),)
+
+    def _answer(self, message: PlannedMessage, kind: str, key: str, time: int | None) -> Turn:
+        state = self.state
+        goes_on = state["open"] and not (kind == "message" and state["last"] == "message")
+        if state["outputs"]:
+            goes_on = goes_on and kind in CALLS and state["marks"]
+        usage: Mapping[str, int | str] = {}
+        if not goes_on:
+            usage = state["pending"]
+            self._set(number=state["number"] + 1, spawned=(), **_NOTHING_OPEN)
+        self._set(open=True, last=kind)
+        group = f"{RESPONSE} {self.state['number']}"
+        return Turn((message,), key=key, time=time, author=self._model, usage=usage, group=group)
+
+    def _input(self, message: PlannedMessage, kind: str, key: str, time: int | None) -> Turn:
+        """Return the turn of what somebody else says: the user, Codex itself, another agent."""
+        self._set(**_NOTHING_OPEN)
+        prompts = self.state.get("prompts", ())
+        typed = message.role == "user" and kind == "message" and not is_scaffolding(message)
+        if typed:
+            key = key if key not in prompts else f"{key}-{len(prompts)}"
+            self._set(prompts=(*prompts, key))
+        elif not prompts:
+            self._set(top=(*self.state.get("top", ()), key))
+        return Turn((message,), key=key, time=time, author="user" if typed else "")
+
+    def _event(self, event: Mapping[str, Any]) -> Iterator[Event]:
+        kind = event.get("type")
+        if kind == "token_count":
+            yield from self._usage(event.get("info"))
+        elif kind in ("task_started", "turn_started"):
+            self._know(event.get("turn_id"))
+        elif kind == "thread_rolled_back":
+            yield from self._rollback(event.get("num_turns"))
+        elif kind == "sub_agent_activity" and event.get("kind") == "started":
+            agent = storable_name(event.get("agent_thread_id"))
+            if agent:
+                spawned = self.state.get("spawned", ())
+                self._set(spawned=(*spawned, ref_component(agent)))
+
+    def _usage(self, info: Any) -> Iterator[Event]:
+        if not isinstance(info, dict):
+            return
+        total = _sorted(info.get("total_token_usage"))
+        if total == self.state.get("total"):
+            return
+        self._set(total=total, marks=True)
+        usage = usage_counts(info.get("last_token_usage"), self._model)
+        if self.state.get("copied") or not usage:
+            return
+        if self.state["open"]:
+            self._set(**_NOTHING_OPEN)
+            yield Reported(usage)
+        else:
+            self._set(pending=usage)
+
+    def _rollback(self, count: Any) -> Iterator[Event]:
+        prompts = self.state.get("prompts", ())
+        if type(count) is not int or count < 1 or not prompts:
+            return
+        left = max(0, len(prompts) - count)
+        yield GoBack(prompts[left])
+        self._set(prompts=tuple(prompts[:left]), **_NOTHING_OPEN)
+
+    def _compaction(self, payload: Mapping[str, Any], time: int | None) -> Iterator[Event]:
+        usage = self.state["pending"]
+        self._set(**_NOTHING_OPEN)
+        history = payload.get("replacement_history")
+        summary = payload.get("message")
+        if isinstance(history, list) and history:
+            self._set(top=())
+            yield Compaction(messages_of(history, self._model), time=time, usage=usage)
+        elif isinstance(summary, str) and summary:
+            # What the model went on with was made anew by Codex: its instructions, the prompts, and the summary.
+            keeps = (*self.state.get("top", ()), *self.state.get("prompts", ()))
+            message = PlannedMessage("user", (Text(summary),))
+            yield Compaction((message,), time=time, usage=usage, keeps=keeps, last=True)
+
+    @property
+    def _model(self) -> str:
+        model = self.state.get("model")
+        return model if isinstance(model, str) else ""
+
+
+_GROUPS = (8, 4, 4, 4, 12)
+_UUID_LENGTH = 36
+_TIMED = "7"
+_HEX = frozenset(string.hexdigits)
+
+
+def session_in_name(name: str) -> str:
+    """Return the session's id at the end of a rollout's file name, or nothing."""
+    return name[-_UUID_LENGTH:] if _is_uuid(name[-_UUID_LENGTH:]) else ""
+
+
+def parent_of_subagent(meta: Mapping[str, Any]) -> str:
+    """Return the id of the session that a subagent's thread belongs to; nothing for a session of its own."""
+    source = meta.get("source")
+    spawned = source.get("subagent") if isinstance(source, dict) else None
+    if spawned is None and meta.get("thread_source") != "subagent":
+        return ""
+    spawn = spawned.get("thread_spawn") if isinstance(spawned, dict) else None
+    named = spawn.get("parent_thread_id") if isinstance(spawn, dict) else None
+    for value in (meta.get("session_id"), meta.get("parent_thread_id"), named):
+        parent = storable_name(value)
+        if parent and parent != meta.get("id"):
+            return parent
+    return ""
+
+
+def is_older(one: object, other: object) -> bool:
+    """Tell whether an id was made before another; no when either does not tell its time."""
+    times = [_time(value) for value in (one, other)]
+    return None not in times and times[0] < times[1]  # type: ignore[operator]
+
+
+def _time(value: object) -> int | None:
+    if not isinstance(value, str) or not _is_uuid(value) or value[14] != _TIMED:
+        return None
+    return int(value[:8] + value[9:13], 16)
+
+
+def _is_uuid(text: str) -> bool:
+    groups = text.split("-")
+    return tuple(map(len, groups)) == _GROUPS and all(_HEX.issuperset(group) for group in groups)

@@ -1,0 +1,275 @@
+"""What a message of opencode says: its parts, cut where the model was asked again.
+
+Rule: pure, and never fails. Calls and their results stand in one part and are taken apart; what opencode does not
+show to a model is no message here either.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from trace_store.frozen import field, value
+from trace_store.importers.contract import PlannedMessage
+from trace_store.importers.json_records import compact
+from trace_store.importers.parts import image_of_data, opaque, storable_name, usage_counts
+from trace_store.objects.parts import Image, Part, Reasoning, Text, ToolCall, ToolResult
+
+NAME = "opencode"
+API_ERROR = "api-error"
+"""The label of what an answer that failed holds; it is not shown to a model."""
+
+COMPACTED_TEXT = "What did we do so far?"
+"""What a model is shown in place of the order to sum up."""
+SUBTASK_TEXT = "The following tool was executed by the user"
+"""What a model is shown in place of the order to let another agent do something."""
+
+MAXIMUM_PARTS = 10_000
+"""Parts of one message that are taken apart; a commit has a bound."""
+
+_ABORTED = "MessageAbortedError"
+_TOLD_BY_TEXT = ("text/plain", "application/x-directory")
+_SIGNATURES = ("signature", "reasoningEncryptedContent", "thoughtSignature")
+
+Map = Mapping[str, Any]
+
+
+@value
+class Step:
+    """What was said between two times at which the model was asked; all of a message of the user.
+
+    Attributes:
+        messages: what was said; nothing when no part says anything.
+        parts: which parts of the message say it.
+        author: behind the format's name.
+        usage: what the provider reported, in the form in which a commit holds it.
+        agents: ids of the sessions of subagents that its calls began.
+        cleared: (when, the call's id) of results that are no longer shown; when is in milliseconds since the epoch.
+    """
+
+    messages: tuple[PlannedMessage, ...] = ()
+    parts: tuple[int, ...] = ()
+    author: str = ""
+    usage: Mapping[str, int | str] = field(default_factory=dict)
+    agents: tuple[str, ...] = ()
+    cleared: tuple[tuple[Any, str], ...] = ()
+
+
+def steps_of(info: Map, parts: Sequence[Any]) -> list[Step]:
+    """Return the steps of a message, those that say something only."""
+    if len(parts) > MAXIMUM_PARTS:
+        parts = parts[:MAXIMUM_PARTS]
+    if info.get("role") == "user":
+        steps = [_of_user(parts)]
+    elif info.get("role") == "assistant":
+        cuts = [n for n, part in enumerate(parts) if _type(part) == "step-start"]
+        begins = [0, *(n for n in cuts if n)]
+        ends = [*begins[1:], len(parts)]
+        spans = list(zip(begins, ends, strict=True))
+        steps = [_of_model(info, parts, *span, alone=len(spans) == 1) for span in spans]
+    else:
+        steps = []
+    return [step for step in steps if step.messages]
+
+
+def _of_user(parts: Sequence[Any]) -> Step:
+    told = any(_type(part) == "text" and part.get("synthetic") is True for part in parts)
+    found: list[Part] = []
+    numbers: list[int] = []
+    typed = False
+    for number, part in enumerate(parts):
+        said = tuple(_user_parts(part, told=told))
+        if said:
+            found += said
+            numbers.append(number)
+            typed = typed or (part.get("synthetic") is not True and part["type"] != "compaction")
+    messages = (PlannedMessage("user", tuple(found)),) if found else ()
+    return Step(messages, tuple(numbers), "user" if typed else "")
+
+
+def _user_parts(part: Any, *, told: bool) -> Iterator[Part]:
+    """Yield what a model is shown of a part; `told` says whether a text of the program tells what is in text files."""
+    kind = _type(part)
+    if kind == "text" and not part.get("ignored"):
+        yield from _text(part.get("text"))
+    elif kind == "compaction":
+        yield Text(COMPACTED_TEXT)
+    elif kind == "subtask":
+        yield Text(SUBTASK_TEXT)
+    elif kind == "file" and part.get("mime") not in _TOLD_BY_TEXT:
+        yield _file(part)
+    elif kind == "file" and not told:
+        yield from _text(_text_of_url(part.get("url")))
+
+
+def _of_model(info: Map, parts: Sequence[Any], begin: int, end: int, *, alone: bool) -> Step:
+    model = storable_name(info.get("modelID"))
+    said: list[Part] = []
+    results: list[Part] = []
+    numbers: list[int] = []
+    agents: list[str] = []
+    cleared: list[tuple[Any, str]] = []
+    tokens = info.get("tokens") if alone else None
+    for number in range(begin, end):
+        part = parts[number]
+        kind = _type(part)
+        if kind == "step-finish":
+            tokens = part.get("tokens") or tokens
+            continue
+        found = tuple(_model_parts(part))
+        if not found:
+            continue
+        numbers.append(number)
+        said += found
+        call = found[-1]
+        if kind == "tool" and isinstance(call, ToolCall):
+            results += _result(part["state"], call.id)
+            agents += _agents(part)
+            when = _inner(part["state"], "time").get("compacted")
+            if when and part["state"].get("status") == "completed":
+                cleared.append((when, call.id))
+    messages = [PlannedMessage("assistant", tuple(said), model=model)] if said else []
+    if results:
+        messages.append(PlannedMessage("tool", tuple(results)))
+    if _has_failed(info, parts):
+        messages = [
+            PlannedMessage(m.role, m.parts, model=m.model, labels=(API_ERROR,), skipped=True)
+            for m in messages
+        ]
+    usage = usage_counts(tokens, model)
+    reported = any(isinstance(count, int) and count for count in usage.values())
+    return Step(
+        tuple(messages),
+        tuple(numbers),
+        model,
+        usage if reported else {},
+        tuple(dict.fromkeys(agents)),
+        tuple(cleared),
+    )
+
+
+def _model_parts(part: Any) -> Iterator[Part]:
+    kind = _type(part)
+    if kind == "text":
+        yield from _text(part.get("text"))
+    elif kind == "reasoning" and isinstance(part.get("text"), str):
+        yield from _reasoning(part["text"], part.get("metadata"))
+    elif kind == "tool":
+        yield from _call(part)
+
+
+def _reasoning(text: str, metadata: Any) -> Iterator[Part]:
+    """Yield reasoning with the signature that the provider gave it, which stands under the provider's name."""
+    for of_provider in metadata.values() if isinstance(metadata, dict) else ():
+        if not isinstance(of_provider, dict):
+            continue
+        if isinstance(of_provider.get("redactedData"), str):
+            block = {"type": "redacted_thinking", "data": of_provider["redactedData"]}
+            yield opaque("anthropic", block)
+            return
+        for name in _SIGNATURES:
+            signature = of_provider.get(name)
+            if isinstance(signature, str) and signature:
+                yield Reasoning(text, signature)
+                return
+    if text:
+        yield Reasoning(text)
+
+
+def _call(part: Map) -> Iterator[Part]:
+    id_, name = storable_name(part.get("callID")), storable_name(part.get("tool"))
+    state = part.get("state")
+    if not id_ or not name or not isinstance(state, dict):
+        yield opaque(NAME, part)
+        return
+    signature = _inner(_inner(part, "metadata"), "google").get("thoughtSignature")
+    if isinstance(signature, str) and signature:
+        yield Reasoning("", signature)
+    raw, given = state.get("raw"), state.get("input")
+    # What the model is still writing is there as text only.
+    if isinstance(raw, str) and raw and not given:
+        yield ToolCall(id_, name, raw)
+    else:
+        yield ToolCall(id_, name, compact({} if given is None else given))
+
+
+def _result(state: Map, call_id: str) -> Iterator[ToolResult]:
+    """Yield the result of a call, unless it is still awaited."""
+    status = state.get("status")
+    metadata = _inner(state, "metadata")
+    if status == "completed":
+        attached = state.get("attachments")
+        files = attached[:MAXIMUM_PARTS] if isinstance(attached, list) else []
+        content = [*_output(state.get("output")), *(_file(file) for file in files)]
+        yield ToolResult(call_id, content)
+    elif status == "error" and metadata.get("interrupted") is True and "output" in metadata:
+        yield ToolResult(call_id, _output(metadata["output"]))
+    elif status == "error":
+        yield ToolResult(call_id, _output(state.get("error")), is_error=True)
+
+
+def _output(value: Any) -> list[Part]:
+    if value is None or value == "":
+        return []
+    return [Text(value if isinstance(value, str) else compact(value))]
+
+
+def _file(file: Any) -> Part:
+    """Return an image; any other file is kept as it is."""
+    if not isinstance(file, dict):
+        return opaque(NAME, file)
+    media, url = storable_name(file.get("mime")), file.get("url")
+    if media.startswith("image/") and isinstance(url, str):
+        image = image_of_data(url)
+        if image.data is not None:
+            return Image(image.media_type, image.data)
+        if url.startswith(("https://", "http://")):
+            return image
+    return opaque(NAME, file)
+
+
+def _text_of_url(url: Any) -> str:
+    """Return the text that a data URL holds; nothing when it is another address, or no text."""
+    if not isinstance(url, str) or not url.startswith("data:") or "," not in url:
+        return ""
+    head, _, body = url.partition(",")
+    try:
+        if head.endswith(";base64"):
+            return base64.b64decode(body, validate=True).decode()
+        return unquote_to_bytes(body).decode()
+    except (binascii.Error, ValueError):
+        return ""
+
+
+def _agents(part: Map) -> list[str]:
+    metadata = _inner(_inner(part, "state"), "metadata")
+    told = storable_name(metadata.get("sessionId")) or storable_name(metadata.get("sessionID"))
+    return [told] if told and part.get("tool") == "task" else []
+
+
+def _has_failed(info: Map, parts: Sequence[Any]) -> bool:
+    """Tell whether an answer failed, so that models are not shown it; one that was broken off counts where it spoke."""
+    error = info.get("error")
+    if not error:
+        return False
+    aborted = isinstance(error, dict) and error.get("name") == _ABORTED
+    spoke = any(_type(part) not in ("step-start", "reasoning") for part in parts)
+    return not (aborted and spoke)
+
+
+def _text(value: Any) -> Iterator[Text]:
+    if isinstance(value, str) and value:
+        yield Text(value)
+
+
+def _inner(value: Map, key: str) -> Map:
+    found = value.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _type(part: Any) -> str:
+    kind = part.get("type") if isinstance(part, dict) else None
+    return kind if isinstance(kind, str) else ""

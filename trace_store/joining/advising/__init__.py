@@ -1,1 +1,0 @@
-"""What a model is asked about two lines of history, and what its answer is held to before anybody believes it."""

@@ -1,0 +1,56 @@
+"""Lazy imports: a package loads its modules when they are first used.
+
+    __getattr__ = submodules(__name__)     # merge.rebase.rebase(...) loads merge/rebase.py
+
+A command's start costs as much as the modules that it loads. A caller that needs a module on a rare path imports the
+package and goes through it; everybody else imports names from the module that defines them.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import ModuleType
+
+
+def submodules(package: str) -> Callable[[str], ModuleType]:
+    """Return a package's `__getattr__`, which imports the submodule of the asked name.
+
+    The returned function raises AttributeError if the package has no such module.
+    """
+
+    def load(name: str) -> ModuleType:
+        full = f"{package}.{name}"
+        try:
+            __import__(full)
+        except ModuleNotFoundError as error:
+            if error.name != full:
+                raise
+            raise AttributeError(f"module {package!r} has no attribute {name!r}") from None
+        return sys.modules[full]
+
+    return load
+
+
+def names(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
+    """Return a package's `__getattr__`, which imports a name from its module.
+
+    Args:
+        package: the package's `__name__`.
+        homes: for each name that the package offers, the module in it that defines it.
+    """
+
+    def load(name: str) -> object:
+        home = homes.get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = f"{package}.{home}"
+        __import__(module)
+        value: object = getattr(sys.modules[module], name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return load

@@ -1,0 +1,314 @@
+"""How much of what there is, and where: the bytes of objects by kind, branch and session, and what storing saved.
+
+Rule: reads everything once, and writes nothing. An object that several branches hold is whole in each of them, and in
+`own` of none; of the space that a pack's frame takes, an object has the share that it has of the frame's content.
+"""
+
+from __future__ import annotations
+
+from _collections_abc import Mapping  # which collections.abc has, without the rest of collections
+
+from trace_store import errors
+from trace_store.frozen import value
+from trace_store.objects.codec import BLOB, decode, is_plain_blob, kind_of, links_within
+from trace_store.odb.database import ObjectDatabase
+from trace_store.odb.pack_walk import walk_objects
+from trace_store.oid import ObjectId
+from trace_store.refs.names import BRANCHES, FILES
+from trace_store.store.handle import Store
+from trace_store.transcripts.segments import file_size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+SESSIONS = BRANCHES + "sessions/"
+
+
+@value
+class Amount:
+    """Some objects.
+
+    Attributes:
+        objects: how many.
+        bytes: their canonical bytes, before compression.
+        disk: the bytes that they take on the disk.
+    """
+
+    objects: int = 0
+    bytes: int = 0
+    disk: int = 0
+
+
+@value
+class Part:
+    """What a branch or a session holds.
+
+    Attributes:
+        name: the branch without `refs/heads/`, or `<format>/<session>`.
+        whole: all that it leads to.
+        own: what no other one leads to.
+        files: how many files of a session are kept; 0 for a branch.
+        file_bytes: their bytes, as they were.
+    """
+
+    name: str
+    whole: Amount
+    own: Amount
+    files: int = 0
+    file_bytes: int = 0
+
+
+@value
+class Measure:
+    """What a store holds.
+
+    Attributes:
+        total: all objects, each once.
+        disk: the bytes of the files that hold them: packs, loose objects and journals.
+        kinds: all objects by their kind.
+        branches, sessions: by name.
+        unreachable: what no ref leads to.
+        files, file_bytes: the kept files of all sessions, as they were.
+        repeated: bytes of objects that sessions and branches share, counted as often as they would be without sharing,
+            less once.
+    """
+
+    total: Amount
+    disk: int
+    kinds: Mapping[str, Amount]
+    branches: tuple[Part, ...]
+    sessions: tuple[Part, ...]
+    unreachable: Amount
+    files: int
+    file_bytes: int
+    repeated: int
+
+
+@value
+class _Object:
+    kind: str
+    size: int
+    disk: float
+    links: tuple[bytes, ...]
+
+
+class _Sum:
+    __slots__ = ("bytes", "disk", "objects")
+
+    def __init__(self) -> None:
+        self.objects = 0
+        self.bytes = 0
+        self.disk = 0.0
+
+    def add(self, found: _Object) -> None:
+        self.objects += 1
+        self.bytes += found.size
+        self.disk += found.disk
+
+    def join(self, other: _Sum) -> None:
+        self.objects += other.objects
+        self.bytes += other.bytes
+        self.disk += other.disk
+
+    def amount(self) -> Amount:
+        return Amount(self.objects, self.bytes, round(self.disk))
+
+
+class _Group:
+    """Refs that are measured together."""
+
+    __slots__ = ("file_bytes", "files", "name", "starts")
+
+    def __init__(self, name: str, starts: Sequence[ObjectId] = ()) -> None:
+        self.name = name
+        self.starts = list(starts)
+        self.files = 0
+        self.file_bytes = 0
+
+
+def measure(store: Store) -> Measure:
+    """Return what a store holds. Damaged objects are left out; `checking.fsck` names them.
+
+    Raises:
+        StorageError: the disk refuses.
+    """
+    objects = dict(_objects(store))
+    branches, sessions, others = _groups(store)
+    shares = _shares((*branches, *sessions, *others), objects)
+    kinds: dict[str, _Sum] = {}
+    total = _Sum()
+    for found in objects.values():
+        total.add(found)
+        kinds.setdefault(found.kind, _Sum()).add(found)
+    return Measure(
+        total=total.amount(),
+        disk=_disk(store),
+        kinds={kind: each.amount() for kind, each in sorted(kinds.items())},
+        branches=_parts(branches, 0, shares),
+        sessions=_parts(sessions, len(branches), shares),
+        unreachable=shares.get(0, _Sum()).amount(),
+        files=sum(group.files for group in sessions),
+        file_bytes=sum(group.file_bytes for group in sessions),
+        repeated=_repeated(sessions, len(branches), shares),
+    )
+
+
+def _groups(store: Store) -> tuple[list[_Group], list[_Group], list[_Group]]:
+    """Return the branches, the sessions with all their refs, and the other refs."""
+    branches: list[_Group] = []
+    sessions: dict[str, _Group] = {}
+    others: list[_Group] = []
+    for ref, tips in store.refs.iterate_tips("refs/"):
+        of = next((place for place in (SESSIONS, FILES) if ref.startswith(place)), None)
+        if of is not None:
+            name = "/".join(ref.removeprefix(of).split("/")[:2])
+            session = sessions.setdefault(name, _Group(name))
+            session.starts += tips
+            if of == FILES:
+                session.files += 1
+                session.file_bytes += _file_bytes(store, tips)
+        if ref.startswith(BRANCHES):
+            branches.append(_Group(ref.removeprefix(BRANCHES), tips))
+        elif of is None:
+            others.append(_Group(ref, tips))
+    return branches, list(sessions.values()), others
+
+
+def _file_bytes(store: Store, tips: Iterable[ObjectId]) -> int:
+    try:
+        return sum(file_size(tip, store.objects.read) for tip in tips)
+    except (errors.CorruptObjectError, errors.ObjectNotFoundError):
+        return 0
+
+
+Shares = Mapping[int, _Sum]
+"""Sums of objects, by the groups that lead to them: bit n is group n."""
+
+
+def _shares(groups: Sequence[_Group], objects: Mapping[bytes, _Object]) -> Shares:
+    """Return all objects by the groups that lead to them; 0 is none.
+
+    Each object is looked at once, however many groups there are.
+    """
+    masks: dict[bytes, int] = {}
+    for number, group in enumerate(groups):
+        for start in group.starts:
+            masks[start] = masks.get(start, 0) | 1 << number
+    shares: dict[int, _Sum] = {}
+    left = set(objects)
+    for oid in _links_last(list(masks), objects):
+        found, mask = objects[oid], masks.pop(oid)
+        shares.setdefault(mask, _Sum()).add(found)
+        left.discard(oid)
+        for link in found.links:
+            masks[link] = masks.get(link, 0) | mask
+    for oid in left:
+        shares.setdefault(0, _Sum()).add(objects[oid])
+    return shares
+
+
+def _links_last(starts: Sequence[bytes], objects: Mapping[bytes, _Object]) -> Iterator[bytes]:
+    """Return what these lead to, themselves included, each before everything that it links to."""
+    order: list[bytes] = []
+    seen: set[bytes] = set()
+    for start in starts:
+        stack: list[tuple[bytes, bool]] = [(start, False)]
+        while stack:
+            oid, done = stack.pop()
+            if done:
+                order.append(oid)
+            elif oid not in seen and oid in objects:
+                seen.add(oid)
+                stack.append((oid, True))
+                stack += ((link, False) for link in objects[oid].links if link not in seen)
+    return reversed(order)
+
+
+def _parts(groups: Sequence[_Group], first: int, shares: Shares) -> tuple[Part, ...]:
+    """Return what each of some groups holds, the first of which has a number."""
+    whole = [_Sum() for _ in groups]
+    own = [_Sum() for _ in groups]
+    for mask, found in shares.items():
+        holders = _holders(mask, first, len(groups))
+        for number in holders:
+            whole[number].join(found)
+        if len(holders) == 1:
+            own[holders[0]].join(found)
+    return tuple(
+        Part(group.name, all_.amount(), alone.amount(), group.files, group.file_bytes)
+        for group, all_, alone in zip(groups, whole, own, strict=True)
+    )
+
+
+def _repeated(groups: Sequence[_Group], first: int, shares: Shares) -> int:
+    times = ((len(_holders(mask, first, len(groups))), found) for mask, found in shares.items())
+    return sum((count - 1) * found.bytes for count, found in times if count)
+
+
+def _holders(mask: int, first: int, count: int) -> list[int]:
+    """Return which bits are set of `count` from the first on."""
+    digits = f"{(mask >> first) & ((1 << count) - 1):b}"
+    return [len(digits) - 1 - at for at, digit in enumerate(digits) if digit == "1"]
+
+
+def _objects(store: Store) -> Iterator[tuple[bytes, _Object]]:
+    """Yield every sound object once, those in packs first."""
+    database = store.objects
+    seen: set[bytes] = set()
+    if isinstance(database, ObjectDatabase):
+        for oid, data, disk in _packed(database):
+            if oid not in seen:
+                seen.add(oid)
+                yield oid, _looked_at(data, disk)
+    for oid in database.iterate():
+        if oid in seen:
+            continue
+        seen.add(oid)
+        try:
+            data = database.read(oid)
+        except errors.CorruptObjectError:
+            continue
+        size = _loose_size(store, oid) or len(data)
+        yield oid, _looked_at(data, float(size))
+
+
+def _packed(database: ObjectDatabase) -> Iterator[tuple[ObjectId, bytes, float]]:
+    for name in database.packs.names():
+        packed = database.packs.get(name)
+        if packed is None:
+            continue
+        for _, place, objects in walk_objects(packed.pack):
+            if isinstance(objects, errors.CorruptObjectError):
+                continue
+            whole = sum(len(data) for _, _, data in objects) or 1
+            for oid, _, data in objects:
+                yield oid, data, place.compressed * len(data) / whole
+
+
+def _looked_at(data: bytes, disk: float) -> _Object:
+    if is_plain_blob(data):
+        return _Object(BLOB, len(data), disk, ())
+    kind = kind_of(data)
+    links = () if kind == BLOB else tuple(links_within(decode(data)))
+    return _Object(kind, len(data), disk, links)
+
+
+def _loose_size(store: Store, oid: ObjectId) -> int:
+    found = store.disk.stat(store.layout.loose_file(str(oid))) if store.local else None
+    return 0 if found is None else found.st_size
+
+
+def _disk(store: Store) -> int:
+    """Return the bytes of the files that hold objects."""
+    database = store.objects
+    if not isinstance(database, ObjectDatabase):
+        return 0
+    layout = store.layout
+    paths = [
+        *(layout.pack_file(name) for name in database.packs.names()),
+        *(layout.loose_file(oid.hex()) for oid in database.loose.iterate()),
+        *(layout.journal_file(file.number) for file in store.journal.files),
+    ]
+    found = (store.disk.stat(path) for path in paths)
+    return sum(each.st_size for each in found if each is not None)

@@ -1,0 +1,253 @@
+"""fsck: read every byte, recompute every hash, follow every link.
+
+Rule: damage is reported, never raised, and nothing is changed. The codes are stable: the list only grows.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from trace_store import errors, maintenance, odb
+from trace_store.files import read_file
+from trace_store.layout import ATTRIBUTES, IGNORED, INDEX_SUFFIX, PACK_SUFFIX
+from trace_store.maintenance.fsck_objects import ERROR, INFO, WARNING, Finding, ObjectChecks
+from trace_store.maintenance.fsck_refs import check_journals, check_refs, roots
+from trace_store.maintenance.pack_proofs import prove
+from trace_store.objects.codec import is_content
+from trace_store.odb.database import ObjectDatabase
+from trace_store.odb.pack import Pack
+from trace_store.odb.pack_index import PackIndex
+from trace_store.odb.pack_walk import walk_objects
+from trace_store.odb.packs import pack_names
+from trace_store.oid import ObjectId
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from trace_store.store.handle import Store
+
+
+_BEGINNING_BYTES = 4096
+
+
+def check_packs(store: Store, database: ObjectDatabase, objects: ObjectChecks) -> Iterator[Finding]:
+    """Yield what is wrong with the packs; their objects are checked along the way."""
+    names = set(pack_names(store.disk, store.layout))
+    for file in store.disk.names(store.layout.pack_dir):
+        stem, dot, suffix = file.rpartition(".")
+        if dot + suffix == INDEX_SUFFIX and stem in names:
+            continue
+        if dot + suffix != PACK_SUFFIX or stem not in names:
+            severity = INFO if dot + suffix == INDEX_SUFFIX else WARNING
+            yield Finding("pack-stray-file", severity, f"objects/pack/{file}", "belongs to no pack")
+    proofs = prove(store.disk, store.layout, sorted(names))
+    for name in sorted(names):
+        what = f"objects/pack/{name}{PACK_SUFFIX}"
+        try:
+            fd = store.disk.open(store.layout.pack_file(name))
+            if fd is None:
+                continue  # folded into another one meanwhile
+            pack = Pack(store.disk, store.layout.pack_file(name), name, fd)
+        except (errors.FormatError, errors.StorageError) as error:
+            yield Finding("pack-damaged", ERROR, what, _explained(store, name, str(error)))
+            continue
+        try:
+            if not pack.check_name():
+                detail = "its bytes have another hash than its name or trailer"
+                detail = _explained(store, name, detail)
+                yield Finding("pack-damaged", ERROR, what, detail)
+            proof = proofs.pop(name, None)
+            if proof is None:
+                yield from _check_pack(store, pack, what, objects)
+            else:
+                again = partial(_named_objects, store, name)
+                objects.take_over(proof.oids, proof.commits, proof.named, again)
+        finally:
+            pack.close()
+
+
+def _explained(store: Store, name: str, detail: str) -> str:
+    """Return what is wrong with a pack, with what another program did to it where its beginning tells."""
+    fd = store.disk.open(store.layout.pack_file(name))
+    if fd is None:
+        return detail
+    try:
+        return maintenance.repair_files.with_explanation(
+            detail, store.disk.read_at(fd, 0, _BEGINNING_BYTES)
+        )
+    finally:
+        store.disk.close(fd)
+
+
+def _check_pack(store: Store, pack: Pack, what: str, objects: ObjectChecks) -> Iterator[Finding]:
+    places: dict[ObjectId, tuple[int, int]] = {}
+    count = frames = 0
+    try:
+        for number, _, found in walk_objects(pack):
+            frames += 1
+            if isinstance(found, errors.CorruptObjectError):
+                yield Finding("pack-frame-damaged", ERROR, what, f"frame {number}: {found}")
+                continue
+            for oid, offset, data in found:
+                places.setdefault(oid, (number, offset))
+                count += 1
+                yield from objects.check(oid, data, "a pack")
+    except errors.FormatError as error:
+        yield Finding("pack-damaged", ERROR, what, str(error))
+    if (frames, count) != (pack.frame_count, pack.object_count):
+        detail = f"{count} readable objects in {frames} frames, not {pack.object_count} in {pack.frame_count}"
+        yield Finding("pack-damaged", ERROR, what, detail)
+    yield from _check_index(store, pack, places)
+
+
+def _named_objects(store: Store, name: str) -> Iterator[tuple[bytes, bytes]]:
+    """Yield (id, bytes) of the objects of a pack that was found to be in order."""
+    path = store.layout.pack_file(name)
+    fd = store.disk.open(path)
+    if fd is None:
+        return
+    pack = Pack(store.disk, path, name, fd)
+    try:
+        for _, _, found in walk_objects(pack):
+            if not isinstance(found, errors.CorruptObjectError):
+                yield from ((oid, data) for oid, _, data in found)
+    finally:
+        pack.close()
+
+
+def _check_index(
+    store: Store, pack: Pack, places: dict[ObjectId, tuple[int, int]]
+) -> Iterator[Finding]:
+    path = store.layout.pack_index_file(pack.name)
+    what = f"objects/pack/{pack.name}{INDEX_SUFFIX}"
+    try:
+        fd = store.disk.open(path)
+    except errors.StorageError as error:
+        yield Finding("pack-index-damaged", WARNING, what, str(error))
+        return
+    if fd is None:
+        return  # made again when it is needed
+    try:
+        index = PackIndex(
+            lambda at, size: store.disk.read_at(fd, at, size), store.disk.size(fd), pack
+        )
+        if not index.verify():
+            yield Finding("pack-index-damaged", WARNING, what, "its checksum is wrong")
+            return
+        entries = index.entries()
+        if entries is None or not places.items() <= entries.items():
+            yield Finding("pack-index-damaged", WARNING, what, "it does not lead to every object")
+            return
+        for oid in entries.keys() - places.keys() if len(entries) > len(places) else ():
+            detail = f"its bytes in pack {pack.name[:12]} cannot be read"
+            yield Finding("object-damaged", ERROR, oid.hex(), detail)
+    except errors.CorruptIndexError as error:
+        yield Finding("pack-index-damaged", WARNING, what, str(error))
+    finally:
+        store.disk.close(fd)
+
+
+__all__ = ["ERROR", "INFO", "WARNING", "Finding", "fsck"]
+
+
+def fsck(store: Store, *, also: Iterable[Callable[[], Iterable[Finding]]] = ()) -> list[Finding]:
+    """Check a repository and return what was found, errors first; nothing when all is well.
+
+    Args:
+        store: what to check.
+        also: further checks, of derived files that upper floors keep.
+    """
+    found: list[Finding] = []
+    objects = ObjectChecks()
+    steps: list[Callable[[], Iterable[Finding]]] = []
+    if isinstance(store.objects, ObjectDatabase):
+        database = store.objects
+        damaged: dict[ObjectId, str] = {}
+        steps = [
+            lambda: _check_root(store),
+            lambda: check_journals(store, objects),
+            lambda: check_packs(store, database, objects),
+            lambda: _check_loose(database, objects, damaged),
+            lambda: (
+                maintenance.loose_damage.damaged_loose(store, objects, damaged) if damaged else ()
+            ),
+            lambda: _check_purged(store, database, objects),
+        ]
+    else:
+        steps = [lambda: _check_memory(store, objects)]
+    steps += [
+        lambda: check_refs(store, objects),
+        lambda: objects.missing(roots(store), store.objects.purged),
+        *also,
+    ]
+    for step in steps:
+        try:
+            found.extend(step())
+        except errors.TraceError as error:
+            found.append(Finding("check-failed", ERROR, "fsck", str(error)))
+    order = {ERROR: 0, WARNING: 1, INFO: 2}
+    return sorted(dict.fromkeys(found), key=lambda f: (order[f.severity], f.code, f.what))
+
+
+def _check_root(store: Store) -> Iterator[Finding]:
+    for path, content in (
+        (store.layout.ignore_file, IGNORED),
+        (store.layout.attributes_file, ATTRIBUTES),
+    ):
+        data = read_file(store.disk, path, limit=1 << 20)
+        name = path.rpartition("/")[2]
+        if data is None:
+            yield Finding("root-file-missing", WARNING, name, "git may convert or skip files")
+        elif data.replace(b"\r\n", b"\n") != content.encode():
+            detail = maintenance.repair_files.with_explanation(
+                "differs from what `init` writes", data
+            )
+            yield Finding("root-file-changed", INFO, name, detail)
+
+
+def _check_memory(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
+    for oid in store.objects.iterate():
+        yield from objects.check(oid, store.objects.read(oid), "memory")
+
+
+def _check_loose(
+    database: ObjectDatabase, objects: ObjectChecks, damaged: dict[ObjectId, str]
+) -> Iterator[Finding]:
+    """Check loose objects; take note of those whose files are damaged, and why."""
+    for stray in database.loose.stray_names():
+        yield Finding("object-stray-file", WARNING, f"objects/{stray}", "not an object")
+    for oid in database.loose.iterate():
+        try:
+            data = database.loose.read(oid)
+        except errors.TraceError as error:
+            damaged[oid] = str(error)
+            continue
+        if data is not None:
+            yield from objects.check(oid, data, "a loose file")
+
+
+def _check_purged(
+    store: Store, database: ObjectDatabase, objects: ObjectChecks
+) -> Iterator[Finding]:
+    database.refresh()
+    if not store.disk.exists(store.layout.tombstones_dir):
+        return
+    for name in database.tombstones.faults():
+        yield Finding("tombstone-unreadable", WARNING, f"tombstones/{name}", "nobody can tell why")
+    for oid in sorted(database.purged):
+        found = database.tombstones.find(oid)
+        if oid in objects.present:
+            detail = "its bytes are here again, and nobody is given them"
+            yield Finding("purged-object-present", WARNING, oid.hex(), detail)
+        elif found is not None:
+            who = f" by {found.by}" if found.by else ""
+            yield Finding("object-purged", INFO, oid.hex(), f"{found.placeholder[1:-1]}{who}")
+    if database.purged_texts:
+        for purged in objects.present - database.purged:
+            data = database.read(purged)
+            if is_content(data) and odb.tombstones.holding(
+                {ObjectId(purged): data}, database.purged_texts
+            ):
+                detail = "it holds a text that was purged, and came with a pack of others"
+                yield Finding("purged-object-present", WARNING, purged.hex(), detail)

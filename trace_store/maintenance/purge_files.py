@@ -1,0 +1,200 @@
+"""Erasing: the files of a repository lose what was purged, each in the way in which it holds it.
+
+Rule: called under the lock that seal and pack share, when the tombstones are durable and nothing of what they name is
+in a journal that is not sealed. What stays of a file stands in a durable one before it goes. Each step may be repeated.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+from trace_store import errors
+from trace_store.files import read_file, replace_file
+from trace_store.journal.published import stamp_of
+from trace_store.maintenance.pack_rewrite import packs_holding, remove_if_possible, rewrite_packs
+from trace_store.maintenance.verify_purged import files_below, search
+from trace_store.odb.database import ObjectDatabase
+from trace_store.odb.pack_walk import walk_objects
+from trace_store.odb.pack_writer import PackWriter
+from trace_store.oid import ObjectId
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.maintenance.verify_purged import Needles
+    from trace_store.odb.quarantine import Taking
+    from trace_store.store.handle import Store
+
+REMOVED = b"[purged]"
+"""What stands for the text in reflogs."""
+
+
+class Erasing:
+    """What a purge removes, and what it cannot.
+
+    Attributes:
+        packs: how many packs were written anew.
+        files: how many other files were removed or changed.
+        damaged: the names of packs that cannot be read to their end, and stay.
+        left: files that may hold the bytes still, and why.
+    """
+
+    def __init__(self, store: Store, texts: Needles, contents: Needles) -> None:
+        """Remove nothing yet; what is searched for is as in a plan."""
+        assert isinstance(store.objects, ObjectDatabase)
+        self._store = store
+        self._database = store.objects
+        self._texts = texts
+        self._contents = contents
+        self._folders: set[str] = set()
+        self.packs = 0
+        self.files = 0
+        self.damaged: list[str] = []
+        self.left: dict[str, str] = {}
+
+    def clean(self) -> None:
+        """Go through all files once."""
+        store = self._store
+        # The search index holds the words of messages; the next search rebuilds it.
+        for path in store.layout.search_files():
+            self.files += store.disk.remove(path)
+        self._remove_journals()
+        purged = frozenset(map(ObjectId, self._database.purged))
+        done = rewrite_packs(store, packs_holding(store, purged), purged)
+        self.packs += len(done.replaced)
+        self.damaged = list(done.damaged)
+        for oid in purged:
+            if self._database.loose.contains(oid):
+                self._database.loose.remove(oid)
+                self._folders.add(os.path.dirname(store.layout.loose_file(oid.hex())))
+                self.files += 1
+        for taking in self._database.quarantine.takings():
+            self._clean_taking(taking, purged)
+        layout = store.layout
+        for folder in (
+            layout.index_dir,
+            layout.cache_dir,
+            os.path.join(layout.local_dir, "imports"),
+        ):
+            for path in files_below(store.disk, folder):
+                self._remove(path)
+        for path in files_below(store.disk, layout.logs_dir):
+            self._clean_log(path)
+        self._clean_aside()
+        # The seal before it, and packs that were written anew, have removed files as well.
+        self._folders |= {
+            layout.pack_dir,
+            layout.objects_dir,
+            layout.journal_dir,
+            layout.kept_packs_dir,
+        }
+        for folder in sorted(self._folders):
+            if store.disk.exists(folder):  # one that went has gone from the one above it
+                store.disk.sync_directory(folder)
+
+    def _remove_journals(self) -> None:
+        """Remove the journals that are sealed; the next seal would."""
+        journal = self._store.journal
+        with self._store.mutex:
+            journal.refresh()
+            covered = dict(journal.covered)
+        for number, (stamp, _) in covered.items():
+            path = self._store.layout.journal_file(number)
+            if stamp_of(self._store.disk, path) == stamp:
+                self._remove(path)
+        for file in journal.files:
+            if file.objects.keys() & self._database.purged:
+                self.left[f"journal/{file.number}"] = "it cannot be sealed"
+
+    def _clean_taking(self, taking: Taking, purged: frozenset[ObjectId]) -> None:
+        """Take objects out of what was put into quarantine at one time; the rest of it stays there."""
+        disk = self._store.disk
+        taking.packs.refresh()
+        for name in taking.packs.names():
+            packed = taking.packs.get(name)
+            if packed is None or purged.isdisjoint(packed.index.in_order()):
+                continue
+            writer = PackWriter(disk, taking.layout)
+            try:
+                for _, _, objects in walk_objects(packed.pack):
+                    if isinstance(objects, errors.CorruptObjectError):
+                        raise objects
+                    for oid, _, data in objects:
+                        if oid not in purged:
+                            writer.add(oid, data)
+                new = writer.finish()
+            except errors.FormatError:
+                self.damaged.append(name)
+                continue
+            finally:
+                writer.abandon()
+            if name not in new:
+                self._remove(taking.layout.pack_index_file(name))
+                self._remove(taking.layout.pack_file(name))
+                self.packs += 1
+        for oid in purged:
+            if taking.loose.contains(oid):
+                taking.loose.remove(oid)
+                folder = os.path.dirname(taking.layout.loose_file(oid.hex()))
+                self._folders |= {folder, os.path.dirname(folder)}
+                self.files += 1
+        taking.packs.refresh()
+
+    def _clean_log(self, path: str) -> None:
+        """Take the text out of a reflog, whose messages people write."""
+        data = kept = read_file(self._store.disk, path) or b""
+        for needles in (self._texts, self._contents):
+            kept = needles.without(kept, REMOVED)
+        if kept != data:
+            scratch = self._store.layout.tmp_dir
+            replace_file(self._store.disk, path, kept, scratch=scratch)
+            self.files += 1
+
+    def _clean_aside(self) -> None:
+        """Remove files with the bytes from where nothing is read: scratch, second copies, and what was set aside.
+
+        Of a file that cannot be read to its end nobody knows what is in it; in `tmp` it was never finished.
+        """
+        store = self._store
+        for folder in ("tmp", "lost-found", "quarantine", os.path.join("local", "packs")):
+            there = search(store, self._database.purged, self._texts, self._contents, below=folder)
+            paths = {each.path for each in there.found}
+            paths.update(path for path, _ in there.unread if folder == "tmp")
+            for path in sorted(paths):
+                maker = _maker(os.path.basename(path))
+                if maker and is_alive(maker):
+                    self.left[path] = f"process {maker} may be writing it"
+                else:
+                    self._remove(os.path.join(store.layout.root, path))
+
+    def _remove(self, path: str) -> None:
+        relative = os.path.relpath(path, self._store.layout.root)
+        if remove_if_possible(self._store.disk, path):
+            self.files += 1
+            self._folders.add(os.path.dirname(path))
+            self.left.pop(relative, None)
+        else:
+            self.left[relative] = "it is in use"
+
+
+def is_alive(process: int) -> bool:
+    """Tell whether a process of this machine runs; where that cannot be asked it may."""
+    if sys.platform == "win32":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # somebody else's
+    return True
+
+
+def _maker(name: str) -> int:
+    """Return the process in the name of a temporary file; 0 for this one, and where there is none."""
+    found = re.match(
+        r"(?:object|pack|tombstone)-(\d{1,10})-|.*\.(\d{1,10})-[0-9a-f]{12}\.tmp$", name
+    )
+    process = 0 if found is None else int(found[1] or found[2])
+    return 0 if process == os.getpid() else process

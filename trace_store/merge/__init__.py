@@ -1,0 +1,17 @@
+"""Merge, cherry-pick, rebase and revert: one three-way merge with different bases."""
+
+from trace_store.lazy_import import submodules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.merge import cherry_pick as cherry_pick
+    from trace_store.merge import conflicts as conflicts
+    from trace_store.merge import in_progress as in_progress
+    from trace_store.merge import merge as merge
+    from trace_store.merge import move as move
+    from trace_store.merge import rebase as rebase
+    from trace_store.merge import resolve as resolve
+    from trace_store.merge import result as result
+    from trace_store.merge import revert as revert
+
+__getattr__ = submodules(__name__)

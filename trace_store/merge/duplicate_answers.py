@@ -1,0 +1,244 @@
+"""Two answers to one message: of two sides that go on from the same question, and of two results of one call.
+
+Rule: which answer is shown is a decision, so it is brought to the desk; until then it is ours. A call has one result.
+"""
+
+from __future__ import annotations
+
+from trace_store.context.entries import REMOVED
+from trace_store.context.fold import Fold
+from trace_store.merge.changes import both_parts, reworded_parts, shown_of
+from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS, TWO_ANSWERS
+from trace_store.objects import operations as ops
+from trace_store.objects.address import RESULT, Address
+from trace_store.objects.message import Message, store_message
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from trace_store.context.entries import Entry
+    from trace_store.merge.changes import Changes, Put
+    from trace_store.merge.conflicts import Settlement
+    from trace_store.merge.resolver import Desk
+    from trace_store.objects.commit import Operation
+
+_HIDDEN = (REMOVED, False)
+
+
+class Answers:
+    """Settles two answers between two sides."""
+
+    def __init__(self, base: Fold, ours: Fold, theirs: Fold, desk: Desk, put: Put) -> None:
+        self._base, self._ours, self._theirs = base, ours, theirs
+        self._desk, self._put = desk, put
+
+    def settle_results(self, new: Sequence[Entry], changes: Changes) -> set[Address]:
+        """Settle that both sides have a result of one call; return the messages of theirs that are left out by it.
+
+        The result of ours stays, and says what was settled; what else a message of theirs says comes in.
+        """
+        mine = {
+            (call, part["id"]): entry
+            for entry in self._ours.entries
+            if entry.address not in self._theirs and entry.answers
+            for call, part in _results(entry)
+        }
+        left_out: set[Address] = set()
+        for entry in new if mine else ():
+            rivals = [(key, part) for key, part in _keyed(entry) if key in mine]
+            for key, part in rivals:
+                self._settle_result(mine[key], entry, key, part, changes)
+            if rivals:
+                gone = [part for _, part in rivals]
+                left = [part for part in entry.parts if not any(part is each for each in gone)]
+                # What a tool says beside its result is nothing without it.
+                if any(part["type"] == RESULT for part in left) or (
+                    left and entry.message["role"] != "tool"
+                ):
+                    changes[entry.address].parts = left
+                else:
+                    left_out.add(entry.address)
+        return left_out
+
+    def _settle_result(
+        self,
+        mine: Entry,
+        yours: Entry,
+        key: tuple[Address, str],
+        part: Mapping[str, Any],
+        changes: Changes,
+    ) -> None:
+        at, own = next((n, each) for n, each in enumerate(mine.parts) if _key(each) == key)
+        if own["parts"] == part["parts"]:
+            return
+        call = self._ours.entry(key[0]) if key[0] in self._ours else None
+        settled = self._desk.bring(TWO_ANSWERS, [key[0]], call, [mine], [yours])
+        if settled.choice == OURS:
+            return
+        if settled.choice == THEIRS:
+            said: Any = part
+        elif settled.choice == BOTH:
+            said = both_parts([own], [part])[0]
+        else:
+            said = reworded_parts([own], settled.text, self._put)[0]
+        parts = list(changes[mine.address].parts or mine.parts)
+        changes[mine.address].parts = [*parts[:at], said, *parts[at + 1 :]]
+
+    def settle_turns(self, new: Sequence[Entry], changes: Changes) -> list[Operation]:
+        """Settle that both sides answer the last message that they share; return what a text that settles it adds."""
+        shared = [entry for entry in self._ours.entries if entry.address in self._theirs]
+        last = next((entry for entry in reversed(shared) if entry.visible), None)
+        if last is None or not _is_question(last):
+            return []
+        turns = []
+        for side, other in ((self._ours, self._theirs), (self._theirs, self._ours)):
+            tail = _tail(side, other)
+            turns.append(_turn([e for e in tail if not any(a in other for a in e.answers)]))
+        mine, yours = turns
+        coming = {entry.address for entry in new}
+        yours = [entry for entry in yours if entry.address in coming]
+        if not mine or not yours:
+            return []
+        if _say_the_same(mine, yours):
+            _hide(yours, changes)
+            return []
+        settled = self._desk.bring(TWO_ANSWERS, [last.address], last, mine, yours)
+        return self._settled(settled, last, mine, yours, changes)
+
+    def settle_hidden_by_each(self, shared: Sequence[Entry], changes: Changes) -> None:
+        """Settle that each side shows one of two answers and hides that of the other: no answer would be left.
+
+        This comes of two merges of the same lines that chose differently.
+        """
+        going: list[Entry] = []
+        hidden: list[Entry] = []
+        for yours in shared:
+            mine = self._ours.entry(yours.address)
+            change = changes.get(yours.address)
+            if change is not None and change.shown and change.shown[0] and mine.visible:
+                going.append(yours)
+            elif mine.hidden and yours.visible and (change is None or change.shown is None):
+                hidden.append(yours)
+        if not going or not hidden:
+            return
+        questions = _questions(self._theirs)
+        for question, (mine_, yours_) in _by_question(questions, going, hidden).items():
+            known = {entry.address in self._base for entry in (*mine_, *yours_)}
+            if question in self._ours and len(known) == 2:  # the base has one of the two
+                self._settle_choice(question, mine_, yours_, changes)
+
+    def _settle_choice(
+        self,
+        question: Address,
+        going: Sequence[Entry],
+        hidden: Sequence[Entry],
+        changes: Changes,
+    ) -> None:
+        mine = [self._ours.entry(each.address) for each in going]
+        asked = self._ours.entry(question)
+        settled = self._desk.bring(TWO_ANSWERS, [question], asked, mine, hidden)
+        if settled.choice in (OURS, BOTH):
+            for entry in mine:
+                changes[entry.address].shown = None
+        if settled.choice in (THEIRS, BOTH):
+            for entry in hidden:
+                changes[entry.address].shown = shown_of(entry)
+        if settled.choice == TEXT:
+            for entry in mine:
+                changes[entry.address].shown = None
+            says = mine[-1]
+            changes[says.address].parts = reworded_parts(says.parts, settled.text, self._put)
+
+    def _settled(
+        self,
+        settled: Settlement,
+        question: Entry,
+        mine: Sequence[Entry],
+        yours: Sequence[Entry],
+        changes: Changes,
+    ) -> list[Operation]:
+        if settled.choice in (OURS, TEXT):
+            _hide(yours, changes)
+        if settled.choice in (THEIRS, TEXT):
+            _hide(mine, changes)
+        if settled.choice != TEXT:
+            return []
+        said = store_message(Message("assistant", settled.text), self._put)
+        return [ops.add([said], after=question.address)]
+
+
+def _key(part: Mapping[str, Any]) -> tuple[Address, str] | None:
+    if part["type"] != RESULT or "call" not in part:
+        return None
+    birth, number = part["call"]
+    return Address(birth, number), part["id"]
+
+
+def _keyed(entry: Entry) -> list[tuple[Any, Mapping[str, Any]]]:
+    return [(key, part) for part in entry.parts if (key := _key(part)) is not None]
+
+
+def _results(entry: Entry) -> list[tuple[Any, Mapping[str, Any]]]:
+    return [(key[0], part) for key, part in _keyed(entry)]
+
+
+def _tail(side: Fold, other: Fold) -> list[Entry]:
+    """Return what one side has behind the last message that both have."""
+    at = len(side.entries)
+    while at and side.entries[at - 1].address not in other:
+        at -= 1
+    return side.entries[at:]
+
+
+def _turn(tail: Iterable[Entry]) -> list[Entry]:
+    """Return the visible messages of the answer that a tail begins with: up to where somebody else speaks."""
+    found: list[Entry] = []
+    for entry in tail:
+        if not entry.visible:
+            continue
+        if entry.message["role"] not in ("assistant", "tool") and not entry.answers:
+            break
+        found.append(entry)
+    return found
+
+
+def _is_question(entry: Entry) -> bool:
+    return entry.message["role"] in ("user", "tool") or bool(entry.answers)
+
+
+def _questions(fold: Fold) -> dict[Address, Address]:
+    """Return for each message the one that it answers: the nearest before it that asks."""
+    found: dict[Address, Address] = {}
+    asked: Address | None = None
+    for entry in fold.entries:
+        if asked is not None:
+            found[entry.address] = asked
+        asked = entry.address if _is_question(entry) else asked
+    return found
+
+
+def _by_question(
+    questions: Mapping[Address, Address], going: Sequence[Entry], hidden: Sequence[Entry]
+) -> dict[Address, tuple[list[Entry], list[Entry]]]:
+    """Return the messages of two lists by what they answer, where both have some."""
+    found: dict[Address, tuple[list[Entry], list[Entry]]] = {}
+    for at, entries in enumerate((going, hidden)):
+        for entry in entries:
+            question = questions.get(entry.address)
+            if question is not None and not _is_question(entry):
+                found.setdefault(question, ([], []))[at].append(entry)
+    return {question: both for question, both in found.items() if all(both)}
+
+
+def _say_the_same(one: Sequence[Entry], other: Sequence[Entry]) -> bool:
+    return len(one) == len(other) and all(
+        mine.message["role"] == yours.message["role"] and mine.parts == yours.parts
+        for mine, yours in zip(one, other, strict=True)
+    )
+
+
+def _hide(entries: Iterable[Entry], changes: Changes) -> None:
+    for entry in entries:
+        changes[entry.address].shown = _HIDDEN

@@ -1,0 +1,116 @@
+"""Inputs of a merge: commits, contexts and merge bases, each read once.
+
+Rule: reads and changes nothing. A commit that is about to be written counts as one that is here.
+
+Rule: plain values.
+"""
+
+from __future__ import annotations
+
+from trace_store import context, errors, graph
+from trace_store.context.fold import Fold
+from trace_store.frozen import value
+from trace_store.merge.conflicts import OURS, THEIRS
+from trace_store.objects.commit import Commit, read_commit
+from trace_store.oid import ObjectId
+from trace_store.revision import commits_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.merge.conflicts import Conflict
+    from trace_store.objects.address import Address
+    from trace_store.objects.commit import Operation
+    from trace_store.store.handle import Store
+
+
+class Reading:
+    """Commits and contexts of one store."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.commits = commits_of(store)
+        self._read: dict[bytes, Commit] = {}
+        self._new: set[bytes] = set()
+        self._folds: dict[bytes, Fold] = {}
+
+    def commit(self, oid: bytes) -> Commit:
+        """Return a commit.
+
+        Raises:
+            ObjectNotFoundError, CorruptObjectError: it is not here, or damaged.
+        """
+        found = self._read.get(oid)
+        if found is None:
+            found = self._read[oid] = read_commit(oid, self.store.objects.read)
+        return found
+
+    def remember(self, oid: bytes, commit: Commit) -> None:
+        """Take a commit for one that is here: it is about to be written."""
+        self._read[oid] = commit
+        self._new.add(oid)
+
+    def fold(self, tip: bytes | None) -> Fold:
+        """Return the context of a commit, which must not be changed; None has none. Raises as `context.fold_of`."""
+        if tip is None:
+            return Fold()
+        found = self._folds.get(tip)
+        if found is None:
+            found = self._folds[tip] = self._made(tip)
+        return found
+
+    def before(self, oid: bytes) -> Fold:
+        """Return the context that a commit continues."""
+        parents = self.commit(oid).parents
+        return self.fold(parents[0] if parents else None)
+
+    def time(self, address: Address) -> int:
+        """Return when a message was written, in milliseconds; 0 where the commit that it was born in is gone."""
+        found = self.store.objects.resolve_prefix(address.birth.hex())
+        return self.commit(found[0]).time if len(found) == 1 else 0
+
+    def bases(self, ours: ObjectId, theirs: ObjectId) -> list[ObjectId]:
+        """Return the best common ancestors of two commits, the newest first."""
+        if self._new.isdisjoint((ours, theirs)):
+            found = self.commits.merge_bases(ours, theirs)
+        else:
+            found = graph.merge_bases(ours, theirs, lambda oid: self.commit(oid).parents)
+        return sorted(found, key=lambda oid: (self.commit(oid).time, oid), reverse=True)
+
+    def _made(self, tip: bytes) -> Fold:
+        if tip not in self._new:
+            return context.snapshots.fold_of(self.store, tip, self._folds)
+        commit = self.commit(tip)
+        state = self.before(tip).copy()
+        state.apply(tip, commit)
+        return state
+
+
+APPEND = "append"
+INTERLEAVE = "interleave"
+DECISIONS = "decisions"
+SEMANTIC = "semantic"
+STRATEGIES = (APPEND, INTERLEAVE, OURS, THEIRS, DECISIONS, SEMANTIC)
+DECISION = "decision"
+"""The label of a message that records a decision."""
+
+
+@value
+class Plan:
+    """What a merge does to our context.
+
+    Attributes:
+        operations: in order.
+        conflicts: those that nobody settled; while there are any the operations leave ours as it is there.
+        settled: those that somebody did.
+        included: messages of theirs that come in.
+    """
+
+    operations: tuple[Operation, ...]
+    conflicts: tuple[Conflict, ...]
+    settled: tuple[Conflict, ...]
+    included: tuple[Address, ...]
+
+
+def no_put(content: bytes) -> ObjectId:
+    """Refuse content, where no text settles anything."""
+    raise errors.InvalidOperationError("no text can be stored here")

@@ -1,0 +1,10 @@
+"""Merges with a model's help: the request, the answer, and a review."""
+
+from trace_store.lazy_import import submodules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.merge.llm_assist import review as review
+    from trace_store.merge.llm_assist import semantic as semantic
+
+__getattr__ = submodules(__name__)

@@ -1,0 +1,252 @@
+"""What a model answers about a merge, read and checked: nothing of it is believed.
+
+    {"conflicts": [{"number": 1, "take": "text", "text": "…", "why": "…"}],
+     "summaries": [{"messages": ["ab12….0", "ab12….1"], "role": "assistant", "text": "…", "why": "…"}],
+     "conclusion": {"role": "assistant", "text": "…", "sources": ["ab12….0"]}}
+
+Rule: pure. Every fault is named, all at once, so that the model can be told of them. What may be replaced is only what
+came after the base and was shown whole; what is pinned, an instruction, or half of a call and its result stays.
+"""
+
+from __future__ import annotations
+
+import json
+
+from trace_store import errors
+from trace_store.frozen import value
+from trace_store.merge.conflicts import TEXT, Settlement
+from trace_store.merge.must_keep import lost
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from trace_store.merge.llm_assist.request import Question
+    from trace_store.objects.address import Address
+
+ROLES = ("assistant", "user")
+MAXIMUM_TEXT = 200_000
+MAXIMUM_WHY = 500
+MAXIMUM_BEGINNINGS = 20
+MAXIMUM_ITEMS = 1000
+MAXIMUM_FAULTS = 20
+
+
+@value
+class Written:
+    """A message that a model wrote.
+
+    Attributes:
+        role: `assistant` or `user`.
+        text: what it says.
+        targets: messages that it stands for, and that it hides.
+        sources: messages that it was made from.
+        why: in the model's words.
+    """
+
+    role: str
+    text: str
+    targets: tuple[Address, ...] = ()
+    sources: tuple[Address, ...] = ()
+    why: str = ""
+
+
+@value
+class Advice:
+    """What a model would do about a merge.
+
+    Attributes:
+        settlements: how conflicts are settled, by their keys.
+        reasons: why, by the same keys.
+        summaries: messages that stand for others.
+        conclusion: a message at the end, or None.
+    """
+
+    settlements: Mapping[str, Settlement]
+    reasons: Mapping[str, str]
+    summaries: tuple[Written, ...] = ()
+    conclusion: Written | None = None
+
+
+def read_advice(answer: str, question: Question) -> Advice:
+    """Return what an answer says.
+
+    Raises:
+        ModelNonsenseError: it has another form, names what was not shown, leaves a conflict open, or loses what must be
+            kept; `faults` lists what is wrong.
+    """
+    reading = _Reading(question)
+    told = object_in(answer)
+    if told is None:
+        raise _wrong(["it has no JSON object"])
+    settlements, reasons = reading.conflicts(told)
+    summaries = reading.summaries(told)
+    conclusion = reading.conclusion(told.get("conclusion"))
+    if reading.faults:
+        raise _wrong(reading.faults)
+    return Advice(settlements, reasons, summaries, conclusion)
+
+
+class _Reading:
+    """Reads the fields of an answer, and gathers what is wrong with them."""
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        self.faults: list[str] = []
+
+    def fault(self, what: str) -> None:
+        self.faults.append(what)
+
+    def items(self, told: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+        found = told.get(name) or []
+        if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+            self.fault(f"{name} is not a list of objects")
+            return []
+        if len(found) > MAXIMUM_ITEMS:
+            self.fault(f"{name} lists more than {MAXIMUM_ITEMS:,}")
+        return found[:MAXIMUM_ITEMS]
+
+    def text(self, fields: Mapping[str, Any], name: str, where: str, *, empty: bool = False) -> str:
+        found = fields.get(name, "" if empty else None)
+        if found is None and empty:
+            return ""
+        if not isinstance(found, str) or not (empty or found.strip()):
+            self.fault(f"{where} has no {name}")
+            return ""
+        if len(found) > MAXIMUM_TEXT or not _is_unicode(found):
+            self.fault(f"the {name} of {where} is too long, or is not Unicode")
+            return ""
+        return found
+
+    def conflicts(self, told: Mapping[str, Any]) -> tuple[dict[str, Settlement], dict[str, str]]:
+        settlements: dict[str, Settlement] = {}
+        reasons: dict[str, str] = {}
+        open_ = self._question.conflicts
+        for fields in self.items(told, "conflicts"):
+            number = fields.get("number")
+            if type(number) is not int or not 1 <= number <= len(open_):
+                self.fault(f"there is no conflict {str(number)[:20]}")
+                continue
+            conflict, where = open_[number - 1], f"conflict {number}"
+            take = fields.get("take")
+            if take not in conflict.choices:
+                self.fault(f"{where} is settled by {', '.join(conflict.choices)}")
+                continue
+            if conflict.key in settlements:
+                self.fault(f"{where} is settled twice")
+            text = self.text(fields, "text", where) if take == TEXT else ""
+            if take == TEXT and text:
+                self._keeps([each.address for each in _entries(conflict)], text, where)
+            settlements[conflict.key] = Settlement(take, text)
+            reasons[conflict.key] = self.text(fields, "why", where, empty=True)[:MAXIMUM_WHY]
+        told_well = not self.faults  # what is wrong about one is not also said to be missing
+        for number, conflict in enumerate(open_, 1):
+            if conflict.key not in settlements and told_well:
+                self.fault(f"conflict {number} is left open")
+        return settlements, reasons
+
+    def summaries(self, told: Mapping[str, Any]) -> tuple[Written, ...]:
+        found: list[Written] = []
+        taken: set[Address] = set()
+        for number, fields in enumerate(self.items(told, "summaries"), 1):
+            where = f"summary {number}"
+            targets = self._addresses(fields.get("messages"), where)
+            if not targets:
+                self.fault(f"{where} stands for no message")
+            for address in targets:
+                why_not = self._question.fixed.get(address)
+                if why_not or address in taken:
+                    name = self._question.names[address]
+                    self.fault(f"{where}: {name} {why_not or 'is in another summary'}")
+            taken.update(targets)
+            self._whole_groups(targets, where)
+            text = self.text(fields, "text", where)
+            if text:
+                self._keeps(targets, text, where)
+            why = self.text(fields, "why", where, empty=True)[:MAXIMUM_WHY]
+            found.append(Written(self._role(fields, where), text, targets, targets, why))
+        return tuple(found)
+
+    def conclusion(self, fields: Any) -> Written | None:
+        if fields is None:
+            return None
+        if not isinstance(fields, dict):
+            self.fault("the conclusion is not an object")
+            return None
+        sources = self._addresses(fields.get("sources"), "the conclusion")
+        if not sources:
+            self.fault("the conclusion names no sources")
+        text = self.text(fields, "text", "the conclusion")
+        why = self.text(fields, "why", "the conclusion", empty=True)[:MAXIMUM_WHY]
+        return Written(self._role(fields, "the conclusion"), text, (), sources, why)
+
+    def _role(self, fields: Mapping[str, Any], where: str) -> str:
+        role = fields.get("role", ROLES[0])
+        if role not in ROLES:
+            self.fault(f"the role of {where} is not {' or '.join(ROLES)}")
+            return ROLES[0]
+        return str(role)
+
+    def _addresses(self, told: Any, where: str) -> tuple[Address, ...]:
+        if not isinstance(told, list) or len(told) > MAXIMUM_ITEMS:
+            self.fault(f"{where} lists no messages")
+            return ()
+        found: dict[Address, None] = {}
+        for name in told:
+            address = self._question.addresses.get(name) if isinstance(name, str) else None
+            if address is None:
+                self.fault(f"{where} names {str(name)[:40]!r}, which was not shown")
+            else:
+                found[address] = None
+        return tuple(found)
+
+    def _whole_groups(self, targets: Sequence[Address], where: str) -> None:
+        chosen = set(targets)
+        for group in self._question.groups:
+            if chosen & group and not group <= chosen:
+                names = sorted(self._question.names[each] for each in group - chosen)
+                self.fault(f"{where} parts a tool call from its result: {names[0]} is missing")
+
+    def _keeps(self, addresses: Sequence[Address], text: str, where: str) -> None:
+        for address in addresses:
+            for pattern, said in self._question.kept.get(address, ()):
+                gone = lost(pattern, said, text)
+                if gone:
+                    name = self._question.names.get(address, "a message")
+                    self.fault(f"{where} loses {gone[0][:80]!r}, which {name} must keep")
+
+
+def _entries(conflict: Any) -> list[Any]:
+    return [*([conflict.base] if conflict.base else []), *conflict.ours, *conflict.theirs]
+
+
+def object_in(answer: str) -> dict[str, Any] | None:
+    """Return the first JSON object of an answer; models like to put words around it, or a fence. None without one."""
+    decoder = json.JSONDecoder()
+    at = answer.find("{")
+    for _ in range(MAXIMUM_BEGINNINGS):
+        if at < 0:
+            return None
+        try:
+            found: dict[str, Any] = decoder.raw_decode(answer, at)[0]
+            return found
+        except (ValueError, RecursionError):
+            at = answer.find("{", at + 1)
+    return None
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _wrong(faults: Sequence[str]) -> errors.ModelNonsenseError:
+    more = f", and {len(faults) - 1} more" if len(faults) > 1 else ""
+    return errors.ModelNonsenseError(
+        f"the model's answer cannot be used: {faults[0]}{more}",
+        faults=tuple(faults[:MAXIMUM_FAULTS]),
+    )

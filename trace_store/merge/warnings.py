@@ -1,0 +1,245 @@
+"""What another order of messages may do to their meaning, by rules that always say the same.
+
+Rule: pure functions of contexts. They warn and change nothing; each warning names its messages.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.frozen import value
+from trace_store.history.diff import longest_rise
+from trace_store.merge.inputs import DECISION
+from trace_store.objects.address import Address
+from trace_store.objects.content import read_content, text_of
+from trace_store.objects.operations import PINNED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from trace_store.context.entries import Entry
+    from trace_store.context.fold import Fold
+
+REFERENCE_LATER = "reference-later"
+RESULT_BEFORE_CALL = "result-before-call"
+INSTRUCTION_MOVED = "instruction-moved"
+DECISION_LATER = "decision-later"
+CALL_WITHOUT_RESULT = "call-without-result"
+RESULT_WITHOUT_CALL = "result-without-call"
+PIN_LOST = "pin-lost"
+QUESTION_REWORDED = "question-reworded"
+INSTRUCTION_ADDED = "instruction-added"
+JUDGED = "judged"
+
+MEANINGS: Mapping[str, str] = {
+    REFERENCE_LATER: "it refers to a message that would now come later",
+    RESULT_BEFORE_CALL: "the result would come before its call",
+    INSTRUCTION_MOVED: "the instruction would no longer stand before what it is about",
+    DECISION_LATER: "the decision would come after what it decided",
+    CALL_WITHOUT_RESULT: "the call has no result here",
+    RESULT_WITHOUT_CALL: "the result has no call here",
+    PIN_LOST: "it is not pinned any more",
+    QUESTION_REWORDED: "the message that it answers was reworded",
+    INSTRUCTION_ADDED: "an instruction was added that it was given without",
+    JUDGED: "a model says that it may not mean what it meant",
+}
+_SHORTEST = 8
+_HEX = frozenset("0123456789abcdef")
+
+
+@value
+class MeaningWarning:
+    """Something that may not mean what it meant before.
+
+    Attributes:
+        kind: one of MEANINGS.
+        address: the message.
+        others: the messages that it is about; the first few.
+        said: what a model says of it, for JUDGED.
+    """
+
+    kind: str
+    address: Address
+    others: tuple[Address, ...] = ()
+    said: str = ""
+
+    @property
+    def meaning(self) -> str:
+        """What it is, in a few words."""
+        return self.said or MEANINGS[self.kind]
+
+
+def texts_of(entry: Entry, read: Callable[[bytes], bytes]) -> str:
+    """Return what a message says in its texts; nothing where they are not here."""
+    said = [part["blob"] for part in entry.parts if part.get("type") == "text"]
+    try:
+        return "\n".join(text_of(read_content(oid, read)) for oid in said)
+    except errors.NotFoundError:
+        return ""
+
+
+def check_order(
+    before: Sequence[Entry],
+    after: Sequence[Address],
+    said_by: Callable[[Entry], str],
+) -> list[MeaningWarning]:
+    """Return warnings about an order of the visible messages of a context, against the one that they had.
+
+    Args:
+        before: the messages as they stood.
+        after: where they stand; messages that are not among `before` are passed over.
+        said_by: what a message says, asked only of those that others passed.
+    """
+    places = {address: at for at, address in enumerate(after)}
+    entries = [entry for entry in before if entry.address in places]
+    ranks = [places[entry.address] for entry in entries]
+    if ranks == sorted(ranks):
+        return []
+    found: list[MeaningWarning] = []
+    for at, others in sorted(passed(ranks).items()):
+        entry = entries[at]
+        overtook = [entries[each] for each in sorted(others) if each > at]
+        fell = [entries[each] for each in sorted(others) if each < at]
+        found += _judged(entry, overtook, fell, said_by)
+    return found
+
+
+def passed(ranks: Sequence[int]) -> dict[int, list[int]]:
+    """Return for each old place those whose order against it changes; `ranks` are the new places of what stands there.
+
+    Two messages that did not move keep their order, so such pairs, which are nearly all, are not tried.
+    """
+    staying = longest_rise(ranks)
+    found: dict[int, list[int]] = {}
+    for at in range(len(ranks)):
+        if at in staying:
+            continue
+        for other, rank in enumerate(ranks):
+            is_tried = other in staying or other > at
+            if is_tried and (at < other) != (ranks[at] < rank):
+                found.setdefault(at, []).append(other)
+                found.setdefault(other, []).append(at)
+    return found
+
+
+def _judged(
+    entry: Entry,
+    overtook: Sequence[Entry],
+    fell: Sequence[Entry],
+    said_by: Callable[[Entry], str],
+) -> list[MeaningWarning]:
+    found: list[MeaningWarning] = []
+    calls = [each for each in fell if each.address in entry.answers]
+    if calls:
+        found.append(_warning(RESULT_BEFORE_CALL, entry, calls))
+    if overtook and is_instruction(entry):
+        found.append(_warning(INSTRUCTION_MOVED, entry, overtook))
+    if overtook and DECISION in entry.labels:
+        found.append(_warning(DECISION_LATER, entry, overtook))
+    if fell:
+        said = set(mentions(said_by(entry)))
+        named = [e for e in fell if any(_is_called(e.address, each) for each in said)]
+        if named:
+            found.append(_warning(REFERENCE_LATER, entry, named))
+    return found
+
+
+def loose_ends(state: Fold, touched: Iterable[Address]) -> list[MeaningWarning]:
+    """Return warnings about calls and results among some messages whose other half a context does not show."""
+    found: list[MeaningWarning] = []
+    for address in touched:
+        entry = state.entry(address) if address in state else None
+        if entry is None or not entry.visible:
+            continue
+        others = [state.entry(each) for each in state.unit(address)[1:]]
+        answered = {call for each in others if each.visible for call in _answered(each)}
+        if any((address, name) not in answered for name in _calls(entry)):
+            found.append(MeaningWarning(CALL_WITHOUT_RESULT, address))
+        shown = {each.address for each in others if each.visible}
+        if any(call not in shown for call in entry.answers):
+            found.append(MeaningWarning(RESULT_WITHOUT_CALL, address))
+    return found
+
+
+def newly_loose(before: Fold, after: Fold) -> list[MeaningWarning]:
+    """Return warnings about messages whose other half a context does not show, and did."""
+    old = [entry.address for entry in before.visible()]
+    was = {(each.kind, each.address) for each in loose_ends(before, old)}
+    now = loose_ends(after, old)
+    return [each for each in now if (each.kind, each.address) not in was]
+
+
+def lost_pins(before: Iterable[Entry], after: Fold) -> list[MeaningWarning]:
+    """Return warnings about messages that were pinned and are shown without that."""
+    pinned = [entry.address for entry in before if entry.priority == PINNED]
+    shown = [after.entry(address) for address in pinned if address in after]
+    return [
+        MeaningWarning(PIN_LOST, entry.address)
+        for entry in shown
+        if entry.visible and entry.priority != PINNED
+    ]
+
+
+def changed_premises(was: Fold, now: Fold, new: Collection[Address]) -> list[MeaningWarning]:
+    """Return warnings about new messages that answer what says something else by now, or what more instructs.
+
+    Args:
+        was: the context that they were given to.
+        now: the context that they go on by now.
+        new: the messages.
+    """
+    found: list[MeaningWarning] = []
+    question = next((e for e in reversed(was.entries) if e.visible), None)
+    answer = next((e for e in now.entries if e.address in new and e.visible), None)
+    if answer is None or answer.message["role"] != "assistant":
+        return []
+    if question is not None and question.address in now:
+        asked = now.entry(question.address)
+        if asked.visible and asked.parts != question.parts:
+            found.append(_warning(QUESTION_REWORDED, answer, [asked]))
+    added = [
+        entry
+        for entry in now.visible()
+        if is_instruction(entry) and entry.address not in was and entry.address not in new
+    ]
+    if added:
+        found.append(_warning(INSTRUCTION_ADDED, answer, added))
+    return found
+
+
+def _calls(entry: Entry) -> list[str]:
+    return [part["id"] for part in entry.parts if part["type"] == "tool_call"]
+
+
+def _answered(entry: Entry) -> list[tuple[Address, str]]:
+    return [
+        (Address(*part["call"]), part["id"])
+        for part in entry.parts
+        if part["type"] == "tool_result" and "call" in part
+    ]
+
+
+def is_instruction(entry: Entry) -> bool:
+    """Tell whether a message instructs the model."""
+    message = entry.message
+    return message.get("role") in ("system", "developer") or message.get("kind") == "instruction"
+
+
+def mentions(text: str) -> list[str]:
+    """Return what may be addresses in a text: at least 8 hex digits, a point and a number."""
+    found: list[str] = []
+    for word in text.replace("`", " ").replace("(", " ").replace(")", " ").split():
+        prefix, dot, number = word.strip(".,;:!?[]\"'").rpartition(".")
+        named = dot and number.isascii() and number.isdigit()
+        if named and len(prefix) >= _SHORTEST and _HEX.issuperset(prefix):
+            found.append(f"{prefix}.{number}")
+    return found
+
+
+def _is_called(address: Address, text: str) -> bool:
+    prefix, _, number = text.rpartition(".")
+    return str(address.number) == number and address.birth.hex().startswith(prefix)
+
+
+def _warning(kind: str, entry: Entry, others: Sequence[Entry]) -> MeaningWarning:
+    return MeaningWarning(kind, entry.address, tuple(other.address for other in others[:3]))

@@ -1,0 +1,17 @@
+"""Provider formats: one package each parses, renders and checks its messages."""
+
+from trace_store.lazy_import import submodules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.providers import documents as documents
+    from trace_store.providers import lossless as lossless
+    from trace_store.providers import plain_text as plain_text
+    from trace_store.providers import rendering as rendering
+    from trace_store.providers import values as values
+    from trace_store.providers import wire as wire
+
+FORMATS = ("anthropic", "gemini", "json", "openai", "openai-responses", "text")
+"""The names of `rendering.RENDERERS`, sorted."""
+
+__getattr__ = submodules(__name__)

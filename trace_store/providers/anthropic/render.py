@@ -1,0 +1,501 @@
+"""Render Anthropic messages: `{"system": [...], "messages": [...], "tools": [...]}`.
+
+Rule: turns of `pairing.arrange` become user and assistant messages that alternate, every content a list of
+blocks; the results of a turn's calls begin the user message behind it.
+
+- System and developer messages at the front are the `system` blocks. Later ones are user text inside
+  `<system>` and `</system>`, for not every model takes a system message there.
+- Neighbours of the same role are one message. When the assistant speaks first, a user message that says so
+  stands before it.
+- Text that is empty or blank is left out, except in a tool result, whose only text is kept as it is. A
+  final assistant message does not end in white space.
+- Thinking goes back only to the model that made it, and only with its signature: to `model` when it is given,
+  else to the Claude model that spoke last. A date at the end of a model's name and a provider before it do not
+  matter. With `reasoning=False` none is sent. A message that would end in thinking loses that thinking.
+- Opaque blocks of provider "anthropic" go out verbatim, without their `cache_control`, where their type may
+  stand. Others become notes in user messages and results and are left out of assistant messages.
+- A tool that Anthropic runs is called and answered in one assistant message; a call or an answer that stands
+  there alone is left out, but for a call in the last message, which Anthropic may still answer.
+- The input of a call is an object. Arguments that are none, or no JSON, are sent as `{"input": text}`.
+- A failed result holds text only and at least one: images follow behind the results, and "[no output]" stands
+  for nothing.
+- Images are base64 or a URL; other images than GIF, JPEG, PNG and WebP become notes.
+- Ids are of `a-z A-Z 0-9 _ -`, names too and at most 128. Others are changed. A speaker's name is not sent.
+- Lone surrogates become U+FFFD.
+- `cache="stable"` sets at most four cache breakpoints; see `breakpoints.py`.
+
+Rule: a block is right by itself here; which message it stands in is `anthropic.py`'s business.
+
+Rule: at most four marks: the end of the system blocks (or of the tools, when there is no system text), the
+end of the stable messages, and two more on the way back to it. A context only grows, so all of it is stable,
+but for a last message that stands repaired because it waits for something.
+
+A mark finds what an earlier request wrote at most 20 blocks before it. The marks stand at most 19 blocks
+apart, so that together they reach back nearly 60 blocks from the end: as much as a context may grow between
+two requests without losing its cache.
+"""
+
+from __future__ import annotations
+
+from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.media import (
+    anthropic_images,
+    base64_image,
+    block_fault,
+    image_note,
+    invalid_image,
+    left_out_code,
+    opaque_block,
+    opaque_note,
+    web_url,
+)
+from trace_store.providers.signatures import last_model, model_family
+from trace_store.providers.tools import ANTHROPIC_NAME_LIMIT, anthropic_tools, tool_name
+from trace_store.providers.validity import Answer, Piece, Turn, arrange
+from trace_store.providers.values import (
+    ARGUMENTS_WRAPPED,
+    BLANK_TEXT,
+    ERROR_WITHOUT_TEXT,
+    IMAGE_LEFT_OUT,
+    IMAGE_MOVED,
+    INVALID_IMAGE,
+    LEADING_ASSISTANT,
+    NO_MESSAGES,
+    OPAQUE_LEFT_OUT,
+    ORPHAN_CALL,
+    REASONING_LEFT_OUT,
+    SURROGATE_REPLACED,
+    SYSTEM_AS_USER,
+    TRAILING_SPACE,
+    Options,
+    Renderable,
+    Repairs,
+)
+from trace_store.providers.wire import parse_object, scrub, word
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, TypeAlias
+
+    Wire: TypeAlias = dict[str, Any]
+    Draft: TypeAlias = tuple[str, list[tuple[Wire, int]]]
+    Placed: TypeAlias = list[tuple[Wire, int]]
+
+
+ID_LIMIT = 256
+BEGINNING = "[The conversation begins with the assistant.]"
+SYSTEM_ROLES = ("system", "developer")
+
+# A message under construction: role, blocks, and the position of the message each block comes from.
+
+
+def render_anthropic(
+    messages: Sequence[Renderable],
+    tools: Sequence[dict[str, Any]],
+    options: Options,
+    repairs: Repairs,
+) -> Wire:
+    """Return the request, without model and token limit, which are the caller's."""
+    turns = arrange(messages, repairs, call_id=lambda id_: word(id_, ID_LIMIT, "call"))
+    asked = last_model(messages, PROVIDER) if options.model is None else options.model
+    blocks = Blocks(messages, repairs, model_family(asked), options.reasoning)
+    front = 0
+    while front < len(turns) and turns[front].role in SYSTEM_ROLES:
+        front += 1
+    system = _clean([block for turn in turns[:front] for block in blocks.system(turn)], repairs)
+    drafts = _settle([draft for turn in turns[front:] for draft in _drafts(turn, blocks)], repairs)
+    request: Wire = {}
+    if system:
+        request["system"] = system
+    request["messages"] = [
+        {"role": role, "content": _clean(content, repairs)} for role, content in drafts
+    ]
+    _finish(request["messages"], drafts, repairs)
+    schemas, changed = scrub(anthropic_tools(tools, repairs))
+    if changed:
+        repairs.add(SURROGATE_REPLACED, None, "lone surrogates in tool schemas became U+FFFD")
+    if schemas:
+        request["tools"] = schemas
+    if options.cache == "stable":
+        set_breakpoints(request, passing=_passing(drafts, repairs))
+    return request
+
+
+def _drafts(turn: Turn, blocks: Blocks) -> list[Draft]:
+    if turn.role in SYSTEM_ROLES:
+        return [("user", blocks.late_system(turn))]
+    if turn.role == "user":
+        return [("user", [block for piece in turn.pieces for block in blocks.user(piece)])]
+    said = [block for piece in turn.pieces for block in blocks.assistant(piece)]
+    return [("assistant", said), ("user", blocks.answers(turn.answers))]
+
+
+def _settle(drafts: list[Draft], repairs: Repairs) -> list[Draft]:
+    """Return messages that alternate, say something and do not end in thinking."""
+    kept: list[Draft] = []
+    merged = _merge(drafts)
+    for role, content in merged:
+        if role == "assistant":
+            content = _paired_server_calls(content, content is merged[-1][1], repairs)
+            while content and content[-1][0]["type"] in THINKING:
+                detail = "nothing follows the reasoning in its message; left out"
+                repairs.add(REASONING_LEFT_OUT, content.pop()[1], detail)
+        kept.append((role, content))
+    return _merge(kept)
+
+
+def _paired_server_calls(
+    content: list[tuple[Wire, int]], is_last: bool, repairs: Repairs
+) -> list[tuple[Wire, int]]:
+    """Return the content without calls and answers of Anthropic's own tools that stand alone."""
+    waiting: dict[str, int] = {}
+    alone: set[int] = set()
+    for index, (block, _) in enumerate(content):
+        if block["type"] in SERVER_CALLS:
+            id_ = str(block.get("id"))
+            if id_ in waiting:
+                alone.add(waiting[id_])
+            waiting[id_] = index
+        elif is_server_result(block["type"]):
+            call = waiting.pop(str(block.get("tool_use_id")), None)
+            alone |= {index} if call is None else set()
+    if not is_last:
+        alone |= set(waiting.values())
+    for index in sorted(alone):
+        block, at = content[index]
+        repairs.add(OPAQUE_LEFT_OUT, at, f"a {block['type']} block stands alone; left out")
+    return [placed for index, placed in enumerate(content) if index not in alone]
+
+
+def _merge(drafts: list[Draft]) -> list[Draft]:
+    merged: list[Draft] = []
+    for role, content in drafts:
+        if not content:
+            continue
+        if merged and merged[-1][0] == role:
+            merged[-1][1].extend(content)
+        else:
+            merged.append((role, list(content)))
+    return merged
+
+
+def _clean(content: list[tuple[Wire, int]], repairs: Repairs) -> list[Wire]:
+    clean: list[Wire] = []
+    for block, at in content:
+        found, changed = scrub(block)
+        if changed:
+            repairs.add(SURROGATE_REPLACED, at, "lone surrogates became U+FFFD")
+        clean.append(found)
+    return clean
+
+
+def _finish(messages: list[Wire], drafts: list[Draft], repairs: Repairs) -> None:
+    """See to the first and the last message."""
+    if not messages:
+        repairs.add(NO_MESSAGES, None, "nothing to send: no message has content")
+        return
+    if messages[0]["role"] == "assistant":
+        detail = "the first message is the assistant's; a user message stands before it"
+        repairs.add(LEADING_ASSISTANT, drafts[0][1][0][1], detail)
+        messages.insert(0, {"role": "user", "content": [{"type": "text", "text": BEGINNING}]})
+    last = messages[-1]
+    block = last["content"][-1]
+    if last["role"] == "assistant" and block["type"] == "text":
+        text = block["text"].rstrip()
+        if text != block["text"]:
+            detail = "the last message ended in white space; taken off"
+            repairs.add(TRAILING_SPACE, drafts[-1][1][-1][1], detail)
+            block["text"] = text
+
+
+def _passing(drafts: list[Draft], repairs: Repairs) -> int:
+    """Return how many messages at the end will look otherwise when the context grows.
+
+    A message whose calls still wait will show them, and one that was cut of its trailing white space will
+    have it. Before the last assistant message nothing waits any more.
+    """
+    spoken = [content[0][1] for role, content in drafts if role == "assistant"]
+    passing = [
+        repair.at
+        for repair in repairs.found
+        if repair.code in (ORPHAN_CALL, TRAILING_SPACE)
+        and repair.at is not None
+        and repair.at >= (spoken[-1] if spoken else 0)
+    ]
+    if not passing:
+        return 0
+    settled = 0
+    while settled < len(drafts) and all(at < min(passing) for _, at in drafts[settled][1]):
+        settled += 1
+    return len(drafts) - settled
+
+
+PROVIDER = "anthropic"
+NO_OUTPUT = "[no output]"
+# Which blocks may stand where. A block of a type that is not known here goes where it was recorded.
+THINKING = frozenset({"redacted_thinking", "thinking"})
+RESULT_BLOCKS = frozenset(
+    {"browser_state", "document", "image", "search_result", "text", "tool_reference"}
+)
+USER_ONLY = frozenset({"container_upload", "document", "image", "search_result"})
+SERVER_CALLS = frozenset({"mcp_tool_use", "server_tool_use"})
+ASSISTANT_ONLY = SERVER_CALLS | THINKING | {"compaction"}
+# Calls and results are parts of their own; an opaque one would escape the pairing.
+NOWHERE = frozenset({"tool_result", "tool_use"})
+IN_RESULTS_ONLY = frozenset({"browser_state", "tool_reference"})
+
+
+class Blocks:
+    """Writes pieces as blocks; each comes with the position of its message."""
+
+    def __init__(
+        self, messages: Sequence[Renderable], repairs: Repairs, model: str, reasoning: bool
+    ) -> None:
+        self._messages = messages
+        self._repairs = repairs
+        self._model = model
+        self._reasoning = reasoning
+        self._images = anthropic_images(messages)
+
+    def system(self, turn: Turn) -> Placed:
+        """Return the blocks of a system message at the front."""
+        return [
+            (_text(text), piece.at) for piece in turn.pieces for text in self._system_text(piece)
+        ]
+
+    def late_system(self, turn: Turn) -> Placed:
+        """Return the blocks of a system message that follows other messages."""
+        texts = [text for piece in turn.pieces for text in self._system_text(piece)]
+        if texts:
+            detail = f"a {turn.role} message follows other messages; sent as user text"
+            self._repairs.add(SYSTEM_AS_USER, turn.at, detail)
+        return [(_text(f"<system>\n{text}\n</system>"), turn.at) for text in texts]
+
+    def user(self, piece: Piece) -> Placed:
+        """Return the blocks of a part of a user message."""
+        part = piece.part
+        if isinstance(part, Opaque):
+            block = self._own_block(part)
+            unfit = block is None or is_server_result(block["type"])
+            if block is None or unfit or block["type"] in ASSISTANT_ONLY | IN_RESULTS_ONLY:
+                self._leave_out(part, piece.at)
+                return [(_text(opaque_note(part)), piece.at)]
+            return [(block, piece.at)] if self._sound(block, piece.at) else []
+        return self._plain(part, piece.at)
+
+    def assistant(self, piece: Piece) -> Placed:
+        """Return the blocks of a part of an assistant message."""
+        part, at = piece.part, piece.at
+        if isinstance(part, ToolCall):
+            return [(self._call(part, at), at)]
+        if isinstance(part, Reasoning):
+            return self._thinking(part, at)
+        if isinstance(part, Image):
+            detail = "an assistant message cannot hold an image; left out"
+            self._repairs.add(IMAGE_LEFT_OUT, at, detail)
+            return []
+        if isinstance(part, Opaque):
+            block = self._own_block(part)
+            if block is None or block["type"] in USER_ONLY | IN_RESULTS_ONLY:
+                self._leave_out(part, at)
+                return []
+            if block["type"] in THINKING and not self._may_think(at):
+                return []
+            return [(block, at)] if self._sound(block, at) else []
+        return self._plain(part, at)
+
+    def answers(self, answers: Sequence[Answer]) -> Placed:
+        """Return the results of a turn's calls, then what could not stand inside them."""
+        results: Placed = []
+        after: Placed = []
+        for answer in answers:
+            content = self._result_content(answer.part, answer.at)
+            result: Wire = {"type": "tool_result", "tool_use_id": answer.part.call_id}
+            if answer.part.is_error:
+                after += self._moved_out(content, answer.at)
+                content = [block for block in content if block["type"] == "text"]
+                if not any(block["text"].strip() for block in content):
+                    self._repairs.add(ERROR_WITHOUT_TEXT, answer.at, "a failed result has no text")
+                    content = [_text(NO_OUTPUT)]
+                result["is_error"] = True
+            if len(content) == 1 and set(content[0]) == {"type", "text"}:
+                result["content"] = content[0]["text"]
+            elif content:
+                result["content"] = content
+            results.append((result, answer.at))
+        return results + after
+
+    def _moved_out(self, content: Sequence[Wire], at: int) -> Placed:
+        """Return the blocks of a failed result that follow the results: it holds text only."""
+        moved: Placed = []
+        for block in content:
+            if block["type"] in USER_ONLY:
+                detail = f"a failed result holds text only; its {block['type']} follows the results"
+                self._repairs.add(IMAGE_MOVED, at, detail)
+                moved.append((block, at))
+            elif block["type"] != "text":
+                detail = f"a failed result holds text only; its {block['type']} block is not sent"
+                self._repairs.add(OPAQUE_LEFT_OUT, at, detail)
+        return moved
+
+    def _result_content(self, result: ToolResult, at: int) -> list[Wire]:
+        if len(result.content) == 1 and isinstance(result.content[0], Text):
+            text = result.content[0].text
+            return [_text(text)] if text else []
+        blocks: list[Wire] = []
+        for part in result.content:
+            if isinstance(part, Opaque):
+                block = self._own_block(part)
+                if block is not None and block["type"] in RESULT_BLOCKS:
+                    blocks += [block] if self._sound(block, at) else []
+                else:
+                    self._leave_out(part, at)
+                    blocks.append(_text(opaque_note(part)))
+            else:
+                blocks += [block for block, _ in self._plain(part, at)]
+        return blocks
+
+    def _plain(self, part: Part, at: int) -> Placed:
+        if isinstance(part, Text):
+            block = _text(part.text)
+            return [(block, at)] if self._sound(block, at) else []
+        if isinstance(part, Image):
+            return [(self._image(part, at), at)]
+        return []
+
+    def _sound(self, block: Wire, at: int) -> bool:
+        """Tell whether the block may be sent: text must not be blank."""
+        text = block.get("text")
+        if block["type"] != "text" or (isinstance(text, str) and text.strip()):
+            return True
+        if text:
+            self._repairs.add(BLANK_TEXT, at, "a text is only white space; left out")
+        return False
+
+    def _image(self, image: Image, at: int) -> Wire:
+        fault = invalid_image(image, self._images)
+        if fault:
+            self._repairs.add(INVALID_IMAGE, at, fault)
+        encoded = base64_image(image, self._images)
+        if encoded is not None:
+            source = {"type": "base64", "media_type": encoded[0], "data": encoded[1]}
+            return {"type": "image", "source": source}
+        url = web_url(image)
+        if url is not None:
+            return {"type": "image", "source": {"type": "url", "url": url}}
+        self._repairs.add(IMAGE_LEFT_OUT, at, "an image became a note")
+        return _text(image_note(image))
+
+    def _system_text(self, piece: Piece) -> list[str]:
+        part = piece.part
+        if isinstance(part, Image):
+            self._repairs.add(IMAGE_LEFT_OUT, piece.at, "an image became a note")
+            return [image_note(part)]
+        if isinstance(part, Opaque):
+            self._leave_out(part, piece.at)
+            return [opaque_note(part)]
+        if isinstance(part, Text) and self._sound(_text(part.text), piece.at):
+            return [part.text]
+        return []
+
+    def _thinking(self, part: Reasoning, at: int) -> Placed:
+        if not self._may_think(at):
+            return []
+        if not part.signature:
+            self._repairs.add(REASONING_LEFT_OUT, at, "reasoning without a signature; left out")
+            return []
+        block = {"type": "thinking", "thinking": part.text, "signature": part.signature}
+        return [(block, at)]
+
+    def _may_think(self, at: int) -> bool:
+        """Tell whether this message's reasoning goes back to the model."""
+        if not self._reasoning:
+            return False
+        made_by = model_family(self._messages[at].model)
+        if made_by == self._model:
+            return True
+        detail = f"reasoning of {made_by or 'an unknown model'}; left out"
+        self._repairs.add(REASONING_LEFT_OUT, at, detail)
+        return False
+
+    def _call(self, call: ToolCall, at: int) -> Wire:
+        if call.format == "text":
+            arguments: Wire | None = {"input": call.arguments}
+        else:
+            arguments = parse_object(call.arguments) if call.arguments.strip() else {}
+        if arguments is None:
+            detail = f"the arguments of call {call.id!r} are no JSON object; sent as text"
+            self._repairs.add(ARGUMENTS_WRAPPED, at, detail)
+            arguments = {"input": call.arguments}
+        name = tool_name(call.name, ANTHROPIC_NAME_LIMIT, at, self._repairs)
+        return {"type": "tool_use", "id": call.id, "name": name, "input": arguments}
+
+    def _own_block(self, part: Opaque) -> Wire | None:
+        block = opaque_block(part) if part.provider == PROVIDER else None
+        if block is None or block["type"] in NOWHERE or block_fault(block, self._images):
+            return None
+        block.pop("cache_control", None)
+        return block
+
+    def _leave_out(self, part: Opaque, at: int) -> None:
+        own = part.provider == PROVIDER
+        fault = block_fault(opaque_block(part) or {}, self._images) if own else ""
+        if fault:
+            self._repairs.add(INVALID_IMAGE, at, fault)
+            return
+        detail = f"a block of provider {part.provider!r} cannot stand here; not sent"
+        self._repairs.add(left_out_code(part), at, detail)
+
+
+def _text(text: str) -> Wire:
+    return {"type": "text", "text": text}
+
+
+def is_server_result(type_: str) -> bool:
+    """Tell whether a block of this type answers a call of a tool that Anthropic runs."""
+    return type_.endswith("_tool_result")
+
+
+MAXIMUM_BREAKPOINTS = 4
+STRIDE_BLOCKS = 19
+_UNMARKABLE = frozenset({"redacted_thinking", "thinking"})
+
+
+def set_breakpoints(request: dict[str, Any], *, passing: int) -> None:
+    """Mark the request in place.
+
+    Args:
+        request: an Anthropic request without marks.
+        passing: how many messages at its end will look otherwise when the context grows.
+    """
+    left = MAXIMUM_BREAKPOINTS
+    head = request.get("system") or request.get("tools")
+    if head:
+        _mark(head[-1])
+        left -= 1
+    messages = request["messages"]
+    blocks = [
+        block for message in messages[: len(messages) - passing] for block in message["content"]
+    ]
+    markable = [n for n, block in enumerate(blocks) if block["type"] not in _UNMARKABLE]
+    while left and markable:
+        at = markable.pop()
+        _mark(blocks[at])
+        left -= 1
+        # Go on at the farthest block that is near enough, else at the nearest.
+        while len(markable) > 1 and at - markable[-2] <= STRIDE_BLOCKS:
+            markable.pop()
+
+
+def without_breakpoints(value: Any) -> Any:
+    """Return the value without cache marks: what the provider's cache compares."""
+    if isinstance(value, list):
+        return [without_breakpoints(item) for item in value]
+    if isinstance(value, dict) and "cache_control" in value:
+        return {key: item for key, item in value.items() if key != "cache_control"}
+    return value
+
+
+def _mark(block: dict[str, Any]) -> None:
+    block["cache_control"] = {"type": "ephemeral"}

@@ -1,0 +1,415 @@
+"""Render Gemini requests: `{"systemInstruction": {...}, "contents": [...], "tools": [...]}`.
+
+Rule: each turn of `pairing.arrange` becomes a content of role `user` or `model`; the responses to a turn's calls
+are a user content of their own right behind it, one for each call.
+
+- System and developer messages at the front are `systemInstruction`, one part for each text. Later ones are user
+  text inside `<system>` and `</system>`, for contents know no such role.
+- Neighbouring contents of the model are one. When the assistant speaks first, a user content that says so stands
+  before it. Empty text is left out. A speaker's name is not sent.
+- Thoughts and signatures go back only to the model that made them. A reasoning part without text is the
+  `thoughtSignature` of the part behind it in its message; when that is not sent, neither is the signature.
+- The first call of a content that has no signature gets the one that skips the check, since Gemini 3 refuses a
+  call without; not for models known to be older.
+- The arguments of a call are an object. Arguments that are none, or no JSON, are sent as `{"input": text}`.
+- A response is `{"output": …}`, or `{"error": …}` when the tool failed: a text, or a list of texts and
+  `{"$ref": name}` when there are several or media among them. Media are parts of the response; for models known
+  to be older than Gemini 3 they follow in a user content, and a note stands in their place.
+- Images are `inlineData`, or `fileData` with the URL; other images than JPEG, PNG, WebP, HEIC and HEIF become
+  notes. Those of the model stay where they are.
+- Opaque parts of provider "gemini" go out verbatim where they may stand. Others become notes in user contents
+  and responses and are left out of the model's.
+- Call ids are 1 to 128 printable ASCII characters; names 1 to 64 of `a-z A-Z 0-9 _ - . :` that begin with a
+  letter or `_`. Others are changed.
+- Lone surrogates become U+FFFD.
+
+Rule: a part is right by itself here; which content it stands in is `gemini.py`'s business.
+"""
+
+from __future__ import annotations
+
+import re
+
+from trace_store.context.media import GEMINI_IMAGES
+from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall
+from trace_store.providers.media import (
+    gemini_media,
+    image_note,
+    invalid_image,
+    left_out_code,
+    opaque_note,
+)
+from trace_store.providers.signatures import (
+    SKIPS_THE_CHECK,
+    EarlierReasoning,
+    before_gemini_3,
+    is_signature,
+)
+from trace_store.providers.tools import gemini_tool_name, gemini_tools
+from trace_store.providers.validity import Answer, Piece, Place, Turn, arrange
+from trace_store.providers.values import (
+    ARGUMENTS_WRAPPED,
+    CALL_UNSIGNED,
+    IMAGE_LEFT_OUT,
+    IMAGE_MOVED,
+    INVALID_IMAGE,
+    LEADING_ASSISTANT,
+    NO_MESSAGES,
+    SURROGATE_REPLACED,
+    SYSTEM_AS_USER,
+    Options,
+    Renderable,
+    Repairs,
+)
+from trace_store.providers.wire import marked, parse_object, scrub
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, TypeAlias
+
+    Wire: TypeAlias = dict[str, Any]
+    Placed: TypeAlias = list[tuple[Wire, int]]
+    Draft: TypeAlias = tuple[str, Placed]
+
+
+PROVIDER = "gemini"
+ID_LIMIT = 128
+BEGINNING = "[The conversation begins with the assistant.]"
+SYSTEM_ROLES = ("system", "developer")
+_ID = re.compile(r"[!-~]{1,128}")
+
+
+def render_gemini(
+    messages: Sequence[Renderable],
+    tools: Sequence[dict[str, Any]],
+    options: Options,
+    repairs: Repairs,
+) -> Wire:
+    """Return the request, without model and limits, which are the caller's."""
+    turns = arrange(messages, repairs, call_id=_call_id)
+    reasoning = EarlierReasoning(messages, repairs, options, PROVIDER)
+    asked = reasoning.model if options.model is None else options.model
+    parts = Parts(messages, repairs, reasoning, with_media=not before_gemini_3(asked))
+    front = 0
+    while front < len(turns) and turns[front].role in SYSTEM_ROLES:
+        front += 1
+    system = [placed for turn in turns[:front] for placed in parts.system(turn)]
+    drafts = _merge([draft for turn in turns[front:] for draft in _drafts(turn, parts)])
+    if not before_gemini_3(asked):
+        for role, content in drafts:
+            if role == "model":
+                _sign(content, repairs)
+    request: Wire = {}
+    if system:
+        request["systemInstruction"] = {"parts": _clean(system, repairs)}
+    request["contents"] = [
+        {"role": role, "parts": _clean(content, repairs)} for role, content in drafts
+    ]
+    _begin(request["contents"], drafts, repairs)
+    schemas, changed = scrub(gemini_tools(tools, repairs))
+    if changed:
+        repairs.add(SURROGATE_REPLACED, None, "lone surrogates in tool schemas became U+FFFD")
+    if schemas:
+        request["tools"] = schemas
+    return request
+
+
+def _call_id(id_: str) -> str:
+    return id_ if _ID.fullmatch(id_) else marked(id_, ID_LIMIT, "call")
+
+
+def _drafts(turn: Turn, parts: Parts) -> list[Draft]:
+    if turn.role in SYSTEM_ROLES:
+        return [("user", parts.late_system(turn))]
+    if turn.role == "user":
+        return [("user", [placed for piece in turn.pieces for placed in parts.user(piece)])]
+    said = parts.model(turn)
+    responses, media = parts.responses(turn)
+    return [("model", said), ("user", responses), ("user", media)]
+
+
+def _merge(drafts: Sequence[Draft]) -> list[Draft]:
+    """Return the contents that say something, neighbours of the model as one.
+
+    A content with calls must follow one of the user.
+    """
+    merged: list[Draft] = []
+    for role, content in drafts:
+        if not content:
+            continue
+        if role == "model" and merged and merged[-1][0] == role:
+            merged[-1][1].extend(content)
+        else:
+            merged.append((role, list(content)))
+    return merged
+
+
+def _sign(content: Placed, repairs: Repairs) -> None:
+    """Give the first call of a content a signature when it has none."""
+    call = next(((part, at) for part, at in content if "functionCall" in part), None)
+    if call is None or "thoughtSignature" in call[0]:
+        return
+    part, at = call
+    part["thoughtSignature"] = SKIPS_THE_CHECK
+    detail = f"call {part['functionCall']['id']!r} has no signature; the check is skipped"
+    repairs.add(CALL_UNSIGNED, at, detail)
+
+
+def _clean(content: Placed, repairs: Repairs) -> list[Wire]:
+    clean: list[Wire] = []
+    for part, at in content:
+        found, changed = scrub(part)
+        if changed:
+            repairs.add(SURROGATE_REPLACED, at, "lone surrogates became U+FFFD")
+        clean.append(found)
+    return clean
+
+
+def _begin(contents: list[Wire], drafts: Sequence[Draft], repairs: Repairs) -> None:
+    """See to the first content."""
+    if not contents:
+        repairs.add(NO_MESSAGES, None, "nothing to send: no message has content")
+    elif contents[0]["role"] == "model":
+        detail = "the first message is the assistant's; a user message stands before it"
+        repairs.add(LEADING_ASSISTANT, drafts[0][1][0][1], detail)
+        contents.insert(0, {"role": "user", "parts": [{"text": BEGINNING}]})
+
+
+PROVIDER = "gemini"
+# Parts of their own in Trace; an opaque one would escape the pairing.
+NOWHERE = frozenset({"functionCall", "functionResponse", "text", "thoughtSignature"})
+MEDIA = frozenset({"fileData", "inlineData"})
+MODEL_ONLY = frozenset({"codeExecutionResult", "executableCode", "toolCall", "toolResponse"})
+
+
+class Parts:
+    """Writes pieces as parts; each comes with the position of its message."""
+
+    def __init__(
+        self,
+        messages: Sequence[Renderable],
+        repairs: Repairs,
+        reasoning: EarlierReasoning,
+        *,
+        with_media: bool,
+    ) -> None:
+        self._messages = messages
+        self._repairs = repairs
+        self._reasoning = reasoning
+        self._with_media = with_media
+
+    def system(self, turn: Turn) -> Placed:
+        """Return the parts of a system message at the front."""
+        return [
+            (_text(text), piece.at)
+            for piece in turn.pieces
+            for text in self._system_text(piece.part, piece.at)
+        ]
+
+    def late_system(self, turn: Turn) -> Placed:
+        """Return the parts of a system message that follows other messages."""
+        texts = [text for piece in turn.pieces for text in self._system_text(piece.part, piece.at)]
+        if texts:
+            detail = f"a {turn.role} message follows other messages; sent as user text"
+            self._repairs.add(SYSTEM_AS_USER, turn.at, detail)
+        return [(_text(f"<system>\n{text}\n</system>"), turn.at) for text in texts]
+
+    def user(self, piece: Piece) -> Placed:
+        """Return the parts of a part of a user message."""
+        part, at = piece.part, piece.at
+        if isinstance(part, Text):
+            return [(_text(part.text), at)]
+        if isinstance(part, Image):
+            return [(self._image(part, at), at)]
+        if isinstance(part, Opaque):
+            own = _own_part(part)
+            if own is not None and MODEL_ONLY.isdisjoint(own):
+                return [(own, at)]
+            self._leave_out(part, at)
+            return [(_text(opaque_note(part)), at)]
+        return []
+
+    def model(self, turn: Turn) -> Placed:
+        """Return the parts of an assistant's turn."""
+        said: Placed = []
+        signature: tuple[str, Place] | None = None
+        for piece, place in zip(turn.pieces, turn.places, strict=True):
+            part, at = piece.part, piece.at
+            if signature is not None and signature[1] != (place[0], place[1] - 1):
+                said += self._unattached(*signature)
+                signature = None
+            if signature is not None and isinstance(part, Reasoning):
+                # It signs a thought that has no text, for thoughts carry their own.
+                thought = {"text": "", "thought": True, "thoughtSignature": signature[0]}
+                said.append((thought, at))
+                signature = None
+            if isinstance(part, Reasoning) and not part.text:
+                signature = self._signature(part, place)
+                continue
+            sent = self._said(part, at)
+            if signature is not None and not sent:
+                self._reasoning.leave_out(at, "a signature of what is not sent")
+            elif signature is not None:
+                sent["thoughtSignature"] = signature[0]
+            signature = None
+            said += [(sent, at)] if sent else []
+        return said if signature is None else said + self._unattached(*signature)
+
+    def responses(self, turn: Turn) -> tuple[Placed, Placed]:
+        """Return the responses to a turn's calls, and the media that cannot stand inside them."""
+        calls = [piece.part for piece in turn.pieces if isinstance(piece.part, ToolCall)]
+        responses: Placed = []
+        media: Placed = []
+        for call, answer in zip(calls, turn.answers, strict=True):
+            value, parts = self._output(answer, media)
+            response: Wire = {
+                "id": call.id,
+                "name": gemini_tool_name(call.name, answer.at, None),
+                "response": {"error" if answer.part.is_error else "output": value},
+            }
+            if parts:
+                response["parts"] = parts
+            responses.append(({"functionResponse": response}, answer.at))
+        return responses, media
+
+    def _said(self, part: Part, at: int) -> Wire:
+        """Return the part that the model said, or nothing when it is not sent."""
+        if isinstance(part, Text):
+            return _text(part.text)
+        if isinstance(part, ToolCall):
+            return {"functionCall": self._call(part, at)}
+        if isinstance(part, Reasoning):
+            return self._thought(part, at)
+        if isinstance(part, Image):
+            shown = gemini_media(part)
+            if shown is None:
+                self._repairs.add(IMAGE_LEFT_OUT, at, "an image that no model takes; left out")
+            return shown or {}
+        if isinstance(part, Opaque):
+            own = _own_part(part)
+            if own is None:
+                self._leave_out(part, at)
+            return own or {}
+        return {}
+
+    def _thought(self, part: Reasoning, at: int) -> Wire:
+        if not self._reasoning.allows(at):
+            return {}
+        if part.signature and not is_signature(part.signature):
+            self._reasoning.leave_out(at, "reasoning whose signature is not Gemini's")
+            return {}
+        thought: Wire = {"text": part.text, "thought": True}
+        return thought | ({"thoughtSignature": part.signature} if part.signature else {})
+
+    def _signature(self, part: Reasoning, place: Place) -> tuple[str, Place] | None:
+        """Return the signature of the part behind this one, when it may be sent."""
+        if not self._reasoning.allows(place[0]):
+            return None
+        if part.signature and is_signature(part.signature):
+            return part.signature, place
+        what = "a signature that is not Gemini's" if part.signature else "reasoning without text"
+        self._reasoning.leave_out(place[0], what)
+        return None
+
+    def _unattached(self, signature: str, place: Place) -> Placed:
+        """Return the part of a signature that no part follows: an empty text, if that is what it signed."""
+        at, index = place
+        behind = self._messages[at].parts[index + 1 : index + 2]
+        if behind and not (isinstance(behind[0], Text) and not behind[0].text):
+            self._reasoning.leave_out(at, "a signature of what is not sent")
+            return []
+        return [({"text": "", "thoughtSignature": signature}, at)]
+
+    def _call(self, call: ToolCall, at: int) -> Wire:
+        if call.format == "text":
+            arguments: Wire | None = {"input": call.arguments}
+        else:
+            arguments = parse_object(call.arguments) if call.arguments.strip() else {}
+        if arguments is None:
+            detail = f"the arguments of call {call.id!r} are no JSON object; sent as text"
+            self._repairs.add(ARGUMENTS_WRAPPED, at, detail)
+            arguments = {"input": call.arguments}
+        return {
+            "id": call.id,
+            "name": gemini_tool_name(call.name, at, self._repairs),
+            "args": arguments,
+        }
+
+    def _output(self, answer: Answer, media: Placed) -> tuple[Any, list[Wire]]:
+        """Return what a tool gave out, and the parts it refers to."""
+        pieces: list[Any] = []
+        parts: list[Wire] = []
+        for part in answer.part.content:
+            found = self._medium(part, answer.at)
+            if isinstance(part, Text):
+                pieces.append(part.text)
+            elif found is None:
+                note = image_note(part) if isinstance(part, Image) else "[content not shown]"
+                pieces.append(opaque_note(part) if isinstance(part, Opaque) else note)
+            elif self._with_media:
+                label = f"part-{len(parts) + 1}"
+                ((kind, fields),) = found.items()
+                parts.append({kind: {**fields, "displayName": label}})
+                pieces.append({"$ref": label})
+            else:
+                detail = "a response cannot hold media; moved behind the responses"
+                self._repairs.add(IMAGE_MOVED, answer.at, detail)
+                media.append((_text(f"[output of tool call {answer.part.call_id}]"), answer.at))
+                media.append((found, answer.at))
+                pieces.append("[shown below]")
+        if not pieces:
+            return "", parts
+        return (pieces[0] if len(pieces) == 1 else pieces), parts
+
+    def _medium(self, part: Part, at: int) -> Wire | None:
+        """Return an image or another medium as a part; None, listed, when it cannot be one."""
+        if isinstance(part, Image):
+            shown = gemini_media(part)
+            if shown is None:
+                self._repairs.add(IMAGE_LEFT_OUT, at, "an image became a note")
+            return shown
+        if isinstance(part, Opaque):
+            own = _own_part(part)
+            if own is not None and len(own) == 1 and not MEDIA.isdisjoint(own):
+                return own
+            self._leave_out(part, at)
+        return None
+
+    def _image(self, image: Image, at: int) -> Wire:
+        fault = invalid_image(image, GEMINI_IMAGES)
+        if fault:
+            self._repairs.add(INVALID_IMAGE, at, fault)
+        shown = gemini_media(image)
+        if shown is None:
+            self._repairs.add(IMAGE_LEFT_OUT, at, "an image became a note")
+        return shown or _text(image_note(image))
+
+    def _system_text(self, part: Part, at: int) -> list[str]:
+        if isinstance(part, Text):
+            return [part.text]
+        if isinstance(part, Image):
+            self._repairs.add(IMAGE_LEFT_OUT, at, "an image became a note")
+            return [image_note(part)]
+        if isinstance(part, Opaque):
+            self._leave_out(part, at)
+            return [opaque_note(part)]
+        return []
+
+    def _leave_out(self, part: Opaque, at: int) -> None:
+        detail = f"a part of provider {part.provider!r} cannot stand here; not sent"
+        self._repairs.add(left_out_code(part), at, detail)
+
+
+def _own_part(part: Opaque) -> Wire | None:
+    """Return an opaque part of Gemini's that may be sent by itself, else None."""
+    if part.provider != PROVIDER:
+        return None
+    form = parse_object(part.data)
+    if form is None or "type" in form or not NOWHERE.isdisjoint(form):
+        return None
+    return form if any(isinstance(value, dict) for value in form.values()) else None
+
+
+def _text(text: str) -> Wire:
+    return {"text": text}

@@ -1,0 +1,186 @@
+"""Images and opaque parts, as far as providers share a view of them.
+
+Rule: what a provider cannot take becomes a note where a user or tool speaks, so that the model knows
+something was there, and nothing where the model speaks, so that it does not learn to write notes.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from itertools import islice
+
+from trace_store.context.media import (
+    ALIASES,
+    ANTHROPIC_IMAGES,
+    ANTHROPIC_MANY_IMAGES,
+    ANY_IMAGE,
+    GEMINI_IMAGES,
+    MANY_IMAGES,
+    ImageLimits,
+    image_facts,
+    image_fault,
+)
+from trace_store.objects.parts import Image, Opaque, ToolResult
+from trace_store.providers.values import OPAQUE_LEFT_OUT, UNKNOWN_BLOCK
+from trace_store.providers.wire import parse_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from trace_store.objects.parts import Part
+    from trace_store.providers.values import Spoken
+
+IMAGE_TYPES = ("image/gif", "image/jpeg", "image/png", "image/webp")
+SENDERS = frozenset({"anthropic", "gemini", "openai"})
+"""The providers whose own blocks can be sent back to them."""
+GEMINI_IMAGE_TYPES = ("image/heic", "image/heif", "image/jpeg", "image/png", "image/webp")
+# How the output of a failed call begins where a form has no flag for it.
+ERROR_LINE = "[tool error]"
+_ENDINGS = {
+    **{name.partition("/")[2]: name for name in GEMINI_IMAGE_TYPES},
+    "jpg": "image/jpeg",
+}
+
+
+def gemini_media(image: Image) -> dict[str, Any] | None:
+    """Return an image as a part of Gemini's, or None when its models do not take it."""
+    if split_image(image) is not None:
+        found = typed_image(image, GEMINI_IMAGES)
+        if found is None or found[0] not in GEMINI_IMAGE_TYPES:
+            return None
+        data = base64.b64encode(found[1]).decode()
+        return {"inlineData": {"mimeType": found[0], "data": data}}
+    if image.url is None or not image.url.startswith(("https://", "http://", "gs://")):
+        return None
+    told = gemini_media_type(image.url)
+    return {"fileData": ({"mimeType": told} if told else {}) | {"fileUri": image.url}}
+
+
+def split_image(image: Image) -> tuple[str, bytes] | None:
+    """Return media type and bytes of an image that is at hand, also of a `data:` URL, else None."""
+    if image.url is None:
+        return (image.media_type, image.data) if image.data else None
+    if not image.url.startswith("data:"):
+        return None
+    head, comma, body = image.url[len("data:") :].partition(",")
+    if not comma or not head.endswith(";base64"):
+        return None
+    try:
+        return head[: -len(";base64")], base64.b64decode(body, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def anthropic_images(messages: Iterable[Spoken]) -> ImageLimits:
+    """Return what Anthropic takes of an image in a request with these messages."""
+    images = (1 for message in messages for part in message.parts for _ in _images_in(part))
+    count = sum(islice(images, MANY_IMAGES + 1))
+    return ANTHROPIC_MANY_IMAGES if count > MANY_IMAGES else ANTHROPIC_IMAGES
+
+
+def _images_in(part: Part) -> Iterator[Part]:
+    if isinstance(part, Image):
+        yield part
+    elif isinstance(part, ToolResult):
+        for inner in part.content:
+            yield from _images_in(inner)
+    elif isinstance(part, Opaque) and (opaque_block(part) or {}).get("type") == "image":
+        yield part
+
+
+def typed_image(image: Image, most: ImageLimits = ANY_IMAGE) -> tuple[str, bytes] | None:
+    """Return the media type that its bytes tell, and the bytes, of an image that a provider takes; else None."""
+    found = split_image(image)
+    facts = None if found is None else image_facts(found[1])
+    if found is None or facts is None or image_fault(facts.media_type, found[1], most):
+        return None
+    return facts.media_type, found[1]
+
+
+def invalid_image(image: Image, most: ImageLimits = ANY_IMAGE) -> str:
+    """Return why a provider refuses an image as it stands, in words; "" for a sound one, and one behind an address."""
+    found = split_image(image)
+    if found is not None:
+        # One of a type that no provider takes is left out; the context is none the worse for it.
+        known = found[0].lower() in {*IMAGE_TYPES, *GEMINI_IMAGE_TYPES, *ALIASES}
+        return image_fault(*found, most) if known or image_facts(found[1]) is not None else ""
+    return (
+        ""
+        if image.url is not None and not image.url.startswith("data:")
+        else "an image has no data"
+    )
+
+
+def base64_image(image: Image, most: ImageLimits = ANY_IMAGE) -> tuple[str, str] | None:
+    """Return media type and base64 of an image that models take, else None."""
+    found = typed_image(image, most)
+    if found is None or found[0] not in IMAGE_TYPES:
+        return None
+    return found[0], base64.b64encode(found[1]).decode()
+
+
+def web_url(image: Image) -> str | None:
+    """Return the URL from which a provider can fetch the image, or None."""
+    if image.url is not None and image.url.startswith(("https://", "http://")):
+        return image.url
+    return None
+
+
+def image_note(image: Image) -> str:
+    """Return what stands in the place of an image that cannot be shown."""
+    found = split_image(image)
+    if found is not None:
+        return f"[image not shown: {found[0] or 'unknown type'}, {len(found[1])} bytes]"
+    if image.url is None:
+        return "[image not shown: empty]"
+    return f"[image not shown: {image.url[:200]}]"
+
+
+def opaque_block(part: Opaque) -> dict[str, Any] | None:
+    """Return the JSON block that an opaque part holds, or None when it is not one."""
+    block = parse_object(part.data)
+    return block if block is not None and isinstance(block.get("type"), str) else None
+
+
+def block_fault(block: dict[str, Any], most: ImageLimits = ANTHROPIC_IMAGES) -> str:
+    """Return what is wrong with a block of Anthropic's that holds an image or a document, in words; "" for others."""
+    source = block.get("source")
+    if block.get("type") not in ("image", "document") or not isinstance(source, dict):
+        return ""
+    if source.get("type") != "base64":
+        return ""
+    what = f"the data of a block of type {block['type']}"
+    data = source.get("data")
+    if not isinstance(data, str) or not data:
+        return f"{what} is missing"
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return f"{what} is no base64"
+    if block["type"] == "image":
+        return image_fault(str(source.get("media_type")), content, most)
+    if source.get("media_type") == "application/pdf" and not content.startswith(b"%PDF-"):
+        return f"{what} is no PDF"
+    return ""
+
+
+def left_out_code(part: Opaque) -> str:
+    """Return the code of the repair that leaves a block out: a fault if no provider takes it."""
+    return OPAQUE_LEFT_OUT if part.provider in SENDERS else UNKNOWN_BLOCK
+
+
+def opaque_note(part: Opaque) -> str:
+    """Return what stands in the place of another provider's block."""
+    block = parse_object(part.data) or {}
+    kind = block.get("type", next(iter(block), None))
+    kind = kind[:80] if isinstance(kind, str) and kind else "content"
+    return f"[{kind} not shown: in the form of {part.provider or 'an unknown provider'}]"
+
+
+def gemini_media_type(url: str) -> str | None:
+    """Return the media type that the ending of an address tells, of those that Gemini takes, else None."""
+    path = url.partition("?")[0].partition("#")[0]
+    return _ENDINGS.get(path.rpartition(".")[2].lower())

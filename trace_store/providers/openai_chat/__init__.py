@@ -1,0 +1,9 @@
+"""OpenAI's chat completions."""
+
+from trace_store.lazy_import import submodules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.providers.openai_chat import render as render
+
+__getattr__ = submodules(__name__)

@@ -1,0 +1,418 @@
+"""Render OpenAI Responses: `{"instructions": "…", "input": [...], "tools": [...]}`.
+
+Rule: each turn of `pairing.arrange` becomes items: its messages and calls in the order of its parts, then one
+output for each of its calls.
+
+- A first system message of one text is `instructions`. All others stay what and where they are, as messages of
+  role `system` and `developer`. Speakers' names are not sent.
+- The assistant's text is `output_text`, all other text `input_text`. Empty text is left out.
+- Reasoning goes back only to the model that made it, and only with its signature, which is the item's
+  `encrypted_content`. Parts without a signature before a signed one are summaries of the same item. A reasoning
+  item that nothing of the model follows is left out.
+- Messages, calls and reasoning have no `id`: the API would look for the item under it, and refuse one that
+  comes without the reasoning it was made with.
+- Arguments are the model's own text, also when that is no JSON. A call whose arguments are free text is a
+  `custom_tool_call`.
+- An output has no error flag. That of a failed call begins with the line `[tool error]`. Images stay in it.
+- Images are `data:` URLs or the URL itself; other images than GIF, JPEG, PNG and WebP become notes.
+- Opaque parts of provider "openai" go out verbatim: as items, or in a message where their type may stand. A frame
+  (see `parsing/responses.py`) gives its fields to the item behind it. Others become notes in user messages and
+  outputs and are left out of assistant messages. An item that calls, or answers, and stands alone is left out.
+- Call ids are 1 to 64 printable ASCII characters; names 1 to 64 of `a-z A-Z 0-9 _ -`. Others are changed.
+- Lone surrogates become U+FFFD.
+
+Rule: an item is right by itself here; the order of items is `openai_responses.py`'s business.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from trace_store.context.media import OPENAI_IMAGES
+from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall
+from trace_store.providers.media import (
+    ERROR_LINE,
+    base64_image,
+    image_note,
+    invalid_image,
+    left_out_code,
+    opaque_block,
+    opaque_note,
+    web_url,
+)
+from trace_store.providers.signatures import EarlierReasoning
+from trace_store.providers.tools import OPENAI_NAME_LIMIT, responses_tools, tool_name
+from trace_store.providers.validity import Answer, Turn, arrange
+from trace_store.providers.values import (
+    IMAGE_LEFT_OUT,
+    INVALID_IMAGE,
+    NO_MESSAGES,
+    OPAQUE_LEFT_OUT,
+    REASONING_LEFT_OUT,
+    SURROGATE_REPLACED,
+    Options,
+    Renderable,
+    Repairs,
+)
+from trace_store.providers.wire import marked, scrub
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, TypeAlias
+
+    Wire: TypeAlias = dict[str, Any]
+
+
+ID_LIMIT = 64
+_ID = re.compile(r"[!-~]{1,64}")
+
+
+def render_openai_responses(
+    messages: Sequence[Renderable],
+    tools: Sequence[dict[str, Any]],
+    options: Options,
+    repairs: Repairs,
+) -> Wire:
+    """Return the request, without model and limits, which are the caller's."""
+    turns = arrange(messages, repairs, call_id=_call_id)
+    writer = _Writer(repairs, EarlierReasoning(messages, repairs, options, PROVIDER))
+    request: Wire = {}
+    if turns and (instructions := _instructions(turns[0])) is not None:
+        clean, changed = scrub(instructions)
+        if changed:
+            repairs.add(SURROGATE_REPLACED, turns[0].at, "lone surrogates became U+FFFD")
+        request["instructions"] = clean
+        turns = turns[1:]
+    for turn in turns:
+        writer.write(turn)
+    request["input"] = []
+    for item in settle(writer.items, repairs):
+        wire, changed = scrub(item.wire)
+        if changed:
+            repairs.add(SURROGATE_REPLACED, item.at, "lone surrogates became U+FFFD")
+        request["input"].append(wire)
+    if not request["input"]:
+        repairs.add(NO_MESSAGES, None, "nothing to send: no message has content")
+    schemas, changed = scrub(responses_tools(tools, repairs))
+    if changed:
+        repairs.add(SURROGATE_REPLACED, None, "lone surrogates in tool schemas became U+FFFD")
+    if schemas:
+        request["tools"] = schemas
+    return request
+
+
+def _call_id(id_: str) -> str:
+    return id_ if _ID.fullmatch(id_) else marked(id_, ID_LIMIT, "call")
+
+
+def _instructions(turn: Turn) -> str | None:
+    """Return the text that a first system message consists of, or None when it is anything else."""
+    if turn.role != "system" or len(turn.pieces) != 1:
+        return None
+    part = turn.pieces[0].part
+    return part.text if isinstance(part, Text) else None
+
+
+class _Writer:
+    """Writes turns as items."""
+
+    def __init__(self, repairs: Repairs, reasoning: EarlierReasoning) -> None:
+        self._repairs = repairs
+        self._reasoning = reasoning
+        self._content: list[Wire] = []
+        self._summary: list[Wire] = []
+        self._frame: tuple[Wire, int] | None = None
+        self.items: list[Item] = []
+
+    def write(self, turn: Turn) -> None:
+        if turn.role == "assistant":
+            self._assistant(turn)
+        else:
+            self._other(turn)
+
+    def _other(self, turn: Turn) -> None:
+        at = turn.at
+        for piece in turn.pieces:
+            part, at = piece.part, piece.at
+            item: Wire | None = None
+            if isinstance(part, Opaque) and turn.role == "user":
+                item = item_of(part, by_program=True)
+            if item is None:
+                self._content += self._shown(part, at, blocks=turn.role == "user")
+                continue
+            self._end_message(turn.role, at)
+            self.items.append(Item(item, at, False))
+        self._end_message(turn.role, at)
+
+    def _assistant(self, turn: Turn) -> None:
+        calls: list[ToolCall] = []
+        before = turn.at
+        for piece in turn.pieces:
+            part, at = piece.part, piece.at
+            if self._summary and (at != before or not isinstance(part, Reasoning)):
+                self._end_summary(before)
+            if not isinstance(part, Text | Opaque) or at != before:
+                self._end_message("assistant", before)
+            before = at
+            if isinstance(part, ToolCall):
+                calls.append(part)
+                self._call(part, at)
+            elif isinstance(part, Reasoning):
+                self._thought(part, at)
+            elif isinstance(part, Text):
+                self._content.append({"type": "output_text", "text": part.text, "annotations": []})
+            elif isinstance(part, Opaque):
+                self._own(part, at)
+            elif isinstance(part, Image):
+                detail = "an assistant message cannot hold an image; left out"
+                self._repairs.add(IMAGE_LEFT_OUT, at, detail)
+        self._end_summary(before)
+        self._end_message("assistant", before)
+        self._drop_frame()
+        for call, answer in zip(calls, turn.answers, strict=True):
+            self._output(call, answer)
+
+    def _end_message(self, role: str, at: int) -> None:
+        if not self._content:
+            return
+        message: Wire = {"type": "message", "role": role, "content": self._content}
+        message |= self._framed("message")
+        self.items.append(Item(message, at, role == "assistant"))
+        self._content = []
+
+    def _thought(self, part: Reasoning, at: int) -> None:
+        if not self._reasoning.allows(at):
+            return
+        if part.text or not part.signature:
+            self._summary.append({"type": "summary_text", "text": part.text})
+        if part.signature:
+            item = {
+                "type": "reasoning",
+                "summary": self._summary,
+                "encrypted_content": part.signature,
+            }
+            self.items.append(Item(item, at, True))
+            self._summary = []
+
+    def _end_summary(self, at: int) -> None:
+        """List reasoning that no signature followed."""
+        for _ in self._summary:
+            self._reasoning.leave_out(at, "reasoning without a signature")
+        self._summary = []
+
+    def _call(self, call: ToolCall, at: int) -> None:
+        type_ = "custom_tool_call" if call.format == "text" else "function_call"
+        name = tool_name(call.name, OPENAI_NAME_LIMIT, at, self._repairs)
+        arguments = "input" if call.format == "text" else "arguments"
+        item = {"type": type_, "call_id": call.id, "name": name, arguments: call.arguments}
+        self.items.append(Item(item | self._framed(type_, call.id), at, True))
+
+    def _output(self, call: ToolCall, answer: Answer) -> None:
+        result = answer.part
+        content = [
+            block for part in result.content for block in self._shown(part, answer.at, blocks=True)
+        ]
+        if result.is_error:
+            if content and content[0]["type"] == "input_text":
+                content[0] = input_text(f"{ERROR_LINE}\n{content[0]['text']}")
+            else:
+                content.insert(0, input_text(ERROR_LINE))
+        plain = len(content) == 1 and content[0]["type"] == "input_text"
+        kind = "custom_tool_call" if call.format == "text" else "function_call"
+        item = {
+            "type": f"{kind}_output",
+            "call_id": result.call_id,
+            "output": content[0]["text"] if plain else content or "",
+        }
+        self.items.append(Item(item, answer.at, False))
+
+    def _own(self, part: Opaque, at: int) -> None:
+        """Write an opaque part of the assistant's."""
+        refusal, item, frame = refusal_of(part), item_of(part, by_program=False), frame_of(part)
+        if refusal is not None:
+            self._content.append(refusal)
+            return
+        self._end_message("assistant", at)
+        if item is not None:
+            self.items.append(Item(item, at, True))
+        elif frame is not None:
+            self._drop_frame()
+            self._frame = frame, at
+        else:
+            self._leave_out(part, at)
+
+    def _framed(self, type_: str, call_id: str | None = None) -> Wire:
+        """Return the fields of a frame that was meant for this item."""
+        if self._frame is None:
+            return {}
+        frame, _ = self._frame
+        if frame["type"] != type_ or frame.get("call_id") != call_id:
+            self._drop_frame()
+            return {}
+        self._frame = None
+        return {key: frame[key] for key in FRAMES[type_] if key in frame}
+
+    def _drop_frame(self) -> None:
+        if self._frame is not None:
+            frame, at = self._frame
+            detail = f"what belongs to a {frame['type']} stands before none; left out"
+            self._repairs.add(OPAQUE_LEFT_OUT, at, detail)
+            self._frame = None
+
+    def _shown(self, part: Part, at: int, *, blocks: bool) -> list[Wire]:
+        """Return the blocks of a part that no model wrote; notes for what cannot stand here."""
+        if isinstance(part, Text):
+            return [input_text(part.text)] if part.text else []
+        if isinstance(part, Image):
+            fault = invalid_image(part, OPENAI_IMAGES)
+            if fault:
+                self._repairs.add(INVALID_IMAGE, at, fault)
+            shown = image_part(part) if blocks else None
+            if shown is None:
+                self._repairs.add(IMAGE_LEFT_OUT, at, "an image became a note")
+            return [shown or input_text(image_note(part))]
+        if isinstance(part, Opaque):
+            block = input_block(part) if blocks else None
+            if block is None:
+                self._leave_out(part, at)
+            return [block or input_text(opaque_note(part))]
+        return []
+
+    def _leave_out(self, part: Opaque, at: int) -> None:
+        detail = f"not an item of OpenAI's: {part.provider or 'unknown provider'}; not sent"
+        self._repairs.add(left_out_code(part), at, detail)
+
+
+PROVIDER = "openai"
+# What a part has no place for and must be sent again: kept before the part, in a frame.
+FRAMES = {
+    "message": ("phase",),
+    "function_call": ("caller", "namespace"),
+    "custom_tool_call": ("caller", "namespace"),
+}
+_INPUT_BLOCKS = frozenset({"input_file", "input_image"})
+# Blocks of a message, and what is a part of its own here: none of them is an item.
+_NO_ITEMS = frozenset(
+    {
+        *("custom_tool_call", "custom_tool_call_output", "function_call", "function_call_output"),
+        *("encrypted_content", "message", "reasoning", "reasoning_text", "summary_text"),
+        *("file", "image_url", "input_audio", "input_file", "input_image", "input_text"),
+        *("output_text", "refusal", "text"),
+    }
+)
+_BY_PROGRAM = frozenset(
+    {"additional_tools", "compaction_trigger", "configuration_update", "mcp_approval_response"}
+)
+# Calls that the program answers, and what answers them.
+_ANSWERED_BY = {
+    "apply_patch_call": "apply_patch_call_output",
+    "computer_call": "computer_call_output",
+    "local_shell_call": "local_shell_call_output",
+    "shell_call": "shell_call_output",
+    "tool_search_call": "tool_search_output",
+}
+_ANSWERS = {answer: call for call, answer in _ANSWERED_BY.items()}
+
+
+class Item(NamedTuple):
+    """An item, the position of the message it comes from, and whether the model made it."""
+
+    wire: Wire
+    at: int
+    by_model: bool
+
+
+def input_text(text: str) -> Wire:
+    """Return a text that no model wrote."""
+    return {"type": "input_text", "text": text}
+
+
+def image_part(image: Image) -> Wire | None:
+    """Return an image as a block, or None when models do not take it."""
+    encoded = base64_image(image, OPENAI_IMAGES)
+    url = f"data:{encoded[0]};base64,{encoded[1]}" if encoded else web_url(image)
+    return None if url is None else {"type": "input_image", "image_url": url, "detail": "auto"}
+
+
+def input_block(part: Opaque) -> Wire | None:
+    """Return an opaque block that may stand in a user message or an output, else None."""
+    block = opaque_block(part) if part.provider == PROVIDER else None
+    if block is None:
+        return None
+    if block["type"] == "file" and isinstance(block.get("file"), dict):
+        # The same file, as chat completions write it.
+        return {"type": "input_file", **block["file"]}
+    return block if block["type"] in _INPUT_BLOCKS else None
+
+
+def refusal_of(part: Opaque) -> Wire | None:
+    """Return a refusal, which stands in a message of the model, else None."""
+    block = opaque_block(part) if part.provider == PROVIDER else None
+    return block if block is not None and block["type"] == "refusal" else None
+
+
+def frame_of(part: Opaque) -> Wire | None:
+    """Return a frame, else None."""
+    block = opaque_block(part) if part.provider == PROVIDER else None
+    if block is None or block["type"] not in FRAMES:
+        return None
+    return block if set(block) - {"type", "call_id"} <= set(FRAMES[block["type"]]) else None
+
+
+def is_by_program(type_: str) -> bool:
+    """Tell whether an item of this type comes from the program; all others come from the model."""
+    return type_.endswith("_output") or type_ in _BY_PROGRAM
+
+
+def item_of(part: Opaque, *, by_program: bool) -> Wire | None:
+    """Return an opaque part that is an item by itself, of the program or of the model, else None.
+
+    An item of a type that is not known here is one as well.
+    """
+    block = opaque_block(part) if part.provider == PROVIDER else None
+    if block is None or block["type"] in _NO_ITEMS:
+        return None
+    return block if is_by_program(block["type"]) == by_program else None
+
+
+def settle(items: Sequence[Item], repairs: Repairs) -> list[Item]:
+    """Return the items without calls and answers that stand alone, and reasoning that nothing follows."""
+    alone = _alone(items)
+    paired: list[Item] = []
+    for index, item in enumerate(items):
+        if index in alone:
+            detail = f"a {item.wire['type']} item stands alone; left out"
+            repairs.add(OPAQUE_LEFT_OUT, item.at, detail)
+        else:
+            paired.append(item)
+    kept: list[Item] = []
+    followed = False
+    for item in reversed(paired):
+        if item.wire["type"] == "reasoning" and not followed:
+            repairs.add(REASONING_LEFT_OUT, item.at, "nothing follows the reasoning; left out")
+            continue
+        followed = item.by_model
+        kept.append(item)
+    return kept[::-1]
+
+
+def _alone(items: Sequence[Item]) -> set[int]:
+    """Return the places of opaque calls that nothing answers, and of answers that nothing calls."""
+    waiting: dict[tuple[str, str], int] = {}
+    alone: set[int] = set()
+    for index, (wire, _, _) in enumerate(items):
+        type_ = wire["type"]
+        # An answer of a local shell names its call in `id`; all others have a `call_id`.
+        name = wire.get("call_id") or wire.get("id")
+        if type_ in _ANSWERED_BY and (wire.get("call_id") or type_ != "tool_search_call"):
+            alone.add(index)
+            waiting[type_, str(name)] = index
+        elif type_ in _ANSWERS and (wire.get("call_id") or type_ != "tool_search_output"):
+            call = waiting.pop((_ANSWERS[type_], str(name)), None)
+            if call is None:
+                alone.add(index)
+            else:
+                alone.discard(call)
+    return alone

@@ -1,0 +1,116 @@
+"""The renderers there are, and rendering by one of them.
+
+Rule: a renderer is a pure function of messages, tools and options. Nothing it changes goes unsaid: `Rendered`
+lists every repair, and `strict` refuses a broken context, naming the address.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors, providers
+from trace_store.gc_pause import paused
+from trace_store.oid import digest
+from trace_store.providers import anthropic, gemini, openai_chat, openai_responses
+from trace_store.providers.values import Options, Renderable, Rendered, Renderer, Repairs
+from trace_store.providers.wire import to_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+CACHES = ("none", "stable")
+# What requests call the list of their messages.
+MESSAGE_LISTS = ("messages", "input", "contents")
+# What one of them does is imported when it is first asked.
+RENDERERS = {
+    renderer.name: renderer
+    for renderer in (
+        Renderer("anthropic", 2, lambda *given: anthropic.render.render_anthropic(*given)),
+        Renderer("gemini", 1, lambda *given: gemini.render.render_gemini(*given)),
+        Renderer("json", 1, lambda *given: providers.lossless.render_lossless(*given)),
+        Renderer("openai", 2, lambda *given: openai_chat.render.render_openai_chat(*given)),
+        Renderer(
+            "openai-responses",
+            1,
+            lambda *given: openai_responses.render.render_openai_responses(*given),
+        ),
+        Renderer("text", 1, lambda *given: providers.plain_text.render_text(*given)),
+    )
+}
+
+
+def render(
+    renderer: str | Renderer,
+    messages: Sequence[Renderable],
+    tools: Sequence[dict[str, Any]] = (),
+    *,
+    model: str | None = None,
+    strict: bool = False,
+    reasoning: bool = True,
+    cache: str = "none",
+) -> Rendered:
+    """Return a context as a request.
+
+    An option that the renderer has no use for changes nothing.
+
+    Args:
+        renderer: a name in RENDERERS, or a renderer of the caller's.
+        messages: the context, oldest first.
+        tools: schemas of the tools the model is offered, neutral or in a provider's form.
+        model: the model the request goes to; None is the one that spoke last.
+        strict: refuse a broken context instead of repairing it.
+        reasoning: show earlier reasoning, where the form has a place for it.
+        cache: "stable" sets cache breakpoints, "none" sets none.
+
+    Raises:
+        RenderError: `strict`, and the context is broken; `.address` names the first broken message.
+        InvalidInputError: unknown renderer or cache mode.
+    """
+    if isinstance(renderer, str):
+        if renderer not in RENDERERS:
+            names = ", ".join(sorted(RENDERERS))
+            raise errors.InvalidInputError(f"unknown renderer {renderer[:40]!r}: one of {names}")
+        renderer = RENDERERS[renderer]
+    if cache not in CACHES:
+        raise errors.InvalidInputError(
+            f"unknown cache mode {cache[:40]!r}: one of {', '.join(CACHES)}"
+        )
+    options = Options(model=model, strict=strict, reasoning=reasoning, cache=cache)
+    messages = tuple(messages)
+    repairs = Repairs(messages)
+    if renderer is RENDERERS.get(renderer.name):
+        with paused:
+            request = renderer.function(messages, tools, options, repairs)
+    else:
+        request = renderer.function(messages, tools, options, repairs)
+    if strict:
+        repairs.refuse_faults()
+    found = sorted(repairs.found, key=lambda repair: -1 if repair.at is None else repair.at)
+    return Rendered(request, tuple(found), renderer.name, renderer.version)
+
+
+def prefix_digests(rendered: Rendered) -> list[bytes]:
+    """Return a chain of 32-byte hashes over the bytes sent: the head, then one for each message.
+
+    The head is everything but the messages (system, tools). Two requests share a prefix as far as their
+    chains agree. Cache marks are left out, because a provider's cache does not compare them.
+    """
+    request = rendered.request
+    if not isinstance(request, dict):
+        return [digest(to_bytes(request))]
+    listed = next(key for key in MESSAGE_LISTS if key in request)
+    head = {
+        key: anthropic.render.without_breakpoints(value)
+        for key, value in request.items()
+        if key != listed
+    }
+    chain = [digest(to_bytes(head))]
+    for message in request[listed]:
+        content = message.get("content")
+        bare = (
+            {**message, "content": anthropic.render.without_breakpoints(content)}
+            if content
+            else message
+        )
+        chain.append(digest(chain[-1] + to_bytes(bare)))
+    return chain

@@ -1,0 +1,265 @@
+"""Tool schemas in each provider's form.
+
+Rule: a schema comes neutral (`name`, `description`, `parameters`) or in a provider's own form, and is written
+in the form asked for; keys that only the other form knows are left behind. A tool that runs at one provider
+(web search, say) goes to that provider verbatim and to no other.
+
+JSON Schema is written as it came: all providers take it, Gemini as `parametersJsonSchema`. Only a schema in the
+form that Gemini had before, with types in capitals, is put into the words of JSON Schema for others.
+"""
+
+from __future__ import annotations
+
+import re
+
+from trace_store.providers.values import NAME_CHANGED, TOOL_LEFT_OUT, Repairs
+from trace_store.providers.wire import marked, word
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+ANTHROPIC_NAME_LIMIT = 128
+GEMINI_NAME_LIMIT = 64
+OPENAI_NAME_LIMIT = 64
+_TEXT_INPUT = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+}
+_NO_INPUT: dict[str, Any] = {"type": "object", "properties": {}}
+# What several forms call by the same name.
+_SHARED = {"description": str, "strict": bool}
+# What only a provider's own form of a tool knows.
+_ANTHROPIC_KEYS = (
+    *("allowed_callers", "defer_loading", "eager_input_streaming", "input_examples", "type"),
+)
+_RESPONSES_KEYS = ("allowed_callers", "defer_loading", "output_schema")
+# Tools that run at OpenAI, or that its models know by themselves.
+_RESPONSES_TYPES = frozenset(
+    {
+        *("apply_patch", "code_interpreter", "computer", "computer_use_preview", "file_search"),
+        *("image_generation", "local_shell", "mcp", "namespace", "programmatic_tool_calling"),
+        *("shell", "tool_search", "web_search", "web_search_preview"),
+    }
+)
+_DATED = re.compile(r"_20\d\d_\d\d_\d\d$")
+_DECLARATIONS = ("functionDeclarations", "function_declarations")
+_GEMINI_SCHEMAS = ("parametersJsonSchema", "parameters_json_schema")
+_GEMINI_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,63}")
+_GEMINI_TYPES = ("ARRAY", "BOOLEAN", "INTEGER", "NULL", "NUMBER", "OBJECT", "STRING")
+
+
+def openai_tools(tools: Sequence[dict[str, Any]], repairs: Repairs) -> list[dict[str, Any]]:
+    """Return the schemas as OpenAI chat takes them."""
+    return [made for tool in _each(tools) if (made := _openai_tool(tool, repairs)) is not None]
+
+
+def responses_tools(tools: Sequence[dict[str, Any]], repairs: Repairs) -> list[dict[str, Any]]:
+    """Return the schemas as OpenAI Responses takes them, where a function must say whether it is strict."""
+    return [made for tool in _each(tools) if (made := _responses_tool(tool, repairs)) is not None]
+
+
+def anthropic_tools(tools: Sequence[dict[str, Any]], repairs: Repairs) -> list[dict[str, Any]]:
+    """Return the schemas as Anthropic takes them."""
+    return [made for tool in _each(tools) if (made := _anthropic_tool(tool, repairs)) is not None]
+
+
+def gemini_tools(tools: Sequence[dict[str, Any]], repairs: Repairs) -> list[dict[str, Any]]:
+    """Return the schemas as Gemini takes them: all functions in one tool, then what runs at Google."""
+    functions: list[dict[str, Any]] = []
+    hosted: list[dict[str, Any]] = []
+    for tool in _each(tools):
+        if _runs_at_google(tool):
+            hosted.append(tool)
+        elif (made := _gemini_function(tool, repairs)) is not None:
+            functions.append(made)
+    return ([{"functionDeclarations": functions}] if functions else []) + hosted
+
+
+def tool_name(name: str, limit: int, at: int | None, repairs: Repairs) -> str:
+    """Return the name a provider takes for a tool; the same for its schema and its calls."""
+    return _named(name, word(name, limit, "tool"), at, repairs)
+
+
+def gemini_tool_name(name: str, at: int | None, repairs: Repairs | None) -> str:
+    """Return the name that Gemini takes. What changes is listed in `repairs`, if there are any."""
+    taken = name
+    if not _GEMINI_NAME.fullmatch(name):
+        start = "" if name[:1].isalpha() else "_"
+        taken = marked(f"{start}{name}", GEMINI_NAME_LIMIT, "tool")
+    return taken if repairs is None else _named(name, taken, at, repairs)
+
+
+def _named(name: str, taken: str, at: int | None, repairs: Repairs) -> str:
+    if taken != name:
+        repairs.add(NAME_CHANGED, at, f"tool {name!r} is called {taken!r}")
+    return taken
+
+
+def _each(tools: Sequence[Any]) -> Iterator[Any]:
+    """Yield the tools one by one; Gemini's form holds several functions in one."""
+    for tool in tools:
+        key = next((k for k in _DECLARATIONS if isinstance(tool, dict) and k in tool), None)
+        if key is None:
+            yield tool
+            continue
+        declared = tool[key]
+        yield from declared if isinstance(declared, list) else ()
+        for name, value in tool.items():
+            if name != key:
+                yield {name: value}
+
+
+def _openai_tool(tool: Any, repairs: Repairs) -> dict[str, Any] | None:
+    known = _function(tool)
+    if known is None:
+        _leave_out(tool, repairs)
+        return None
+    name = tool_name(known["name"], OPENAI_NAME_LIMIT, None, repairs)
+    if known["schema"] is _TEXT_INPUT:
+        nested = tool.get("custom")
+        if isinstance(nested, dict):
+            return {"type": "custom", "custom": {**nested, "name": name}}
+        form = {"name": name, **_shared(known, "description"), **_chat_format(known)}
+        return {"type": "custom", "custom": form}
+    function = {"name": name, **_shared(known)}
+    if known["schema"] is not None:
+        function["parameters"] = known["schema"]
+    return {"type": "function", "function": function}
+
+
+def _responses_tool(tool: Any, repairs: Repairs) -> dict[str, Any] | None:
+    kind = tool.get("type") if isinstance(tool, dict) else None
+    if isinstance(kind, str) and _DATED.sub("", kind) in _RESPONSES_TYPES:
+        own: dict[str, Any] = tool
+        return own
+    known = _function(tool)
+    if known is None:
+        _leave_out(tool, repairs)
+        return None
+    name = tool_name(known["name"], OPENAI_NAME_LIMIT, None, repairs)
+    if known["schema"] is _TEXT_INPUT:
+        form = {"type": "custom", "name": name, **_shared(known, "description")}
+        return form | _text_format(known)
+    form = {"type": "function", "name": name, **_shared(known, "description")}
+    form["parameters"] = _NO_INPUT if known["schema"] is None else known["schema"]
+    form["strict"] = known.get("strict") is True
+    if kind == "function" and "function" not in tool:
+        form |= {key: tool[key] for key in _RESPONSES_KEYS if tool.get(key) is not None}
+    return form
+
+
+def _anthropic_tool(tool: Any, repairs: Repairs) -> dict[str, Any] | None:
+    kind = tool.get("type") if isinstance(tool, dict) else None
+    known = _function(tool)
+    if known is None and isinstance(kind, str) and "name" in tool and kind != "namespace":
+        return {key: value for key, value in tool.items() if key != "cache_control"}
+    if known is None:
+        _leave_out(tool, repairs)
+        return None
+    name = tool_name(known["name"], ANTHROPIC_NAME_LIMIT, None, repairs)
+    form = {"name": name, **_shared(known)}
+    form["input_schema"] = {**(known["schema"] or {}), "type": "object"}
+    if "input_schema" in tool:
+        form |= {key: tool[key] for key in _ANTHROPIC_KEYS if tool.get(key) is not None}
+    return form
+
+
+def _gemini_function(tool: Any, repairs: Repairs) -> dict[str, Any] | None:
+    known = _function(tool)
+    if known is None:
+        _leave_out(tool, repairs)
+        return None
+    form = {"name": gemini_tool_name(known["name"], None, repairs), **_shared(known, "description")}
+    if known["schema"] is not None:
+        form["parametersJsonSchema"] = known["schema"]
+    return form
+
+
+def _function(tool: Any) -> dict[str, Any] | None:
+    """Return name, description, strict and schema (or None) of a tool that the caller runs, else None."""
+    if not isinstance(tool, dict):
+        return None
+    custom = tool.get("custom")
+    if tool.get("type") == "custom" and isinstance(custom, dict):
+        return {**custom, "schema": _TEXT_INPUT} if isinstance(custom.get("name"), str) else None
+    nested = tool.get("function")
+    form = nested if isinstance(nested, dict) else tool
+    if not isinstance(form.get("name"), str):
+        return None
+    if form.get("type") not in (None, "function", "custom"):
+        return None
+    names = ("parameters", "input_schema", *_GEMINI_SCHEMAS)
+    schema = next((form[name] for name in names if name in form), None)
+    if form.get("type") == "custom" and schema is None:
+        schema = _TEXT_INPUT
+    elif isinstance(schema, dict) and schema.get("type") in _GEMINI_TYPES:
+        schema = _json_schema(schema)
+    return {**form, "schema": schema if isinstance(schema, dict) else None}
+
+
+def _json_schema(schema: Any) -> Any:
+    """Return a schema in Gemini's earlier form in the words of JSON Schema."""
+    if not isinstance(schema, dict):
+        return schema
+    plain = {key: value for key, value in schema.items() if key != "nullable"}
+    if isinstance(schema.get("properties"), dict):
+        named = schema["properties"].items()
+        plain["properties"] = {name: _json_schema(value) for name, value in named}
+    if "items" in schema:
+        plain["items"] = _json_schema(schema["items"])
+    if isinstance(schema.get("anyOf"), list):
+        plain["anyOf"] = [_json_schema(value) for value in schema["anyOf"]]
+    if (type_ := schema.get("type")) in _GEMINI_TYPES:
+        name = str(type_).lower()
+        plain["type"] = [name, "null"] if schema.get("nullable") is True else name
+    return plain
+
+
+def _shared(known: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {
+        key: known[key]
+        for key, type_ in _SHARED.items()
+        if isinstance(known.get(key), type_) and (not names or key in names)
+    }
+
+
+def _text_format(known: dict[str, Any]) -> dict[str, Any]:
+    """Return the format of a free text, as Responses writes it: a grammar without a level of its own."""
+    found = known.get("format")
+    if not isinstance(found, dict):
+        return {}
+    grammar = found.get("grammar")
+    return {"format": {"type": "grammar", **grammar} if isinstance(grammar, dict) else found}
+
+
+def _chat_format(known: dict[str, Any]) -> dict[str, Any]:
+    """Return the format of a free text, as chat completions write it: a grammar has a level of its own."""
+    found = known.get("format")
+    if not isinstance(found, dict):
+        return {}
+    if found.get("type") != "grammar" or "grammar" in found:
+        return {"format": found}
+    grammar = {key: value for key, value in found.items() if key != "type"}
+    return {"format": {"type": "grammar", "grammar": grammar}}
+
+
+def _runs_at_google(tool: Any) -> bool:
+    """Tell whether a tool is one of Google's own: a name for its settings, and nothing else."""
+    return (
+        isinstance(tool, dict)
+        and bool(tool)
+        and not {"function", "name", "type"} & set(tool)
+        and all(isinstance(value, dict) for value in tool.values())
+    )
+
+
+def _leave_out(tool: Any, repairs: Repairs) -> None:
+    name = (tool.get("name") or tool.get("type")) if isinstance(tool, dict) else None
+    if name is None and _runs_at_google(tool):
+        name = next(iter(tool))
+    repairs.add(
+        TOOL_LEFT_OUT, None, f"tool {name or 'without a name'!r} has no form here; left out"
+    )

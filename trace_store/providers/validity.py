@@ -1,0 +1,346 @@
+"""The validity pass that every provider shares: messages become turns in which calls are answered.
+
+Rule: a tool call and its result are shown together or not at all, and are paired by id, never by
+position. What is repaired is listed; what a provider alone forbids is that provider's renderer's business.
+
+    fault              what is wrong                                    repair
+    orphan-call        a call has no result in the context              the call is left out
+    orphan-result      a result has no call in the context              the result is left out
+    duplicate-result   a call has a second result                       the first stands, others are left out
+    misplaced-call     a call stands in a message of another role       the call is left out
+                       than assistant
+    moved-result       something stands between a call and its result,  the result is moved up to its call
+                       or the result comes first
+    tool-without-call  a tool message has content but answers no call   it is shown as user text
+                       and is no ghost
+    empty-message      a message says nothing                           it is left out
+
+A result whose message knows which message holds its call belongs to that one, where it is in the context. Any other
+belongs to the newest earlier message that has an unanswered call of its id, and there to the first such call; only
+when there is none, to the first later one. A ghost between a call and its result is no fault:
+it stands behind them. So a provider that uses ids again, and a call
+that was interrupted and made again, are both understood. A call whose id was already used, or is not one
+that the provider takes, gets another (`call-id-changed`).
+
+Why calls go with their results: whoever takes a result out of the context means the exchange, and an invented
+result would put words into a tool's mouth. A call that still waits for its result at the end of the context
+is left out by the same rule; it appears as soon as its result is there, and nothing before it changes.
+"""
+
+from __future__ import annotations
+
+from trace_store.frozen import value
+from trace_store.objects.parts import Part, Text, ToolCall, ToolResult
+from trace_store.providers.values import (
+    CALL_ID_CHANGED,
+    DUPLICATE_RESULT,
+    EMPTY_MESSAGE,
+    MISPLACED_CALL,
+    MOVED_RESULT,
+    ORPHAN_CALL,
+    ORPHAN_RESULT,
+    TOOL_WITHOUT_CALL,
+    Renderable,
+    Repairs,
+    Spoken,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+# Where a part stands: the position of its message, and its position in it.
+Place = tuple[int, int]
+
+
+@value
+class Piece:
+    """A part, and the position of the message it comes from."""
+
+    part: Part
+    at: int
+
+
+@value
+class Answer:
+    """A tool result, and the position of the message it comes from."""
+
+    part: ToolResult
+    at: int
+
+
+@value
+class Fault:
+    """A call or a result that cannot be shown where it stands, or at all.
+
+    Attributes:
+        code: one of `values.FAULTS`.
+        place: which part it is.
+        detail: what is wrong, and after a semicolon what a renderer does about it.
+    """
+
+    code: str
+    place: Place
+    detail: str
+
+
+class Turn:
+    """What one role says without interruption; calls are followed by their answers.
+
+    Attributes:
+        role: "system", "developer", "user" or "assistant".
+        at: the position of the message it begins with.
+        pieces: its parts; no results, and calls only of the assistant, each answered.
+        answers: one result for each call, in the order of the calls.
+    """
+
+    __slots__ = ("answered", "answers", "at", "ghost", "pieces", "places", "role", "waits")
+
+    def __init__(
+        self, role: str, at: int, pieces: Sequence[Piece] = (), *, ghost: bool = False
+    ) -> None:
+        self.role = role
+        self.at = at
+        self.pieces = list(pieces)
+        self.answers: list[Answer] = []
+        self.places: list[Place] = []
+        self.waits = False
+        self.answered = False
+        self.ghost = ghost
+
+
+def arrange(
+    messages: Sequence[Renderable], repairs: Repairs, *, call_id: Callable[[str], str]
+) -> list[Turn]:
+    """Return the turns of a context, with every call answered at once and every id used once.
+
+    Args:
+        messages: the context.
+        repairs: is told what was repaired.
+        call_id: gives the id that the provider takes for a call's id.
+    """
+    result_of, faults = pair(messages)
+    for fault in faults:
+        repairs.add(fault.code, fault.place[0], fault.detail)
+    turns = _Turns(messages, repairs, result_of).all()
+    used: dict[str, int] = {}
+    for turn in turns:
+        _answer(turn, messages, result_of, repairs, call_id, used)
+    return turns
+
+
+def pair(messages: Sequence[Spoken]) -> tuple[dict[Place, Place], list[Fault]]:
+    """Return the place of the result of each call that has one, and what finds no partner."""
+    faults: list[Fault] = []
+    open_calls: dict[str, list[Place]] = {}
+    answered: set[str] = set()
+    result_of: dict[Place, Place] = {}
+    early: list[tuple[ToolResult, Place]] = []
+    holders = _Holders(messages)
+    for at, message in enumerate(messages):
+        for index, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                if message.role != "assistant":
+                    detail = f"a {message.role} message holds a call of {part.name!r}; left out"
+                    faults.append(Fault(MISPLACED_CALL, (at, index), detail))
+                    continue
+                open_calls.setdefault(part.id, []).append((at, index))
+            elif isinstance(part, ToolResult):
+                call = _take(open_calls.get(part.call_id), holders.of(part), newest=True)
+                if call is not None:
+                    result_of[call] = (at, index)
+                    answered.add(part.call_id)
+                elif part.call_id in answered:
+                    detail = f"a second result of call {part.call_id!r}; left out"
+                    faults.append(Fault(DUPLICATE_RESULT, (at, index), detail))
+                else:
+                    early.append((part, (at, index)))
+    for result, place in early:
+        call = _take(open_calls.get(result.call_id), holders.of(result), newest=False)
+        if call is not None:
+            result_of[call] = place
+        else:
+            detail = f"the result of call {result.call_id!r} has no call in the context; left out"
+            faults.append(Fault(ORPHAN_RESULT, place, detail))
+    for id_, waiting in open_calls.items():
+        detail = f"call {id_!r} has no result in the context; left out"
+        faults += [Fault(ORPHAN_CALL, place, detail) for place in waiting]
+    return result_of, faults
+
+
+@value
+class Standing:
+    """How calls and results stand to each other in a context.
+
+    Attributes:
+        apart: results that do not stand at their call, and the part that each belongs behind, in its message or after.
+        ends: for each position the last message of the turn that goes on there; itself when none does.
+    """
+
+    apart: tuple[tuple[Place, Place], ...]
+    ends: tuple[int, ...]
+
+
+def standing(messages: Sequence[Spoken], result_of: Mapping[Place, Place]) -> Standing:
+    """Return how paired calls and results stand, with the same eyes as `arrange`."""
+    turns = _Turns(messages, Repairs(messages), result_of)
+    call_of = {result: call for call, result in result_of.items()}
+    ends = list(range(len(messages)))
+    for turn in turns.all():
+        if turn.places:
+            last = turn.places[-1][0]
+            ends[turn.at : last + 1] = [max(last, end) for end in ends[turn.at : last + 1]]
+    apart = [(place, turns.turn_of[call_of[place]].places[-1]) for place in turns.moved]
+    return Standing(tuple(apart), tuple(ends))
+
+
+class _Holders:
+    """Where the messages are that results name as those of their calls."""
+
+    __slots__ = ("_messages", "_positions")
+
+    def __init__(self, messages: Sequence[Spoken]) -> None:
+        self._messages = messages
+        self._positions: dict[object, int] | None = None
+
+    def of(self, result: ToolResult) -> int | None:
+        """Return the position of the message with a result's call; None when it is not known, or not here."""
+        if result.call is None:
+            return None
+        if self._positions is None:
+            found = (getattr(message, "address", None) for message in self._messages)
+            self._positions = {address: at for at, address in enumerate(found)}
+        return self._positions.get(result.call)
+
+
+def _take(waiting: list[Place] | None, holder: int | None, *, newest: bool) -> Place | None:
+    """Remove and return the call that a result answers: the first of its message, of the newest one or of the first."""
+    if not waiting:
+        return None
+    if holder is None:
+        holder = waiting[-1 if newest else 0][0]
+    index = next((index for index, (at, _) in enumerate(waiting) if at == holder), None)
+    return None if index is None else waiting.pop(index)
+
+
+class _Turns:
+    """Builds turns message by message."""
+
+    def __init__(
+        self, messages: Sequence[Spoken], repairs: Repairs, result_of: Mapping[Place, Place]
+    ) -> None:
+        self._messages = messages
+        self._repairs = repairs
+        self._result_of = result_of
+        self._call_of = {result: call for call, result in result_of.items()}
+        self._turns: list[Turn] = []
+        self.turn_of: dict[Place, Turn] = {}
+        self.moved: list[Place] = []
+
+    def all(self) -> list[Turn]:
+        for at, message in enumerate(self._messages):
+            if all(isinstance(part, Text) and not part.text for part in message.parts):
+                self._repairs.add(EMPTY_MESSAGE, at, f"a {message.role} message is empty; left out")
+            elif message.role == "assistant":
+                self._assistant(at, message)
+            else:
+                self._other(at, message)
+        return self._turns
+
+    def _assistant(self, at: int, message: Spoken) -> None:
+        turn: Turn | None = None
+        for index, part in enumerate(message.parts):
+            place = (at, index)
+            if isinstance(part, ToolResult):
+                self._meet(place)
+                continue
+            if isinstance(part, Text) and not part.text:
+                continue
+            if isinstance(part, ToolCall) and place not in self._result_of:
+                continue
+            if turn is None or turn.answered:
+                turn = self._open_turn(at)
+            turn.pieces.append(Piece(part, at))
+            turn.places.append(place)
+            if isinstance(part, ToolCall):
+                self.turn_of[place] = turn
+                turn.waits = turn.waits or self._result_of[place] > place
+
+    def _open_turn(self, at: int) -> Turn:
+        # Parallel calls are sometimes recorded as several messages; they are one turn, for their
+        # results could not all stand directly behind them otherwise.
+        if self._turns:
+            last = self._turns[-1]
+            if last.role == "assistant" and last.waits and not last.answered:
+                return last
+        self._turns.append(Turn("assistant", at))
+        return self._turns[-1]
+
+    def _other(self, at: int, message: Spoken) -> None:
+        pieces: list[Piece] = []
+        results = False
+        for index, part in enumerate(message.parts):
+            if isinstance(part, ToolResult):
+                results = True
+                self._meet((at, index))
+            elif not isinstance(part, ToolCall) and not (isinstance(part, Text) and not part.text):
+                pieces.append(Piece(part, at))
+        if not pieces:
+            return
+        ghost = bool(getattr(message, "ghost", False))
+        if message.role == "tool" and not results and not ghost:
+            detail = "a tool message answers no call; shown as user text"
+            self._repairs.add(TOOL_WITHOUT_CALL, at, detail)
+        role = "user" if message.role == "tool" else message.role
+        self._turns.append(Turn(role, at, pieces, ghost=ghost))
+
+    def _meet(self, result: Place) -> None:
+        call = self._call_of.get(result)
+        if call is None:
+            return
+        turn = self.turn_of.get(call)
+        last = next((turn for turn in reversed(self._turns) if not turn.ghost), None)
+        if turn is not None and turn is last:
+            turn.answered = True
+            return
+        self.moved.append(result)
+        found = "before" if turn is None else "apart from"
+        self._repairs.add(MOVED_RESULT, result[0], f"a result stands {found} its call; moved to it")
+
+
+def _answer(
+    turn: Turn,
+    messages: Sequence[Renderable],
+    result_of: dict[Place, Place],
+    repairs: Repairs,
+    call_id: Callable[[str], str],
+    used: dict[str, int],
+) -> None:
+    """Give the calls of a turn ids that are valid and used once, and add their answers."""
+    for index, (piece, place) in enumerate(zip(turn.pieces, turn.places, strict=False)):
+        call = piece.part
+        if not isinstance(call, ToolCall):
+            continue
+        at, position = result_of[place]
+        result = messages[at].parts[position]
+        if not isinstance(result, ToolResult):
+            continue
+        id_ = _unused(call_id(call.id), used, call_id)
+        if id_ != call.id:
+            repairs.add(CALL_ID_CHANGED, piece.at, f"call {call.id!r} is called {id_!r}")
+            renamed = ToolCall(id_, call.name, call.arguments, call.format)
+            turn.pieces[index] = Piece(renamed, piece.at)
+            result = ToolResult(id_, result.content, result.is_error)
+        turn.answers.append(Answer(result, at))
+
+
+def _unused(id_: str, used: dict[str, int], call_id: Callable[[str], str]) -> str:
+    """Return the id, or the first of id-2, id-3, … that is free; `used` counts each id's uses."""
+    if id_ in used:
+        number = used[id_]
+        while (other := call_id(f"{id_}-{number + 1}")) in used:
+            number += 1
+        used[id_] = number + 1
+        id_ = other
+    used[id_] = 1
+    return id_

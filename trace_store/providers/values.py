@@ -1,0 +1,208 @@
+"""What renderers take and give: message-like values, options, repairs, rendered requests.
+
+Rule: values only. A repair is listed, never silent; which ones mean that the context itself is broken is
+decided here, by `FAULTS`, and `strict` refuses exactly those.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.frozen import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, Protocol, TypeAlias
+
+    from trace_store.objects.address import Address
+    from trace_store.objects.parts import Part
+
+    Render: TypeAlias = Callable[
+        [Sequence["Renderable"], Sequence[dict[str, Any]], "Options", "Repairs"], Any
+    ]
+else:
+    Protocol = object  # importing typing costs as much as a command
+
+# The context is broken: no provider would take it as it stands. `strict` refuses these.
+ORPHAN_CALL = "orphan-call"
+ORPHAN_RESULT = "orphan-result"
+DUPLICATE_RESULT = "duplicate-result"
+MISPLACED_CALL = "misplaced-call"
+MOVED_RESULT = "moved-result"
+TOOL_WITHOUT_CALL = "tool-without-call"
+EMPTY_MESSAGE = "empty-message"
+LEADING_ASSISTANT = "leading-assistant"
+NO_MESSAGES = "no-messages"
+INVALID_IMAGE = "invalid-image"
+UNKNOWN_BLOCK = "unknown-block"
+FAULTS = frozenset(
+    {
+        *(ORPHAN_CALL, ORPHAN_RESULT, DUPLICATE_RESULT, MISPLACED_CALL, MOVED_RESULT),
+        *(TOOL_WITHOUT_CALL, EMPTY_MESSAGE, LEADING_ASSISTANT, NO_MESSAGES),
+        *(INVALID_IMAGE, UNKNOWN_BLOCK),
+    }
+)
+
+# The context is sound, but this provider has no place for something in it. Listed, never refused.
+CALL_ID_CHANGED = "call-id-changed"
+CALL_UNSIGNED = "call-unsigned"
+NAME_CHANGED = "name-changed"
+ARGUMENTS_WRAPPED = "arguments-wrapped"
+BLANK_TEXT = "blank-text"
+TRAILING_SPACE = "trailing-space"
+ERROR_WITHOUT_TEXT = "error-without-text"
+IMAGE_MOVED = "image-moved"
+IMAGE_LEFT_OUT = "image-left-out"
+OPAQUE_LEFT_OUT = "opaque-left-out"
+REASONING_LEFT_OUT = "reasoning-left-out"
+SURROGATE_REPLACED = "surrogate-replaced"
+SYSTEM_AS_USER = "system-as-user"
+TOOL_LEFT_OUT = "tool-left-out"
+ADAPTATIONS = frozenset(
+    {
+        *(CALL_ID_CHANGED, CALL_UNSIGNED, NAME_CHANGED, ARGUMENTS_WRAPPED, BLANK_TEXT),
+        *(
+            TRAILING_SPACE,
+            ERROR_WITHOUT_TEXT,
+            IMAGE_MOVED,
+            IMAGE_LEFT_OUT,
+            OPAQUE_LEFT_OUT,
+            REASONING_LEFT_OUT,
+        ),
+        *(SURROGATE_REPLACED, SYSTEM_AS_USER, TOOL_LEFT_OUT),
+    }
+)
+
+
+class Spoken(Protocol):
+    """Parts that one role said: all that pairing asks of a message."""
+
+    @property
+    def role(self) -> str: ...
+    @property
+    def parts(self) -> tuple[Part, ...]: ...
+
+
+class Renderable(Spoken, Protocol):
+    """A message as renderers see it; `objects.message.Message` is one.
+
+    An `address`, `priority`, `labels` and `ghost`, when the value has them, are used as well.
+    """
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def id(self) -> str: ...
+
+
+@value
+class Options:
+    """How to render.
+
+    Attributes:
+        model: the model the request goes to; None when it is the one the context was made with.
+        strict: refuse a broken context instead of repairing it.
+        reasoning: show the model its own earlier reasoning, where the provider takes it.
+        cache: "stable" sets cache breakpoints where the provider has them; "none" sets none.
+    """
+
+    model: str | None = None
+    strict: bool = False
+    reasoning: bool = True
+    cache: str = "none"
+
+
+@value
+class Repair:
+    """One thing that stands in the request otherwise than in the context.
+
+    Attributes:
+        code: one of FAULTS or ADAPTATIONS.
+        detail: what was wrong and what was done.
+        at: the message's position in the context, or None when it is no single message's.
+        address: the message's address, or None when it has none.
+    """
+
+    code: str
+    detail: str
+    at: int | None = None
+    address: Address | None = None
+
+    @property
+    def where(self) -> str:
+        """The address as people write it, else the position counted from one."""
+        if self.address is not None:
+            return str(self.address)
+        return "the context" if self.at is None else f"message {self.at + 1}"
+
+
+class Repairs:
+    """Collects repairs while a renderer works."""
+
+    __slots__ = ("_messages", "found")
+
+    def __init__(self, messages: Sequence[Spoken]) -> None:
+        self._messages = messages
+        self.found: list[Repair] = []
+
+    def add(self, code: str, at: int | None, detail: str) -> None:
+        """List a repair of the message at a position, or of the whole context."""
+        address = None if at is None else getattr(self._messages[at], "address", None)
+        self.found.append(Repair(code, detail, at, address))
+
+    def refuse_faults(self) -> None:
+        """Do nothing when the context is sound.
+
+        Raises:
+            RenderError: it is broken; `.address` is that of the first broken message.
+        """
+        faults = [repair for repair in self.found if repair.code in FAULTS]
+        if not faults:
+            return
+        first = min(faults, key=lambda repair: -1 if repair.at is None else repair.at)
+        # The details of faults end in what was done about them, after a semicolon; here nothing was.
+        wrong = first.detail.rpartition("; ")[0] or first.detail
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        raise errors.RenderError(
+            f"{first.where}: {wrong}{more}",
+            address=first.address,
+            at=first.at,
+            repair=first.code,
+            where=first.where,
+        )
+
+
+@value
+class Rendered:
+    """A request in a provider's own form.
+
+    Attributes:
+        request: what is sent: dictionaries, lists and strings that JSON can carry; a string for text.
+        repairs: what differs from the context, in the order of the messages.
+        renderer: the name of the renderer.
+        version: its version; another version may give other bytes for the same context.
+    """
+
+    request: Any
+    repairs: tuple[Repair, ...]
+    renderer: str
+    version: int
+
+
+@value
+class Renderer:
+    """A way to write a context down.
+
+    Attributes:
+        name: what it is called.
+        version: raised whenever the bytes of any request change.
+        function: takes messages, tools, options and the list of repairs; returns the request.
+    """
+
+    name: str
+    version: int
+    function: Render

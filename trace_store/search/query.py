@@ -1,0 +1,351 @@
+"""Searching: words, phrases and patterns, with filters; hits with the place in the text.
+
+Rule: nothing that a person types is a syntax error. Words are ANDed, "a phrase" stands together, `word*` is a
+beginning, `-word` must not be there, and `OR` stands between alternatives. Signs within a word, as in `foo.bar()`, part
+it into words that stand together.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Generator, Iterable
+from contextlib import closing
+from itertools import chain, islice
+from typing import Any
+
+from trace_store.context.compiler import ContextCompiler
+from trace_store.context.message_text import Snippet, snippet_at, texts_of
+from trace_store.errors import InvalidInputError, MessageNotFoundError, TraceError
+from trace_store.frozen import value
+from trace_store.objects.address import Address
+from trace_store.objects.commit import read_commit
+from trace_store.objects.message import ROLES, load_parts
+from trace_store.objects.parts import ToolCall
+from trace_store.oid import ObjectId
+from trace_store.refs.names import BRANCHES
+from trace_store.revision import commits_of
+from trace_store.search.index import Progress, SearchIndex, Wording, digits_of, wordings
+from trace_store.store.handle import Store
+
+NEWEST, RANKED = 200, 1_000
+"""So many of the hits that were indexed last are put in the order of time, and of bm25."""
+_WORD = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
+_TOKEN = re.compile(r"\w+")
+
+
+@value
+class SearchFilter:
+    """What hits have to be; "" and None: anything.
+
+    Attributes:
+        session: the beginning of a session's id or of a branch's name.
+        agent: the program, such as `claude-code`.
+        role, kind: of the message.
+        tool: the name of a tool that it calls.
+        path: a file or folder in the arguments of its calls; the name that it ends with may be a beginning.
+        label: that the message has in a branch's context.
+        since, until: milliseconds since the epoch.
+    """
+
+    session: str = ""
+    agent: str = ""
+    role: str = ""
+    kind: str = ""
+    tool: str = ""
+    path: str = ""
+    label: str = ""
+    since: int | None = None
+    until: int | None = None
+
+
+@value
+class Hit:
+    """A message that was found.
+
+    Attributes:
+        address: of the message, which other verbs take.
+        ref: a branch that has it.
+        time: when it was written, in milliseconds since the epoch.
+        role: of the message; "" of a later wording.
+        snippet: a piece of its text with the hit, which is empty when the words stand nowhere literally.
+        is_edit: whether it is a later wording of the message.
+    """
+
+    address: Address
+    ref: str
+    time: int
+    role: str
+    snippet: Snippet
+    is_edit: bool
+
+
+def search(
+    store: Store,
+    query: str,
+    wanted: SearchFilter | None = None,
+    *,
+    limit: int = 20,
+    ranked: bool = False,
+    regex: bool = False,
+    progress: Progress | None = None,
+) -> list[Hit]:
+    """Return the messages that a query finds, newest first, hidden ones and earlier wordings too.
+
+    The 200 hits that were indexed last are sorted by time; what is beyond comes in the order in which it was indexed.
+
+    Args:
+        store: where.
+        query: words as above, or a pattern of RE2; "" where a filter says enough.
+        wanted: filters.
+        limit: at most so many.
+        ranked: whether the best of the newest 1,000 come first.
+        regex: whether the query is a pattern, which every message that passes the filters is held against.
+        progress: told how many commits are indexed, and of how many.
+
+    Raises:
+        InvalidInputError: nothing is searched for, the pattern is none, or no session, agent or role is called so.
+        StateError: there is no full-text search here.
+        ObjectNotFoundError, CorruptObjectError: a commit is damaged or not here.
+    """
+    wanted = wanted or SearchFilter()
+    pattern = _compiled(query) if regex else None
+    match = "" if regex else fts_query(query)
+    if wanted.path and not regex:
+        match = " AND ".join(filter(None, (match, _term(wanted.path, "*"))))
+    if not match and (query.strip() or wanted == SearchFilter()) and not regex:
+        raise InvalidInputError("nothing to search for", value=query)
+    if wanted.role and wanted.role not in ROLES:
+        raise InvalidInputError(f"unknown role {wanted.role[:40]!r}: one of {', '.join(ROLES)}")
+    with SearchIndex(store) as index:
+        index.catch_up(progress)
+        _check_places(wanted, index.branches)
+        showing = _Showing(store, index, query, pattern, wanted)
+        most = max(limit, RANKED if ranked else NEWEST)
+        with closing(_rows(index.base, match, wanted, most, ranked=ranked)) as rows:
+            hits = (hit for hit in map(showing.hit, rows) if hit is not None)
+            return list(islice(hits, limit))
+
+
+def fts_query(query: str) -> str:
+    """Return a query in the words of FTS5; "" when it has no word."""
+    said: list[str] = []
+    excluded: list[str] = []
+    alternative = False
+    for minus, phrase, word in _WORD.findall(query):
+        text = phrase or word
+        if not phrase and text == "OR" and not minus:
+            alternative = bool(said)
+            continue
+        star = "*" if not phrase and text.endswith("*") else ""
+        term = _term(text, star)
+        if not term:
+            continue
+        if minus:
+            excluded.append(term)
+        elif alternative:
+            said[-1] = f"({said[-1]} OR {term})"
+            alternative = False
+        else:
+            said.append(term)
+    if not said:
+        return ""
+    return " AND ".join(said) + "".join(f" NOT {term}" for term in excluded)
+
+
+def _term(text: str, star: str = "") -> str:
+    """Return the words of a text, one behind the other, in the words of FTS5; "" when it has no word."""
+    if not any(character.isalnum() or character == "_" for character in text):
+        return ""
+    return '"' + text.rstrip("*").replace('"', '""') + '"' + star
+
+
+def _rows(
+    base: sqlite3.Connection, match: str, wanted: SearchFilter, newest: int, *, ranked: bool
+) -> Generator[sqlite3.Row, None, None]:
+    base.row_factory = sqlite3.Row
+    tests: list[str] = []
+    values: list[Any] = []
+
+    def test(condition: str, *given: Any) -> None:
+        tests.append(condition)
+        values.extend(given)
+
+    if match:
+        test("words MATCH ?", match)
+
+    def named(column: str, *patterns: str, of: str = "name") -> None:
+        either = " OR ".join([f"{of} LIKE ? ESCAPE '\\'"] * len(patterns))
+        test(f"m.{column} IN (SELECT id FROM names WHERE {either})", *patterns)
+
+    if wanted.session:
+        session = _escaped(wanted.session)
+        named("ref", f"{BRANCHES}{session}%", f"%/{session}%")
+    if wanted.agent:
+        named("ref", f"{BRANCHES}sessions/{_escaped(wanted.agent)}/%")
+    if wanted.role:
+        named("role", _escaped(wanted.role))
+    if wanted.kind:
+        named("kind", _escaped(wanted.kind))
+    if wanted.tool:
+        named("tool", f"% {_escaped(wanted.tool)} %", of="' ' || name || ' '")
+    if wanted.path:
+        test("m.tool IS NOT NULL")
+    if wanted.since is not None:
+        test("m.time >= ?", wanted.since)
+    if wanted.until is not None:
+        test("m.time <= ?", wanted.until)
+    source = "words JOIN messages m ON m.id = words.rowid" if match else "messages m"
+    where = f" WHERE {' AND '.join(tests)}" if tests else ""
+    order = "words.rowid" if match else "m.id"
+    found = f"m.*, names.name AS branch FROM {source} JOIN names ON names.id = m.ref{where}"
+    rank = "bm25(words) AS rank, " if ranked and match else ""
+    query = f"SELECT {rank}{found} ORDER BY {order} DESC"
+    first = (
+        f"SELECT * FROM ({query} LIMIT {newest}) ORDER BY {'rank, ' * bool(rank)}time DESC, id DESC"
+    )
+    count = 0
+    for row in base.execute(first, values):
+        count += 1
+        yield row
+    if count == newest and not rank:
+        yield from base.execute(f"{query} LIMIT -1 OFFSET {newest}", values)
+
+
+def _check_places(wanted: SearchFilter, branches: Iterable[str]) -> None:
+    """Accept a filter whose session and agent are here.
+
+    Raises:
+        InvalidInputError: no branch is of the agent or the session.
+    """
+    names = [ref.removeprefix(BRANCHES) for ref in branches]
+    agents = sorted(
+        {
+            name.split("/")[1]
+            for name in names
+            if name.count("/") > 1 and name.startswith("sessions/")
+        }
+    )
+    if wanted.agent and wanted.agent not in agents:
+        known = f": one of {', '.join(agents)}" if agents else ""
+        raise InvalidInputError(f"no session is of the agent {wanted.agent[:40]!r}{known}")
+    session = wanted.session
+    if session and not any(name.startswith(session) or f"/{session}" in name for name in names):
+        raise InvalidInputError(
+            f"no session or branch begins with {session[:80]!r}", hint="`trace sessions` lists them"
+        )
+
+
+def _escaped(text: str) -> str:
+    """Return a text as a pattern of LIKE that means it alone."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def _compiled(pattern: str) -> Any:
+    import re2  # slow to load
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        said: Any = error.args[0] if error.args else ""
+        told = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+        raise InvalidInputError(f"not a pattern: {told}", value=pattern) from error
+
+
+class _Showing:
+    """Turns rows of the index into hits; a row whose commit is on no branch any more gives none.
+
+    A wording that stands in several commits, since the message is carried, is one hit.
+    """
+
+    def __init__(
+        self, store: Store, index: SearchIndex, query: str, pattern: Any, wanted: SearchFilter
+    ) -> None:
+        self._store = store
+        self._grew = index.grew()
+        self._query = query
+        self._pattern = pattern
+        self._wanted = wanted
+        self._tips = index.branches
+        self._commits = commits_of(store)
+        self._contexts = ContextCompiler(store)
+        self._branches: dict[ObjectId, str | None] = {}
+        self._shown: set[tuple[Address, int]] = set()  # each with the hash of its text
+
+    def hit(self, row: sqlite3.Row) -> Hit | None:
+        made_by = self._commit(row["made_by"])
+        branch = None if made_by is None else self._branch(made_by, row["branch"])
+        if made_by is None or branch is None:
+            return None
+        try:
+            wording = self._wording(made_by, row["number"])
+            parts = load_parts(wording.parts, self._store.objects.read)
+        except (TraceError, StopIteration):
+            return None  # what is damaged is for fsck to tell
+        calls = [part for part in parts if isinstance(part, ToolCall)]
+        path, label = self._wanted.path, self._wanted.label
+        if path and not any(path in call.arguments for call in calls):
+            return None
+        if label and label not in self._labels(branch, wording.address):
+            return None
+        text = "\n".join(texts_of(parts))
+        if self._pattern is not None:
+            match = self._pattern.search(text)
+            if match is None:
+                return None
+            start, end = match.span()
+        else:
+            start, end = _place(text, self._query)
+        if (wording.address, hash(text)) in self._shown:
+            return None
+        self._shown.add((wording.address, hash(text)))
+        return Hit(
+            *(wording.address, branch, row["time"], wording.role),
+            snippet_at(text, start, end),
+            wording.is_edit,
+        )
+
+    def _commit(self, number: int) -> ObjectId | None:
+        """Return the id of a commit that the index knows by a number; None when it is not here any more."""
+        return next(iter(self._store.objects.resolve_prefix(digits_of(number))), None)
+
+    def _branch(self, commit: ObjectId, first: str) -> str | None:
+        """Return a branch that leads to a commit, if possible the one that it was found through."""
+        if first in self._grew:
+            return first
+        if commit not in self._branches:
+            others = (ref for ref in self._tips if ref != first)
+            leading = (
+                ref
+                for ref in chain([first] if first in self._tips else [], others)
+                if self._commits.is_ancestor(commit, self._tips[ref])
+            )
+            self._branches[commit] = next(leading, None)
+        return self._branches[commit]
+
+    def _labels(self, branch: str, address: Address) -> frozenset[str]:
+        """Return the labels that a message has in the context of a branch; none where that does not have it."""
+        try:
+            return self._contexts.fold(self._tips[branch]).entry(address).labels
+        except MessageNotFoundError:
+            return frozenset()
+
+    def _wording(self, oid: ObjectId, number: int) -> Wording:
+        commit = read_commit(oid, self._store.objects.read)
+        return next(islice(wordings(commit, oid), number, None))
+
+
+def _place(text: str, query: str) -> tuple[int, int]:
+    """Return where the first word of a query that stands in a text, as it is indexed, is; (0, 0) for nowhere."""
+    for minus, phrase, word in _WORD.findall(query):
+        tokens = _TOKEN.findall(phrase or word)
+        if minus or not tokens:
+            continue
+        whole = "" if word.endswith("*") else r"\b"
+        pattern = r"\b" + r"\W+".join(map(re.escape, tokens)) + whole
+        found = re.search(pattern, text, re.IGNORECASE)
+        if found is not None:
+            return found.span()
+    return 0, 0
