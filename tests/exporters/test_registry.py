@@ -19,7 +19,7 @@ from trace_store.objects.parts import Reasoning
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "exporting.md"
 PLUGIN = """
-from trace_store.exporters import Exported
+from trace_store.exporters.contract import Exported
 
 NAME = "shouted"
 SUFFIX = ".txt"

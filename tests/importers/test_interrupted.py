@@ -21,8 +21,8 @@ from trace_store.store.handle import Store
 
 SCRIPT = """
 import sys
-from trace_store.importers import import_paths
-from trace_store.store import Store
+from trace_store.importers.import_all import import_paths
+from trace_store.store.handle import Store
 def progress(path, done, size, lines=[0]):
     lines[0] += 1
     if lines[0] % 100 == 0:

@@ -113,7 +113,7 @@ def test_the_table_of_this_machine_is_read(tmp_path: Path) -> None:
 LONG = """
 import sys, time
 from trace_store.maintenance.lock import OperationLock
-from trace_store.store import Store
+from trace_store.store.handle import Store
 with OperationLock(Store.open(sys.argv[1]), "trace pack"):
     print("held", flush=True)
     time.sleep(100)
@@ -121,14 +121,14 @@ with OperationLock(Store.open(sys.argv[1]), "trace pack"):
 SEALER = """
 import sys, time
 from trace_store.maintenance.lock import brief_lock
-from trace_store.store import Store
+from trace_store.store.handle import Store
 with brief_lock(Store.open(sys.argv[1])):
     print("held", flush=True)
     time.sleep(100)
 """
 WRITER = """
 import sys, time
-from trace_store.store import Store
+from trace_store.store.handle import Store
 store = Store.open(sys.argv[1])
 store.journal.lock()
 print("held", flush=True)
