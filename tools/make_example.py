@@ -63,7 +63,7 @@ def mean(values):
     return sum(values) / len(values)
 '''
 TESTS = """\
-from mean import mean  # noqa: E402
+from mean import mean
 
 
 def test_of_one_number():

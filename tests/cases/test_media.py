@@ -13,7 +13,8 @@ from tests.cases.support.inputs import INPUTS
 from tests.support.command_line import Outcome, Trace
 from tests.support.pictures import GIF, JPEG, PNG, png
 from trace_store import Image, Message, Repo, Text
-from trace_store.context.media import (
+from trace_store.context.repair.steps import mend
+from trace_store.providers.media_facts import (
     ANTHROPIC_IMAGES,
     OPENAI_IMAGES,
     image_facts,
@@ -21,7 +22,6 @@ from trace_store.context.media import (
     media_tokens,
     page_count,
 )
-from trace_store.context.repair.steps import mend
 
 FILES = sorted(
     path for number in ("11", "12", "14", "16") for path in INPUTS.glob(f"{number}-*/*.jsonl")

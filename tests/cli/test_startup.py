@@ -106,8 +106,8 @@ WITH_JSON_OR_PROCESSES = [["show", "--json"], ["compile", "-f", "openai"], ["du"
 MOST_MODULES = {
     "version": 15,
     "config": 74,
-    "commit -q --no-seal": 90,
-    "commit -q": 105,
+    "commit -q --no-seal": 91,
+    "commit -q": 106,
     "log": 92,
     "status": 98,
     "compile": 106,

@@ -100,7 +100,7 @@ def repo(tmp_path: Path) -> Repo:
 
 
 def unfolded(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(context, "fold_of", lambda *_: pytest.fail("folded"))
+    patch.setattr(context.snapshots, "fold_of", lambda *_: pytest.fail("folded"))
 
 
 def test_appends_and_results_of_calls_that_are_shown_fold_nothing(

@@ -168,7 +168,7 @@ def test_c16_first_count_needs_no_network_and_no_environment(tmp_path: Path) -> 
         "        raise RuntimeError(event)\n"
         "sys.addaudithook(refuse)\n"
         f"sys.path[:0] = {sys.path!r}\n"
-        "from trace_store.context.tokens import get_tokenizer\n"
+        "from trace_store.context.tokens.tokenizer import get_tokenizer\n"
         "print(get_tokenizer().count('hello world'), get_tokenizer('cl100k_base').count('hello'))\n"
     )
     run = subprocess.run(

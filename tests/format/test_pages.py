@@ -19,7 +19,7 @@ from trace_store.commit_table.rows import CHUNK_ROWS
 from trace_store.config import KNOWN_KEYS, new_config
 from trace_store.context import index_records
 from trace_store.context.compile_index import cold_view
-from trace_store.context.message_text import LINE_WIDTH, Line
+from trace_store.context.line import LINE_WIDTH, Line
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.files import Disk
 from trace_store.history import line_cache

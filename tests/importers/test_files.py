@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -310,7 +311,9 @@ def test_hostile_shapes_make_commits_that_can_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trace_store.importers.build_commits.MAXIMUM_TARGETS", 7)
-    monkeypatch.setattr("trace_store.importers.formats.claude_code.plan.MAXIMUM_OPEN_PARTS", 50)
+    monkeypatch.setattr(
+        sys.modules["trace_store.importers.formats.claude_code.plan"], "MAXIMUM_OPEN_PARTS", 50
+    )
     nested: Any = "deep"
     for number in range(30):
         nested = [{"type": "tool_result", "tool_use_id": f"t{number}", "content": nested}]

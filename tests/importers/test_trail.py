@@ -24,7 +24,7 @@ from tests.importers.support.sound import (
 from tests.importers.support.states import commits
 from trace_store.environment import Environment
 from trace_store.files import Disk
-from trace_store.history.log import summary
+from trace_store.history.summary import summary
 from trace_store.importers.formats.agent_trace import FORMAT as AGENT_TRACE
 from trace_store.importers.formats.trail import FORMAT as TRAIL
 from trace_store.importers.import_all import import_paths

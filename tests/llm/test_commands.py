@@ -147,8 +147,9 @@ def test_a_repository_has_no_say(user: Callable[..., Outcome], tmp_path: Path) -
 
 def test_httpx_is_imported_for_a_request() -> None:
     script = (
-        "import sys; from trace_store import llm\n"
-        "llm.HttpModel(llm.ModelSettings('m', url='http://127.0.0.1:9/v1'))\n"
+        "import sys\nfrom trace_store.llm.http_model import HttpModel\n"
+        "from trace_store.llm.settings import ModelSettings\n"
+        "HttpModel(ModelSettings('m', url='http://127.0.0.1:9/v1'))\n"
         "assert 'httpx' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -13,8 +13,8 @@ from typing import cast
 
 import pytest
 
+from tests.bundles.test_hostile_bundles import made
 from tests.cli.test_bad_input import refused, state
-from tests.exchange.test_hostile_bundles import made
 from tests.support.command_line import Trace
 from trace_store.bundles.ingest import import_bundle
 from trace_store.environment import Environment

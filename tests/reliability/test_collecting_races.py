@@ -127,7 +127,7 @@ def test_a_writer_and_pruning_meet_anywhere(
 def test_without_the_second_look_refs_lead_to_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stores, "look_again", lambda *_: None)
+    monkeypatch.setattr(stores.transactions, "look_again", lambda *_: None)
     assert all_meetings(tmp_path, names_its_text, "prune", 60)
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.command_line import Outcome
 from trace_cli.main import main
-from trace_cli.porcelain import common
+from trace_cli.porcelain import location
 from trace_cli.runtime import Invocation
 from trace_store import Repo
 from trace_store.environment import Environment
@@ -392,7 +392,7 @@ def test_a_lock_that_lies_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_init_says_where_locks_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for place, told in (("/home/ada", True), ("/srv/project", False), ("/dev/shm/x", False)):
         monkeypatch.setattr(
-            common, "kind_of", lambda path, place=place: kind_of(place, table=MOUNTS)
+            location, "kind_of", lambda path, place=place: kind_of(place, table=MOUNTS)
         )
         err = io.BytesIO()
         here = Invocation(environment=Environment(), output=io.BytesIO(), error=err, terminal=False)

@@ -401,7 +401,7 @@ def test_a_clone_that_learns_of_a_purge_shows_nothing_of_it_from_its_caches(tmp_
         repo.seal()
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     with Repo.open(str(tmp_path / "b")) as clone:
-        told = [history.log.summary(clone.store, entry.commit) for entry in clone.log()]
+        told = [history.summary.summary(clone.store, entry.commit) for entry in clone.log()]
         assert any(SECRET in line for line in told)
         before = clone.compile().token_count
     with Repo.open(str(tmp_path / "a")) as repo:

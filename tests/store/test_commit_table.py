@@ -22,7 +22,8 @@ from trace_store.files import Disk
 from trace_store.history.commit import commit as write_commit
 from trace_store.history.commit import new_draft
 from trace_store.history.commit import write as write_draft
-from trace_store.history.log import LogEntry, entry_of, log, summary
+from trace_store.history.log import LogEntry, entry_of, log
+from trace_store.history.summary import summary
 from trace_store.maintenance.seal import seal
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, parents_of, read_commit

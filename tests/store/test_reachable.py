@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.exchange.support.graphs import Growing, store_in
+from tests.bundles.support.graphs import Growing, store_in
 from tests.support.examples import examples
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError
 from trace_store.maintenance.seal import seal

@@ -1,9 +1,7 @@
-"""The compiler: from a commit to its context.
+"""The compiler of a store: from a commit to its context, by the cheapest way that is right.
 
 Rule: this module chooses where an answer comes from (an index that fits, one that can be extended, or the history
 alone) and never makes one up. `verify` compares the cached answer with the one from the history.
-
-Rule: the context comes from `compiler.py`; a strategy only chooses other messages to stand for it.
 """
 
 from __future__ import annotations
@@ -16,9 +14,8 @@ from trace_store.column_file import DiskColumn, MemoryColumn
 from trace_store.context import tokens
 from trace_store.context.compile_index import CompileIndex, History, IndexView, cold_view
 from trace_store.context.compiled import CompiledContext, MeasuredReport, stored_message
-from trace_store.context.content import ghost_text, one_line
+from trace_store.context.content import ghost_text
 from trace_store.context.index_records import GHOST, MessageRecord, TokenRecord
-from trace_store.context.plain import PlainContext
 from trace_store.context.token_column import TokenColumn
 from trace_store.context.tokens.models import TokenCounting
 from trace_store.context.tokens.tokenizer import estimate_from_bytes
@@ -26,24 +23,20 @@ from trace_store.frozen import replace, value
 from trace_store.objects.address import HERE
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import read_content
-from trace_store.objects.message import Message
-from trace_store.objects.operations import LEAVES_CONTEXT, added_messages
+from trace_store.objects.operations import added_messages
 from trace_store.oid import ObjectId
 from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any, TypeAlias
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from trace_store.context.fold import Fold
     from trace_store.context.tokens.memo import TokenMemo
     from trace_store.context.tokens.overhead import MessageTokens
     from trace_store.context.tokens.tokenizer import Tokenizer
     from trace_store.objects.address import Address
-
-    Compiler: TypeAlias = Callable[[CompiledContext], Sequence[Message]]
-
 
 CACHED_COMMITS = 2048
 WITHOUT_MEMO = 64
@@ -454,73 +447,3 @@ def _load_tools(schemas: Sequence[bytes], source: _Source) -> tuple[Any, ...]:
                 f"the schema of a tool is not JSON: object {oid.hex()[:12]}", oid=oid
             ) from error
     return tuple(found)
-
-
-STRATEGIES = ("full", "messages")
-
-
-def compile(
-    contexts: ContextCompiler,
-    revision: str | ObjectId = "HEAD",
-    *,
-    at: str = "",
-    strategy: str = "full",
-    reasoning: bool = True,
-    model: str = "",
-    compiler: Compiler | None = None,
-) -> CompiledContext | PlainContext:
-    """Return the context of a revision.
-
-    Args:
-        contexts: the compiler of a store.
-        revision: what names the commit.
-        at: another revision, or a time: then the newest commit along first parents that is not younger.
-        strategy: "full" for all visible content; "messages" lets each commit stand as its one-line message.
-        reasoning: whether reasoning is rendered.
-        model: the model to count and render for.
-        compiler: makes other messages of the context; tokens are then counted afresh.
-
-    Raises:
-        InvalidInputError: unknown strategy.
-        RevisionNotFoundError: there is no such commit.
-    """
-    if strategy not in STRATEGIES:
-        raise errors.InvalidInputError(
-            f"unknown strategy {strategy!r}: one of {', '.join(STRATEGIES)}"
-        )
-    where: str | ObjectId = _commit_at(contexts, revision, at) if at else revision
-    context = contexts.compile(where, model=model, reasoning=reasoning)
-    if strategy == "messages":
-        return context.plain(_commit_lines(contexts, context))
-    if compiler is not None:
-        return context.plain(compiler(context))
-    return context
-
-
-def _commit_at(contexts: ContextCompiler, revision: str | ObjectId, at: str) -> ObjectId:
-    try:
-        return revisions.resolve_commit(contexts.store, at)
-    except (errors.NotFoundError, errors.InvalidInputError) as not_a_revision:
-        moment = revisions.parse_moment(at, contexts.store)
-        if moment is None:
-            raise not_a_revision
-    start = revisions.resolve_commit(contexts.store, revision)
-    found = revisions.newest_not_after(contexts.store, start, moment)
-    if found is None:
-        raise errors.NotFoundError(f"{revision} has no commit as old as {at}")
-    return found
-
-
-def _commit_lines(contexts: ContextCompiler, context: CompiledContext) -> list[Message]:
-    lines: list[Message] = []
-    oid: bytes | None = context.commit
-    while oid is not None:
-        commit = contexts.read_commit(oid)
-        oid, read = (commit.parents[0] if commit.parents else None), contexts.store.objects.read
-        if not commit.message and all(o.name in LEAVES_CONTEXT for o in commit.operations):
-            continue  # it says nothing about the context
-        roles = [m["role"] for o in commit.operations for m in o.fields.get("messages", ())]
-        role = "assistant" if roles[:1] == ["assistant"] else "user"
-        lines.append(Message(role, one_line(commit, read), kind="dialogue"))
-    lines.reverse()
-    return lines

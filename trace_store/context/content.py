@@ -7,7 +7,7 @@ that equal contexts have equal prefixes wherever they came from.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.context.message_text import LINE_WIDTH, Line, call_line, result_line
+from trace_store.context.line import LINE_WIDTH, Line, call_line, result_line
 from trace_store.objects import operations as ops
 from trace_store.objects.address import RESULT, Address, absolute
 from trace_store.objects.codec import encode

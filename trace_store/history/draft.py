@@ -1,29 +1,20 @@
-"""A draft: the operations of one commit before it is written.
+"""A draft: the operations of one commit that is being made.
 
 Rule: a draft writes nothing. It gathers operations and the objects they name, so that a commit is one transaction, and
 a savepoint is a place in a list.
-
-Rule: pure functions of parts; which message is meant, and writing it down, is for others.
 """
 
 from __future__ import annotations
 
-from _collections_abc import Mapping
+from _collections_abc import Mapping  # that of collections.abc, without the rest of collections
 
 from trace_store import context, errors, providers
-from trace_store.context.compiler import ContextCompiler
 from trace_store.objects import operations as ops
 from trace_store.objects.address import HERE, Address
 from trace_store.objects.commit import Operation
 from trace_store.objects.content import Gathering, bytes_of
-from trace_store.objects.message import (
-    Message,
-    load_parts,
-    message_parts,
-    store_message,
-    store_parts,
-)
-from trace_store.objects.parts import Part, Reasoning, Text, ToolResult
+from trace_store.objects.message import Message, message_parts, store_message, store_parts
+from trace_store.objects.parts import Part
 from trace_store.objects.schema import check_operation
 from trace_store.oid import OID_BYTES, ObjectId
 
@@ -470,47 +461,3 @@ def _schema(schema: Mapping[str, Any]) -> bytes:
         )
     except (TypeError, ValueError) as error:
         raise errors.InvalidOperationError(f"a tool schema is not JSON: {error}") from error
-
-
-def current_parts(contexts: ContextCompiler, address: Address) -> tuple[Part, ...]:
-    """Return what a message of HEAD's context says now.
-
-    Raises:
-        MessageNotFoundError: the context does not hold it.
-    """
-    stored = contexts.wording(address)
-    return load_parts(stored, contexts.store.objects.read)
-
-
-def reworded(parts: Sequence[Part], text: str, call: str = "") -> list[Part]:
-    """Return a message's parts with another text in place of its texts, or of what its tool results say.
-
-    Args:
-        parts: those of the message.
-        text: the new text; each of several results says it.
-        call: the id of a call, or the beginning of one, so that only its result says it.
-
-    Raises:
-        InvalidOperationError: there is no result of that call.
-    """
-    is_text = any(isinstance(part, Text) for part in parts)
-    answered = [part.call_id for part in parts if isinstance(part, ToolResult)]
-    if call and call not in answered:
-        begun = [each for each in answered if each.startswith(call)]
-        call = begun[0] if len(begun) == 1 else call
-    if call and call not in answered:
-        raise errors.InvalidOperationError(
-            f"the message has no result of call {call!r}, only of: {', '.join(answered) or 'none'}"
-        )
-    if answered and (call or not is_text):
-        return [
-            ToolResult(part.call_id, text, part.is_error, call=part.call)
-            if isinstance(part, ToolResult) and call in ("", part.call_id)
-            else part
-            for part in parts
-        ]
-    kept = [part for part in parts if not isinstance(part, Text)]
-    place = next((i for i, part in enumerate(parts) if isinstance(part, Text)), None)
-    # Without a text so far, the new one stands where providers want it: after reasoning, before calls.
-    at = sum(isinstance(part, Reasoning) for part in kept) if place is None else place
-    return [*kept[:at], Text(text), *kept[at:]]

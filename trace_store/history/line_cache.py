@@ -34,7 +34,7 @@ from trace_store.commit_table.rows import (
     is_sound,
     tag_of,
 )
-from trace_store.context.message_text import LINE_WIDTH, Line
+from trace_store.context.line import LINE_WIDTH, Line
 from trace_store.objects.commit import read_commit
 
 TYPE_CHECKING = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import islice, repeat
 
-from trace_store import errors
+from trace_store import errors, history
 from trace_store.commit_table.commits import STEPS
 from trace_store.commit_table.rows import (
     FLAGS_AT,
@@ -22,15 +22,11 @@ from trace_store.commit_table.rows import (
     names_of,
 )
 from trace_store.commit_table.walks import Spans
-from trace_store.context.content import lines_of
-from trace_store.context.message_text import LINE_WIDTH, Line
 from trace_store.history.line_cache import NEAR, Lines
 from trace_store.objects import operations as ops
-from trace_store.objects.commit import Commit, read_commit
+from trace_store.objects.commit import read_commit
 from trace_store.oid import ObjectId
 from trace_store.revision import commits_of, reach, reach_of_several
-from trace_store.store.handle import Store
-from trace_store.transcripts.event_text import event_of, event_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,8 +35,10 @@ if TYPE_CHECKING:
 
     from trace_store.commit_table.commits import Commits
     from trace_store.commit_table.rows import CommitRows, Row
+    from trace_store.context.line import Line
     from trace_store.objects.address import Address
-    from trace_store.objects.commit import Operation
+    from trace_store.objects.commit import Commit, Operation
+    from trace_store.store.handle import Store
 
 
 def log(
@@ -264,7 +262,11 @@ class LogEntry:
         """Return it as one line, with the first `width` characters of a message's text, or of what happened."""
         lines = self._source.lines
         found = None if lines is None else lines.summary(self._number, width)
-        return summary(self._source.store, self.commit, width) if found is None else found
+        return (
+            history.summary.summary(self._source.store, self.commit, width)
+            if found is None
+            else found
+        )
 
 
 class _LateEntry(LogEntry):
@@ -342,21 +344,7 @@ class _Authors(dict[bytes, str]):
 
 def _told(commit: Commit, read: Callable[[bytes], bytes]) -> list[Line]:
     # What says it is imported when a line is made for the first time, which few logs do.
-    return told(commit, read)
-
-
-def summary(store: Store, commit: Commit, width: int = 72) -> str:
-    """Return a commit as one line, with the first `width` characters of a message's text, or of what happened."""
-    return "; ".join(line.cut(width) for line in told(commit, store.objects.read))
-
-
-def told(commit: Commit, read: Callable[[bytes], bytes]) -> list[Line]:
-    """Return the lines about a commit, at least one."""
-    event = event_of(commit)
-    if not event or commit.message:
-        return lines_of(commit, read)
-    text = " ".join(event_text(commit, read)[: 8 * LINE_WIDTH].split()).rstrip(" :")
-    return [Line(f"{event}: ", text) if text else Line(event.rstrip(" :"))]
+    return history.summary.told(commit, read)
 
 
 def named(oid: bytes, commit: Commit) -> Iterator[tuple[Address, Operation]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.context.content import wordings_of
-from trace_store.context.message_text import snippet_in, texts_of
+from trace_store.context.snippet import snippet_in, texts_of
 from trace_store.frozen import value
 from trace_store.history.log import named
 from trace_store.objects import operations as ops
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from trace_store.context.compiler import ContextCompiler
     from trace_store.context.fold import Fold
-    from trace_store.context.message_text import Snippet
+    from trace_store.context.snippet import Snippet
     from trace_store.history.log import LogEntry
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit

@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from trace_store.maintenance import lock_wait as lock_wait
     from trace_store.maintenance import log as log
     from trace_store.maintenance import loose_damage as loose_damage
+    from trace_store.maintenance import lost_found as lost_found
     from trace_store.maintenance import repack as repack
+    from trace_store.maintenance import repair as repair
+    from trace_store.maintenance import repair_config as repair_config
     from trace_store.maintenance import repair_files as repair_files
     from trace_store.maintenance import repair_refs as repair_refs
-    from trace_store.maintenance import repair_report as repair_report
     from trace_store.maintenance import schedule as schedule
     from trace_store.maintenance import seal as seal
     from trace_store.maintenance import second_copies as second_copies

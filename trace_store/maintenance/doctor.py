@@ -16,7 +16,7 @@ from trace_store.files import read_file
 from trace_store.frozen import value
 from trace_store.layout import ATTRIBUTES, IGNORED
 from trace_store.maintenance.git_settings import GitSettings, find_git
-from trace_store.maintenance.repair_report import files_in
+from trace_store.maintenance.lost_found import files_in
 from trace_store.maintenance.tmp_files import AGE_MILLISECONDS
 from trace_store.objects.commit import read_commit
 from trace_store.refs.names import BRANCHES

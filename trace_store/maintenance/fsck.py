@@ -10,8 +10,9 @@ from functools import partial
 from trace_store import errors, maintenance, odb
 from trace_store.files import read_file
 from trace_store.layout import ATTRIBUTES, IGNORED, INDEX_SUFFIX, PACK_SUFFIX
+from trace_store.maintenance.fsck_journal import check_journals
 from trace_store.maintenance.fsck_objects import ERROR, INFO, WARNING, Finding, ObjectChecks
-from trace_store.maintenance.fsck_refs import check_journals, check_refs, roots
+from trace_store.maintenance.fsck_refs import check_refs, roots
 from trace_store.maintenance.pack_proofs import prove
 from trace_store.objects.codec import is_content
 from trace_store.odb.database import ObjectDatabase

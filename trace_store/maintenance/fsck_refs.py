@@ -1,22 +1,14 @@
-"""fsck of refs, reflogs, journals and derived files.
-
-A power cut leaves a frame that was cut off, which was never acknowledged. Bytes that have changed are another matter:
-what stands behind them was acknowledged, and no reader comes to it.
-"""
+"""fsck of refs, reflogs, journals and derived files."""
 
 from __future__ import annotations
 
 import os
 
-from trace_store import commit_table, errors, journal, maintenance
+from trace_store import commit_table, errors, maintenance
 from trace_store.context import snapshots
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.fold import Fold, go_on, line_since
-from trace_store.files import MAXIMUM_READ_BYTES, read_file
-from trace_store.journal.file import FAILED, JournalFile, open_journal
-from trace_store.journal.frames import END
-from trace_store.journal.ref_moves import RefMoves
-from trace_store.journal.snapshot import journal_numbers
+from trace_store.files import read_file
 from trace_store.maintenance.fsck_objects import ERROR, INFO, WARNING, Finding
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.oid import is_full_id
@@ -28,8 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trace_store.journal.frames import Frame
-    from trace_store.journal.journal import Journal
     from trace_store.maintenance.fsck_objects import ObjectChecks
     from trace_store.oid import ObjectId
     from trace_store.store.handle import Store
@@ -137,127 +127,6 @@ def _beginning(store: Store, path: str) -> bytes | None:
         return read_file(store.disk, path, limit=_MOST_READ)
     except errors.StorageError:
         return None
-
-
-def check_journals(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
-    """Yield what is wrong with the journals; their objects are checked along the way."""
-    with store.mutex:
-        journal = store.journal
-        journal.refresh()
-        files = list(journal.files)
-        journal.published.tips.all()
-        if journal.published.damaged or journal.published.tips.lacking:
-            yield Finding("published-unreadable", WARNING, "local/published", "taken as absent")
-    for file in files:
-        name = f"journal/{file.number}"
-        for kind in file.unknown_kinds():
-            detail = f"lasting frames of kind {kind}, from a newer version"
-            yield Finding("journal-unknown-frame", WARNING, name, detail)
-        for frame in file.frames:
-            for oid, offset, size in frame.objects:
-                data = journal.read_from(file, offset, size)
-                yield from objects.check_named(oid, data, name)
-        yield from _check_tail(store, file, files)
-    yield from _check_places(store, journal, files)
-    if store.disk.exists(store.layout.lost_found_dir):
-        yield from _check_aside(store, objects)
-    fold = RefMoves()
-    for file in files:
-        for frame in file.transactions():
-            if frame.moves and not fold.apply(frame):
-                names = ", ".join(sorted({move.name for move in frame.moves}))
-                detail = f"a move of {names} expected another value"
-                yield Finding("journal-move-without-effect", INFO, f"journal/{file.number}", detail)
-
-
-def is_distrusted(store: Store, file: JournalFile) -> bool:
-    """Tell whether a sync of a journal failed, here or elsewhere: a successor says what of it has effect."""
-    return file.failed or file.standing(store.disk) is FAILED
-
-
-def rest_of(store: Store, file: JournalFile) -> bytes:
-    """Return what stands behind the frames of a journal that count; nothing when that is room for more of them."""
-    if file.frames and file.frames[-1].kind == END:
-        return b""
-    size = store.disk.size(file.fd)
-    if not file.end < size <= MAXIMUM_READ_BYTES or file.is_free_behind(store.disk):
-        return b""
-    return store.disk.read_at(file.fd, file.end, size - file.end)
-
-
-def without_effect(rest: bytes, files: list[JournalFile]) -> list[Frame]:
-    """Return the whole transactions among bytes behind a journal's frames that no journal says again.
-
-    After a failed sync a successor does, so that they have effect.
-    """
-    known = [frame for file in files for frame in file.transactions()]
-    found = journal.recovery.transactions_in(rest)
-    return [frame for frame in found if not any(frame.says_as(other) for other in known)]
-
-
-def _check_tail(store: Store, file: JournalFile, files: list[JournalFile]) -> Iterator[Finding]:
-    name, rest = f"journal/{file.number}", rest_of(store, file)
-    if not rest:
-        return
-    distrusted = is_distrusted(store, file)
-    behind = [] if distrusted else without_effect(rest, files)
-    if store.disk.exists(store.layout.lost_found_dir) and maintenance.repair_report.is_kept(
-        store, name, rest
-    ):
-        detail = f"{len(rest)} bytes after the last whole frame are kept in lost-found"
-        yield Finding("journal-tail", INFO, name, detail)
-    elif behind:
-        detail = (
-            f"{len(behind)} whole transactions stand behind bytes that have changed, at {file.end}"
-        )
-        yield Finding("journal-damaged", ERROR, name, f"{detail}, and have no effect")
-    elif distrusted or journal.recovery.is_cut_off(rest, file.end):
-        detail = f"{len(rest)} bytes after the last whole frame have no effect"
-        yield Finding("journal-tail", INFO, name, detail)
-    else:
-        detail = (
-            f"the last frame, at {file.end}, says otherwise than its checksum, and has no effect"
-        )
-        yield Finding("journal-damaged", WARNING, name, detail)
-
-
-def _check_aside(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
-    """Yield what a seal has set aside of damaged journals, where that holds objects that are not here."""
-    folder = os.path.join(store.layout.lost_found_dir, "journal")
-    for path in maintenance.repair_report.files_in(store, folder):
-        data = read_file(store.disk, path) or b""
-        lacking = {
-            oid
-            for frame in journal.recovery.transactions_in(data)
-            for oid, _, _ in frame.objects
-            if oid not in objects.present and not store.objects.contains(oid)
-        }
-        if lacking:
-            what = os.path.relpath(path, store.layout.root).replace(os.sep, "/")
-            detail = f"{len(lacking)} objects of whole transactions behind damage are not here"
-            yield Finding("journal-aside", ERROR, what, detail)
-
-
-def _check_places(store: Store, journal: Journal, files: list[JournalFile]) -> Iterator[Finding]:
-    """Yield journals that are missing, or stand under another number than theirs."""
-    disk, layout, published = store.disk, store.layout, journal.published
-    present = set(journal_numbers(disk, layout))
-    for number in sorted(present):
-        file = open_journal(disk, layout.journal_file(number), number)
-        if file is None:
-            continue
-        if file.is_misplaced(disk):
-            detail = "it says that it follows another journal than the one before it"
-            yield Finding("journal-misplaced", ERROR, f"journal/{number}", detail)
-        disk.close(file.fd)
-    if published.stamp is None or published.damaged:
-        return  # whether one that is not here was sealed is not known
-    sealed = published.sealed.highest
-    for file in files:
-        for number, _ in file.frames[0].closes if file.frames else ():
-            if number not in present and sealed < number < file.number:
-                detail = f"journal {file.number} follows it, and it was not sealed"
-                yield Finding("journal-missing", ERROR, f"journal/{number}", detail)
 
 
 def check_derived(store: Store) -> Iterator[Finding]:

@@ -9,15 +9,10 @@ from __future__ import annotations
 
 from trace_store import commit_table
 from trace_store.frozen import replace, value
+from trace_store.maintenance.consolidate import git_index, is_in
 from trace_store.maintenance.expiry import empty_quarantine, expire_logs, size_of
 from trace_store.maintenance.lock import brief_lock
-from trace_store.maintenance.pack_rewrite import (
-    Rewritten,
-    git_index,
-    is_in,
-    packs_holding,
-    write_without,
-)
+from trace_store.maintenance.pack_rewrite import Rewritten, packs_holding, write_without
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
 from trace_store.maintenance.second_copies import forget_committed, forget_copies

@@ -12,7 +12,7 @@ import os
 from trace_store import errors, journal
 from trace_store.files import read_file
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
-from trace_store.maintenance.repair_report import files_in
+from trace_store.maintenance.lost_found import files_in
 from trace_store.odb.loose import content_of
 from trace_store.odb.pack import MAGIC
 from trace_store.odb.recovery import objects_of_wreck

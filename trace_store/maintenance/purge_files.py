@@ -13,7 +13,8 @@ import sys
 from trace_store import errors
 from trace_store.files import read_file, replace_file
 from trace_store.journal.published import stamp_of
-from trace_store.maintenance.pack_rewrite import packs_holding, remove_if_possible, rewrite_packs
+from trace_store.maintenance.consolidate import remove_if_possible
+from trace_store.maintenance.pack_rewrite import packs_holding, rewrite_packs
 from trace_store.maintenance.verify_purged import files_below, search
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.pack_walk import walk_objects

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.frozen import value
+from trace_store.maintenance.consolidate import git_index, is_in, objects_of, remove_packs
 from trace_store.maintenance.lock import brief_lock
-from trace_store.maintenance.pack_rewrite import git_index, is_in, objects_of, remove_packs
 from trace_store.maintenance.seal import seal
 from trace_store.maintenance.second_copies import keep_copies
 from trace_store.odb.database import ObjectDatabase

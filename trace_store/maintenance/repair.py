@@ -14,22 +14,16 @@ from trace_store import errors, journal
 from trace_store.files import read_file
 from trace_store.layout import PACK_SUFFIX
 from trace_store.maintenance.fsck import fsck
-from trace_store.maintenance.fsck_refs import check_derived, is_distrusted, rest_of, without_effect
+from trace_store.maintenance.fsck_journal import is_distrusted, rest_of, without_effect
+from trace_store.maintenance.fsck_refs import check_derived
 from trace_store.maintenance.lock import OperationLock
+from trace_store.maintenance.lost_found import files_in, is_kept, keep_bytes, keep_file
 from trace_store.maintenance.object_copies import Copies, confirmed_in_journal, objects_in, variants
 from trace_store.maintenance.reachability import Marking
 from trace_store.maintenance.repair_config import Opened
 from trace_store.maintenance.repair_files import mend_derived, mend_files
 from trace_store.maintenance.repair_refs import RefSalvage
-from trace_store.maintenance.repair_report import (
-    Lost,
-    Mended,
-    SalvageReport,
-    files_in,
-    is_kept,
-    keep_bytes,
-    keep_file,
-)
+from trace_store.maintenance.repair_report import Lost, Mended, SalvageReport
 from trace_store.maintenance.seal import seal
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.pack_writer import PackWriter

@@ -13,7 +13,8 @@ from trace_store.files import Disk, read_file, replace_file
 from trace_store.frozen import value
 from trace_store.ident import Randomness, SystemClock
 from trace_store.layout import CONFIG_NAME, Layout
-from trace_store.maintenance.repair_report import Mended, keep_file
+from trace_store.maintenance.lost_found import keep_file
+from trace_store.maintenance.repair_report import Mended
 from trace_store.store.handle import STORE_ID_BYTES, Store
 
 

@@ -15,8 +15,8 @@ from trace_store.journal.file import open_journal
 from trace_store.journal.snapshot import journal_numbers
 from trace_store.layout import ATTRIBUTES, IGNORED, INDEX_SUFFIX
 from trace_store.maintenance.fsck_refs import check_folds, check_table
+from trace_store.maintenance.lost_found import files_in
 from trace_store.maintenance.object_copies import objects_in
-from trace_store.maintenance.repair_report import files_in
 from trace_store.odb.packs import pack_names
 from trace_store.oid import HEX_CHARACTERS
 from trace_store.refs.database import RefDatabase

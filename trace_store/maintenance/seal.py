@@ -17,16 +17,16 @@ from trace_store.frozen import value
 from trace_store.journal.frames import END
 from trace_store.journal.published import save, stamp_of
 from trace_store.journal.ref_moves import RefMoves
-from trace_store.maintenance.fsck_refs import is_distrusted, rest_of
-from trace_store.maintenance.lock import brief_lock
-from trace_store.maintenance.pack_rewrite import (
+from trace_store.maintenance.consolidate import (
     ALWAYS_FOLD_BYTES,
     choose_packs,
     objects_of,
     remove_if_possible,
     remove_packs,
 )
-from trace_store.maintenance.repair_report import keep_bytes
+from trace_store.maintenance.fsck_journal import is_distrusted, rest_of
+from trace_store.maintenance.lock import brief_lock
+from trace_store.maintenance.lost_found import keep_bytes
 from trace_store.maintenance.second_copies import keep_copies, put_back_tips
 from trace_store.maintenance.tmp_files import sweep
 from trace_store.odb.checks import check_hash

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     from trace_store.contracts import RefReader
     from trace_store.merge.conflicts import Conflict, Resolver
-    from trace_store.merge.llm_assist.request import Advise
     from trace_store.merge.merge_commits import GivenAdvice
+    from trace_store.merge.result import Advise
     from trace_store.secrets.guard import Guard
     from trace_store.store.handle import Store
 

@@ -12,9 +12,8 @@ from trace_store import errors
 from trace_store.frozen import replace, value
 from trace_store.merge.conflicts import settle_open
 from trace_store.merge.inputs import APPEND, INTERLEAVE, Plan
-from trace_store.merge.llm_assist.request import Matter
 from trace_store.merge.merge3 import three_way
-from trace_store.merge.result import JOINER, message_of, meta_of
+from trace_store.merge.result import JOINER, Matter, message_of, meta_of
 from trace_store.objects import address
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import SQUASHES, Commit
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from trace_store.merge.conflicts import Conflict, Resolver, Settlement
     from trace_store.merge.in_progress import Stop
     from trace_store.merge.inputs import Reading
-    from trace_store.merge.llm_assist.request import Advise, Advised
+    from trace_store.merge.result import Advise, Advised
     from trace_store.objects.commit import Operation
     from trace_store.objects.content import Gathering
 

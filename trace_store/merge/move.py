@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from trace_store import context, errors, history
 from trace_store.frozen import value
-from trace_store.merge import warnings as safety
+from trace_store.merge import meaning_warnings
 from trace_store.merge.merge_commits import until_written
 from trace_store.revision import as_address, resolve_address, resolve_commit
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from trace_store.context.entries import Entry
     from trace_store.history.draft import CommitResult
-    from trace_store.merge.warnings import MeaningWarning
+    from trace_store.merge.meaning_warnings import MeaningWarning
     from trace_store.objects.address import Address
     from trace_store.store.handle import Store
 
@@ -104,7 +104,9 @@ def _move(
     moved = tuple(entry.address for block in going for entry in block)
     after = staying[at - 1][-1].address if at else None
     warnings = tuple(
-        safety.check_order(seen, order, lambda entry: safety.texts_of(entry, store.objects.read))
+        meaning_warnings.check_order(
+            seen, order, lambda entry: meaning_warnings.texts_of(entry, store.objects.read)
+        )
     )
     if dry_run or order == [entry.address for entry in seen]:
         return MovedMessages(moved, after, warnings, None)

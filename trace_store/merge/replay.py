@@ -14,8 +14,7 @@ from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import replace
 from trace_store.history.trash import keeping
 from trace_store.merge import conflicts as kinds
-from trace_store.merge import in_progress
-from trace_store.merge import warnings as safety
+from trace_store.merge import in_progress, meaning_warnings
 from trace_store.merge.changes import reworded_parts
 from trace_store.merge.conflicts import TEXT, settle_open
 from trace_store.merge.inputs import Plan, Reading
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from trace_store.contracts import RefReader
     from trace_store.merge.conflicts import Conflict, Resolver
     from trace_store.merge.llm_assist.review import Judge, Judgement
-    from trace_store.merge.warnings import MeaningWarning
+    from trace_store.merge.meaning_warnings import MeaningWarning
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Operation
     from trace_store.secrets.guard import Guard
@@ -422,15 +421,21 @@ class Rewriting:
             found = self._premises(line, new)
         if not self._rebases:
             halves = {address for address, stored in added if _has_halves(stored)}
-            return [*(safety.loose_ends(line.state, halves) if halves else ()), *found]
+            return [*(meaning_warnings.loose_ends(line.state, halves) if halves else ()), *found]
         if before is None or not self._may_lose():
             return found
         old = list(self._reading.fold(before).visible())
         order = [entry.address for entry in line.state.entries]
         return [
-            *safety.check_order(old, order, lambda entry: safety.texts_of(entry, read)),
-            *safety.newly_loose(self._reading.fold(before), line.state),
-            *(safety.lost_pins(old, line.state) if self._stop.inputs["reordered"] else ()),
+            *meaning_warnings.check_order(
+                old, order, lambda entry: meaning_warnings.texts_of(entry, read)
+            ),
+            *meaning_warnings.newly_loose(self._reading.fold(before), line.state),
+            *(
+                meaning_warnings.lost_pins(old, line.state)
+                if self._stop.inputs["reordered"]
+                else ()
+            ),
             *found,
         ]
 
@@ -440,7 +445,7 @@ class Rewriting:
         if first is None or first.number is not None or not new:
             return []
         was = self._reading.before(first.oid)
-        return safety.changed_premises(was, line.state, new)
+        return meaning_warnings.changed_premises(was, line.state, new)
 
     def _judged(self, judge: Judge, found: Rewrite, line: Line) -> Rewrite:
         """Return what it comes to with a model's warnings; what that cost becomes a commit of its own.

@@ -15,13 +15,22 @@ from trace_store.refs.names import BRANCHES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeAlias
+
+    from trace_store.context.fold import Fold
+    from trace_store.merge.changes import Put
+    from trace_store.merge.conflicts import Settlement
+    from trace_store.merge.inputs import Plan
+    from trace_store.objects.commit import Operation
+    from trace_store.objects.content import Gathering
+
+    Advise: TypeAlias = Callable[["Matter"], "Advised"]
+    from collections.abc import Sequence
 
     from trace_store.merge.conflicts import Conflict
-    from trace_store.merge.inputs import Plan
+    from trace_store.merge.meaning_warnings import MeaningWarning
     from trace_store.merge.todo import Step
-    from trace_store.merge.warnings import MeaningWarning
     from trace_store.oid import ObjectId
 
 
@@ -169,3 +178,39 @@ class Rewrite:
     step: Step | None = None
     warnings: tuple[MeaningWarning, ...] = ()
     settled: tuple[Conflict, ...] = ()
+
+
+@value
+class Matter:
+    """A merge, as who advises it sees it.
+
+    Attributes:
+        base: the fold of the merge base.
+        ours: the fold of our side.
+        theirs: the fold of theirs.
+        plan: what is done without advice; its conflicts are open.
+        replan: returns the plan under settlements, by the keys of the conflicts; texts are stored by the second.
+        gathering: takes content that is to be stored with the merge.
+    """
+
+    base: Fold
+    ours: Fold
+    theirs: Fold
+    plan: Plan
+    replan: Callable[[Mapping[str, Settlement], Put], Plan]
+    gathering: Gathering
+
+
+@value
+class Advised:
+    """What becomes of a merge.
+
+    Attributes:
+        settlements: of its conflicts, by their keys.
+        operations: what the merge commit does besides the plan.
+        meta: what it says of the advice.
+    """
+
+    settlements: Mapping[str, Settlement]
+    operations: tuple[Operation, ...]
+    meta: Mapping[str, Any]

@@ -10,7 +10,8 @@ import base64
 import binascii
 from itertools import islice
 
-from trace_store.context.media import (
+from trace_store.objects.parts import Image, Opaque, ToolResult
+from trace_store.providers.media_facts import (
     ALIASES,
     ANTHROPIC_IMAGES,
     ANTHROPIC_MANY_IMAGES,
@@ -21,7 +22,6 @@ from trace_store.context.media import (
     image_facts,
     image_fault,
 )
-from trace_store.objects.parts import Image, Opaque, ToolResult
 from trace_store.providers.values import OPAQUE_LEFT_OUT, UNKNOWN_BLOCK
 from trace_store.providers.wire import parse_object
 

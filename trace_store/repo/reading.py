@@ -7,7 +7,7 @@ from typing import overload
 
 from trace_store import errors, history, search
 from trace_store import revision as revisions
-from trace_store.context import compiler as compiling
+from trace_store.context import strategies
 from trace_store.history import log as walk
 from trace_store.history.status import Status, status
 from trace_store.objects.codec import COMMIT, kind_of
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.context.compiled import CompiledContext
-    from trace_store.context.compiler import Compiler
     from trace_store.context.plain import PlainContext
+    from trace_store.context.strategies import Compiler
     from trace_store.history.blame import Blame
     from trace_store.history.diff import ContextDiff
     from trace_store.history.log import LogEntry
@@ -65,8 +65,8 @@ class Reading(Handle):
         model: str = "",
         compiler: Compiler | None = None,
     ) -> CompiledContext | PlainContext:
-        """Return what a model is shown at a revision; see `trace_store.context.compiler.compile`."""
-        return compiling.compile(
+        """Return what a model is shown at a revision; see `trace_store.context.strategies.compile`."""
+        return strategies.compile(
             self.contexts,
             name_of(revision),
             at=at,

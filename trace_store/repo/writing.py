@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from trace_store.history import commit as writing
-from trace_store.history.draft import current_parts, given_message, reworded
+from trace_store.history.draft import given_message
+from trace_store.history.edit_text import current_parts, reworded
 from trace_store.repo.handle import Handle, name_of, several_targets
 from trace_store.revision import resolve_commit
 

@@ -21,7 +21,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from trace_store.context.message_text import texts_of
+from trace_store.context.snippet import texts_of
 from trace_store.errors import StateError, TraceError
 from trace_store.frozen import value
 from trace_store.objects import operations as ops

@@ -15,7 +15,7 @@ from itertools import chain, islice
 from typing import Any
 
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.message_text import Snippet, snippet_at, texts_of
+from trace_store.context.snippet import Snippet, snippet_at, texts_of
 from trace_store.errors import InvalidInputError, MessageNotFoundError, TraceError
 from trace_store.frozen import value
 from trace_store.objects.address import Address

@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.plumbing import addresses as addresses
     from trace_cli.plumbing import contents as contents
+    from trace_cli.plumbing import ranges as ranges
     from trace_cli.plumbing import support as support
 
 __getattr__ = submodules(__name__)

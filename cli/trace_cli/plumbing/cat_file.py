@@ -29,7 +29,7 @@ from trace_cli.failures import usage_error
 from trace_cli.plumbing.support import open_store
 from trace_cli.render.escape import bounded, safe
 from trace_cli.runtime import Invocation
-from trace_store import errors, objects, revision
+from trace_store import errors, objects
 from trace_store.objects.codec import BLOB, LIST, decode, kind_of
 from trace_store.oid import ObjectId, is_full_id
 
@@ -97,7 +97,7 @@ def run(
 
 def _named(store: Store, name: str) -> ObjectId:
     """Return the id that a name means; one that is written out needs no looking up."""
-    return ObjectId.parse(name) if is_full_id(name) else revision.resolve(store, name)
+    return ObjectId.parse(name) if is_full_id(name) else plumbing.ranges.resolve(store, name)
 
 
 def _print(invocation: Invocation, store: Store, oid: bytes, data: bytes) -> None:

@@ -344,7 +344,7 @@ def _described(store: Store, search: Bisection, point: str) -> str:
     read = store.objects.read
     if search.kind == COMMITS:
         oid = ObjectId.parse(point)
-        said = history.log.summary(store, read_commit(oid, read), 80)
+        said = history.summary.summary(store, read_commit(oid, read), 80)
         return f"{oid.short()}  {one_line(said, 120)}"
     contexts = ContextCompiler(store)
     message = contexts.compile(search.commit).messages[int(point) - 1]

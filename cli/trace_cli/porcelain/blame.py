@@ -21,7 +21,7 @@ from trace_cli.render.tables import (
 from trace_store import errors, history
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import message_line, wording_at
-from trace_store.context.message_text import snippet_in
+from trace_store.context.snippet import snippet_in
 from trace_store.ident import known_time
 from trace_store.objects.address import BIRTH_BYTES, Address
 from trace_store.objects.codec import COMMIT, kind_of

@@ -257,7 +257,7 @@ def _said(store: Store, oid: Any, verbose: bool, narrow: bool) -> str:
     except errors.TraceError:
         return "(not here)"
     when = "" if narrow else f"{date(commit.time)[:16]}  "
-    return f"{when}{one_line(history.log.summary(store, commit), SUMMARY_WIDTH)}"
+    return f"{when}{one_line(history.summary.summary(store, commit), SUMMARY_WIDTH)}"
 
 
 def _compared(each: Branch) -> str:
@@ -297,7 +297,7 @@ def _record(store: Store, each: Branch) -> dict[str, Any]:
         "ahead": None if compared is None else compared.ahead,
         "behind": None if compared is None else compared.behind,
         "time": None if commit is None else known_time(commit.time),
-        "summary": None if commit is None else history.log.summary(store, commit),
+        "summary": None if commit is None else history.summary.summary(store, commit),
     }
 
 

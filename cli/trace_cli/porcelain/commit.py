@@ -54,7 +54,7 @@ def init(invocation: Invocation, *, path: str | None, as_json: bool, quiet: bool
         write_record(invocation, {"directory": directory})
     else:
         invocation.line(f"made an empty repository in {safe(directory)}")
-    porcelain.common.tell_where(invocation, directory)
+    porcelain.location.tell_where(invocation, directory)
 
 
 RESULT = "--json names the input, which is read beside the options; --result-json prints the result as JSON"

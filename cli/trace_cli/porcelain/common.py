@@ -11,7 +11,6 @@ from trace_cli.render.tables import counted
 from trace_store import context, errors, history, maintenance, merge
 from trace_store import secrets as secret_files
 from trace_store.context import tokens
-from trace_store.file_systems import kind_of
 from trace_store.objects.commit import read_commit
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.names import FILES, TRASH
@@ -263,7 +262,7 @@ def _line(store: Store, name: str, result: CommitResult) -> str:
     if result.message_count:
         return f"{name} {counted(result.message_count, 'message')}"
     commit = read_commit(result.oid, store.objects.read)
-    return f"{name} {one_line(history.log.summary(store, commit), 100)}"
+    return f"{name} {one_line(history.summary.summary(store, commit), 100)}"
 
 
 def _context_tokens(store: Store, branch: str | None) -> int:
@@ -320,14 +319,6 @@ def tell_unknown_model(invocation: Invocation, model: str) -> None:
         invocation.note(
             f"note: unknown model {one_line(model, 60)!r}: its tokens are estimated{meant}"
         )
-
-
-def tell_where(invocation: Invocation, directory: str) -> None:
-    """Say so when locks do not keep out other machines where a repository was made."""
-    where = kind_of(directory)
-    if not where.locks:
-        told = f"{safe(directory)} lies on {safe(where.name)}: {where.note}"
-        invocation.note(f"note: {told}; let one machine write at a time")
 
 
 def check_nothing_waits(store: Store, *refs: str) -> None:

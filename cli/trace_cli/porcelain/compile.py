@@ -12,8 +12,8 @@ from trace_cli.runtime import Invocation
 from trace_store import errors, providers
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.compiler import compile as compile_context
-from trace_store.context.message_text import call_line, result_line
+from trace_store.context.line import call_line, result_line
+from trace_store.context.strategies import compile as compile_context
 from trace_store.objects.parts import Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers import FORMATS
 

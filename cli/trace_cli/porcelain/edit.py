@@ -68,9 +68,9 @@ def edit(
     def add(store: Store, draft: Draft) -> None:
         contexts = context.compiler.ContextCompiler(store)
         address = resolve_address(store, target)
-        parts = history.draft.current_parts(contexts, address)
+        parts = history.edit_text.current_parts(contexts, address)
         if not from_json:
-            draft.edit(address, history.draft.reworded(parts, given, call))
+            draft.edit(address, history.edit_text.reworded(parts, given, call))
             results = sum(isinstance(part, ToolResult) for part in parts)
             if results > 1 and not call:
                 invocation.note(

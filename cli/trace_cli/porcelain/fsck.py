@@ -9,11 +9,10 @@ from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, paint
+from trace_store import maintenance
 from trace_store.maintenance.fsck import fsck as check
 from trace_store.maintenance.fsck_objects import ERROR, INFO, WARNING
 from trace_store.maintenance.fsck_refs import check_derived
-from trace_store.maintenance.repair import salvage
-from trace_store.maintenance.repair_config import open_damaged
 from trace_store.store.discovery import find
 from trace_store.store.handle import Store
 
@@ -89,9 +88,9 @@ def repair_repository(
     try:
         if source is not None:
             other = Store.open(find(folder, environment, explicit=source))
-        opened = open_damaged(path, source=other, dry_run=dry_run)
+        opened = maintenance.repair_config.open_damaged(path, source=other, dry_run=dry_run)
         with ready(invocation, opened.store, quiet=as_json) as store:
-            report = salvage(
+            report = maintenance.repair.salvage(
                 store, source=other, dry_run=dry_run, progress=progress.tell, opened=opened
             )
     finally:

@@ -6,7 +6,7 @@ from trace_cli import porcelain
 from trace_cli.arguments import SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, finish, opened_store, something_waits
-from trace_cli.porcelain.warnings import warn, warning_records
+from trace_cli.porcelain.meaning_warnings import warn, warning_records
 from trace_cli.render.records import address_text, write_record
 from trace_cli.render.tables import counted
 from trace_store.merge.move import AFTER, BEFORE, FIRST, LAST

@@ -10,7 +10,7 @@ from trace_cli.porcelain.conflicts import conflict_records, settled_records
 from trace_cli.porcelain.editor import edited, keep_typed
 from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, Run
 from trace_cli.porcelain.input import text_from
-from trace_cli.porcelain.warnings import warn, warning_records
+from trace_cli.porcelain.meaning_warnings import warn, warning_records
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
@@ -90,7 +90,7 @@ def say(store: Store, oid: ObjectId) -> str:
     """Return what a commit says or does, on a line."""
     read = store.objects.read
     commit = read_commit(oid, read)
-    said = history.log.summary(store, commit, 60)
+    said = history.summary.summary(store, commit, 60)
     targets = [each for operation in commit.operations for each in ops.targets_of(operation, oid)]
     if len(targets) == 1 and not commit.message:
         try:

@@ -119,7 +119,7 @@ def _status_lines(
         return [f"{head}, which has no commit yet", *_attention(invocation, found)]
     commit = read_commit(found.oid, store.objects.read)
     when = date(commit.time) + (" UTC" if commit.time else "")
-    latest = one_line(history.log.summary(store, commit), 72)
+    latest = one_line(history.summary.summary(store, commit), 72)
     lines = [
         f"{head} at {paint(invocation, found.oid.short(), 'yellow')}, {when}",
         f"    {latest}",

@@ -169,7 +169,9 @@ def _tell_switch(
             at = ", which has no commit yet" if after.oid is None else f"{how} {after.oid.short()}"
             invocation.line(f"on {new} {name}{at}")
     elif after.oid is not None:
-        said = one_line(history.log.summary(store, read_commit(after.oid, store.objects.read)), 72)
+        said = one_line(
+            history.summary.summary(store, read_commit(after.oid, store.objects.read)), 72
+        )
         invocation.line(f"HEAD is detached at {after.oid.short()}: {said}")
         invocation.note(
             "note: you are looking at a commit without a branch; all branches stay where they are. "

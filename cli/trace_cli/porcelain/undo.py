@@ -190,7 +190,7 @@ def _said(store: Store, message: str, old: ObjectId | None, new: ObjectId | None
         return told
     try:
         commit = read_commit(oid, store.objects.read)
-        return f"{told}: {one_line(history.log.summary(store, commit), 72)}"
+        return f"{told}: {one_line(history.summary.summary(store, commit), 72)}"
     except errors.TraceError:
         return told  # it is gone, or damaged: that is for others to tell
 

@@ -235,7 +235,7 @@ def _what(change: MessageChange) -> Iterator[str]:
 
 
 def _lines_of(message: CompiledMessage, invocation: Invocation) -> list[str]:
-    return list(history.text_diff.lines_of_parts(message.parts))
+    return list(history.part_lines.lines_of_parts(message.parts))
 
 
 def _whole(invocation: Invocation, message: CompiledMessage, sign: str) -> Iterator[str]:
@@ -327,7 +327,7 @@ def _change_record(change: MessageChange) -> dict[str, Any]:
     }
     if EDITED in change.kinds:
         texts = [
-            "\n".join(history.text_diff.lines_of_parts(m.parts))
+            "\n".join(history.part_lines.lines_of_parts(m.parts))
             for m in (change.before, change.after)
             if m
         ]

@@ -8,7 +8,7 @@ from trace_cli.render.tables import paint
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
-    from trace_store.context.message_text import Snippet
+    from trace_store.context.snippet import Snippet
 
 
 def marked(invocation: Invocation, snippet: Snippet) -> str:

@@ -26,7 +26,7 @@ CLASSES = {
 }
 ELSEWHERE = (
     "tests/store/test_hostile_packs.py",
-    "tests/exchange/test_hostile_bundles.py",
+    "tests/bundles/test_hostile_bundles.py",
     "tests/cli/test_bad_input.py",
 )
 

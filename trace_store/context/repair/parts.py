@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from trace_store.context.media import ANY_IMAGE, image_fault
 from trace_store.context.repair.faults import (
     ANTHROPIC,
     BROKEN_BLOCK,
@@ -32,6 +31,7 @@ from trace_store.providers.media import (
     split_image,
     typed_image,
 )
+from trace_store.providers.media_facts import ANY_IMAGE, image_fault
 from trace_store.providers.signatures import maker
 from trace_store.providers.values import BLANK_TEXT, INVALID_IMAGE, UNKNOWN_BLOCK
 from trace_store.providers.wire import parse_object, scrub

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 
-from trace_store.context.media import ANTHROPIC_IMAGES, ImageLimits
 from trace_store.context.repair.faults import PROVIDERS, Fault
 from trace_store.frozen import field, mutable
 from trace_store.objects.address import Address
 from trace_store.objects.message import default_kind
 from trace_store.objects.parts import Part, Text
+from trace_store.providers.media_facts import ANTHROPIC_IMAGES, ImageLimits
 from trace_store.providers.values import Renderable
 
 

@@ -19,7 +19,6 @@ for the model (see `models`) applies to the sum.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.context.media import image_tokens, without_base64
 from trace_store.context.tokens.memo import TokenMemo
 from trace_store.context.tokens.tokenizer import Tokenizer, estimate_from_bytes
 from trace_store.frozen import value
@@ -28,6 +27,7 @@ from trace_store.objects.content import bytes_of, read_content
 from trace_store.objects.message import Message, purged_part
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import digest, hash_object
+from trace_store.providers.media_facts import image_tokens, without_base64
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

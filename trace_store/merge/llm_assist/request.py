@@ -21,55 +21,14 @@ from trace_store.objects.parts import Reasoning, Text, ToolCall, ToolResult
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Any, TypeAlias
+    from typing import Any
 
     from trace_store.context.fold import Fold
-    from trace_store.merge.changes import Put
-    from trace_store.merge.conflicts import Conflict, Settlement
-    from trace_store.merge.inputs import Plan
+    from trace_store.merge.conflicts import Conflict
     from trace_store.objects.address import Address
-    from trace_store.objects.commit import Operation
-    from trace_store.objects.content import Gathering
     from trace_store.objects.parts import Part
 
-    Advise: TypeAlias = Callable[["Matter"], "Advised"]
     Read = Callable[[bytes], bytes]
-
-
-@value
-class Matter:
-    """A merge, as who advises it sees it.
-
-    Attributes:
-        base: the fold of the merge base.
-        ours: the fold of our side.
-        theirs: the fold of theirs.
-        plan: what is done without advice; its conflicts are open.
-        replan: returns the plan under settlements, by the keys of the conflicts; texts are stored by the second.
-        gathering: takes content that is to be stored with the merge.
-    """
-
-    base: Fold
-    ours: Fold
-    theirs: Fold
-    plan: Plan
-    replan: Callable[[Mapping[str, Settlement], Put], Plan]
-    gathering: Gathering
-
-
-@value
-class Advised:
-    """What becomes of a merge.
-
-    Attributes:
-        settlements: of its conflicts, by their keys.
-        operations: what the merge commit does besides the plan.
-        meta: what it says of the advice.
-    """
-
-    settlements: Mapping[str, Settlement]
-    operations: tuple[Operation, ...]
-    meta: Mapping[str, Any]
 
 
 MAXIMUM_TEXT = 20_000

@@ -13,7 +13,7 @@ from trace_store import errors, llm
 from trace_store.frozen import value
 from trace_store.merge.llm_assist.answer import object_in
 from trace_store.merge.llm_assist.request import MAXIMUM_QUESTION, SHORT_TEXT, cut, names, said_by
-from trace_store.merge.warnings import JUDGED, MeaningWarning
+from trace_store.merge.meaning_warnings import JUDGED, MeaningWarning
 from trace_store.objects import operations as ops
 
 TYPE_CHECKING = False

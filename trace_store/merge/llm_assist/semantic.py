@@ -12,7 +12,8 @@ from trace_store.context import tokens
 from trace_store.context.tokens.overhead import count_message
 from trace_store.frozen import replace, value
 from trace_store.merge.llm_assist.answer import read_advice
-from trace_store.merge.llm_assist.request import SYSTEM, Advised, question
+from trace_store.merge.llm_assist.request import SYSTEM, question
+from trace_store.merge.result import Advised
 from trace_store.objects import address
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from trace_store.merge.changes import Put
     from trace_store.merge.conflicts import Conflict
     from trace_store.merge.llm_assist.answer import Advice
-    from trace_store.merge.llm_assist.request import Matter, Question
+    from trace_store.merge.llm_assist.request import Question
+    from trace_store.merge.result import Matter
     from trace_store.objects.commit import Operation
     from trace_store.oid import ObjectId
     from trace_store.store.handle import Store

@@ -30,7 +30,6 @@ from __future__ import annotations
 
 import re
 
-from trace_store.context.media import GEMINI_IMAGES
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall
 from trace_store.providers.media import (
     gemini_media,
@@ -39,6 +38,7 @@ from trace_store.providers.media import (
     left_out_code,
     opaque_note,
 )
+from trace_store.providers.media_facts import GEMINI_IMAGES
 from trace_store.providers.signatures import (
     SKIPS_THE_CHECK,
     EarlierReasoning,

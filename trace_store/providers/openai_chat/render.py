@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import re
 
-from trace_store.context.media import OPENAI_IMAGES
 from trace_store.objects.parts import Image, Opaque, Part, Text, ToolCall
 from trace_store.providers.media import (
     ERROR_LINE,
@@ -33,6 +32,7 @@ from trace_store.providers.media import (
     opaque_note,
     web_url,
 )
+from trace_store.providers.media_facts import OPENAI_IMAGES
 from trace_store.providers.tools import OPENAI_NAME_LIMIT, openai_tools, tool_name
 from trace_store.providers.validity import Answer, Piece, Turn, arrange
 from trace_store.providers.values import (

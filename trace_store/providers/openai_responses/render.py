@@ -29,7 +29,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from trace_store.context.media import OPENAI_IMAGES
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall
 from trace_store.providers.media import (
     ERROR_LINE,
@@ -41,6 +40,7 @@ from trace_store.providers.media import (
     opaque_note,
     web_url,
 )
+from trace_store.providers.media_facts import OPENAI_IMAGES
 from trace_store.providers.signatures import EarlierReasoning
 from trace_store.providers.tools import OPENAI_NAME_LIMIT, responses_tools, tool_name
 from trace_store.providers.validity import Answer, Turn, arrange

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.merge.warnings import MeaningWarning
+    from trace_store.merge.meaning_warnings import MeaningWarning
 
 
 def warn(invocation: Invocation, warnings: Iterable[MeaningWarning]) -> None:

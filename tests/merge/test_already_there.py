@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.joining.support.lines import ADA, said
+from tests.merge.support.lines import ADA, said
 from trace_store import FixedClock, Repo
 from trace_store.errors import ConflictError, InvalidInputError
 from trace_store.merge import in_progress

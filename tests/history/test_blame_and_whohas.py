@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.comparing.test_diff import SLOW, branch
+from tests.history.test_diff import SLOW, branch
 from tests.support.changes import commits, write_changes
 from trace_store import Message, Repo, ToolCall, ToolResult, context
 from trace_store.contracts import ANY, RefEdit, Transaction

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.comparing.test_diff import SLOW
+from tests.history.test_diff import SLOW
 from trace_store import Repo
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import InvalidInputError, StateError

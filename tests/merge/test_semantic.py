@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.joining.support.lines import ADA, said
-from tests.joining.test_merging import apart, commit_of, files
+from tests.merge.support.lines import ADA, said
+from tests.merge.test_merge import apart, commit_of, files
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import FixedClock, Repo, ToolCall, ToolResult, errors, history, llm
 from trace_store.context.fold import fold

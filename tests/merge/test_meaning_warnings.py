@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.joining.support.sides import Builder
-from trace_store.merge import warnings
+from tests.merge.support.sides import Builder
+from trace_store.merge import meaning_warnings
 
 
 @given(
@@ -26,11 +26,11 @@ def test_warnings_are_about_all_that_passed(drawn: tuple[list[str], list[int]]) 
             line.say(role, f"said {number}")
     entries = line.fold.entries
     after = [entries[at].address for at in order]
-    expected: list[warnings.MeaningWarning] = []
+    expected: list[meaning_warnings.MeaningWarning] = []
     for at, entry in enumerate(entries):
         rank = order.index(at)
         overtook = [e for n, e in enumerate(entries) if n > at and order.index(n) < rank]
         fell = [e for n, e in enumerate(entries) if n < at and order.index(n) > rank]
         if overtook or fell:
-            expected += warnings._judged(entry, overtook, fell, lambda _: "")
-    assert warnings.check_order(entries, after, lambda _: "") == expected
+            expected += meaning_warnings._judged(entry, overtook, fell, lambda _: "")
+    assert meaning_warnings.check_order(entries, after, lambda _: "") == expected

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.joining.support.sides import (
+from tests.merge.support.sides import (
     Builder,
     any_changes,
     planned,
@@ -22,7 +22,7 @@ from tests.support.examples import examples
 from trace_store.context.fold import Fold
 from trace_store.merge.conflicts import Settlement
 from trace_store.merge.inputs import Plan
-from trace_store.merge.warnings import passed
+from trace_store.merge.meaning_warnings import passed
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit

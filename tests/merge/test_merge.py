@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.joining.support.lines import ADA, branch, on, said
+from tests.merge.support.lines import ADA, branch, on, said
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import (
     FixedClock,

@@ -119,9 +119,14 @@ class Builder:
             targets = [each.address for each in entries[first : last + 1]]
             self.commit(ops.replace(targets, [stored("user", Text("summary"))]))
         else:
-            after = None if change[2] is None else entries[change[2] % len(entries)].address
+            after = None if change[2] is None else self._end_of_unit(change[2] % len(entries))
             if after not in self.fold.unit(target):
                 self.commit(ops.move([target], after=after))
+
+    def _end_of_unit(self, at: int) -> Address:
+        """Return where `trace move` places a message: after the whole unit of its neighbour."""
+        unit = {*self.fold.unit(self.fold.entries[at].address)}
+        return [each.address for each in self.fold.entries if each.address in unit][-1]
 
 
 def state(fold: Fold) -> dict[Address, tuple[Any, ...]]:

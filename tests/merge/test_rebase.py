@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.joining.support.lines import ADA, branch, on, said
+from tests.merge.support.lines import ADA, branch, on, said
 from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import FixedClock, Message, ObjectId, Repo, Text, ToolCall, ToolResult

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.exchange.support.graphs import MAIN, Growing, all_refs, everything, files, store_in
+from tests.bundles.support.graphs import MAIN, Growing, all_refs, everything, files, store_in
 from tests.store.support.histories import errors
 from tests.support.examples import examples
 from trace_store.bundles.create import create_bundle

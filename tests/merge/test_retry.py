@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.joining.support.lines import ADA, said
+from tests.merge.support.lines import ADA, said
 from trace_store import Conflict, FixedClock, Message, Repo, Settlement, ToolCall
 from trace_store.errors import RefChangedError, StorageError
 from trace_store.merge import replay, revert

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.exchange.support.graphs import MAIN, Growing, all_refs, everything, files, store_in
+from tests.bundles.support.graphs import MAIN, Growing, all_refs, everything, files, store_in
 from tests.store.support.histories import errors
 from trace_store.bundles.create import create_bundle
 from trace_store.bundles.format import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.joining.support.lines import ADA, branch, on, said
+from tests.merge.support.lines import ADA, branch, on, said
 from trace_store import FixedClock, Message, Repo
 
 

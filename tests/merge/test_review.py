@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.joining.support.lines import ADA, said
-from tests.joining.test_merging import apart, commit_of, files
-from tests.joining.test_semantic import USAGE
+from tests.merge.support.lines import ADA, said
+from tests.merge.test_merge import apart, commit_of, files
+from tests.merge.test_semantic import USAGE
 from trace_store import FixedClock, Repo, errors
 from trace_store.context.usage import normalise_usage
 from trace_store.llm.contract import Completion, Prompt

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.joining.support.lines import ADA, said
+from tests.merge.support.lines import ADA, said
 from trace_store import FixedClock, Message, Repo
 from trace_store.merge.conflicts import Settlement
 

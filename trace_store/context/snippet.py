@@ -1,0 +1,73 @@
+"""The text of messages, and snippets around a search hit."""
+
+from __future__ import annotations
+
+import re
+
+from trace_store import errors
+from trace_store.frozen import value
+from trace_store.objects.message import load_parts
+from trace_store.objects.parts import Reasoning, Text, ToolCall, ToolResult
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from trace_store.objects.parts import Part
+
+AROUND = 60
+"""Characters before and behind what was found."""
+
+
+@value
+class Snippet:
+    """A piece of a text, on one line.
+
+    Attributes:
+        text: the piece.
+        start, end: where in it the hit is, in characters.
+    """
+
+    text: str
+    start: int
+    end: int
+
+
+def snippet_at(text: str, start: int, end: int) -> Snippet:
+    """Return the piece of a text around a hit, given in characters; a long hit is cut."""
+    end = min(end, start + 4 * AROUND)
+    before = ("…" if start > AROUND else "") + _flat(text[max(0, start - AROUND) : start])
+    inside = _flat(text[start:end])
+    behind = _flat(text[end : end + AROUND]) + ("…" if end + AROUND < len(text) else "")
+    return Snippet(before + inside + behind, len(before), len(before) + len(inside))
+
+
+def snippet_in(
+    stored: Sequence[Mapping[str, Any]], wanted: str, read: Callable[[bytes], bytes]
+) -> Snippet | None:
+    """Return the piece around the first place where stored parts say something, in any case; None: nowhere here."""
+    pattern = re.compile(re.escape(wanted), re.IGNORECASE)
+    try:
+        for text in texts_of(load_parts(stored, read)):
+            found = pattern.search(text)
+            if found is not None:
+                return snippet_at(text, *found.span())
+    except (errors.NotFoundError, errors.FormatError):
+        pass  # what is not here says nothing
+    return None
+
+
+def texts_of(parts: Sequence[Part]) -> Iterator[str]:
+    """Yield what parts say: words, calls with their arguments, and results."""
+    for part in parts:
+        if isinstance(part, Text | Reasoning):
+            yield part.text
+        elif isinstance(part, ToolCall):
+            yield f"{part.name} {part.arguments}"
+        elif isinstance(part, ToolResult):
+            yield from texts_of(part.content)
+
+
+def _flat(text: str) -> str:
+    return text.replace("\r", " ").replace("\n", " ").replace("\t", " ")

@@ -1,0 +1,92 @@
+"""Compile: what a model is shown at a revision, or at a time, by one of the strategies or a caller's own.
+
+Rule: the context comes from `compiler.py`; a strategy only chooses other messages to stand for it.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store import revision as revisions
+from trace_store.context.compiled import CompiledContext
+from trace_store.context.compiler import ContextCompiler
+from trace_store.context.content import one_line
+from trace_store.context.plain import PlainContext
+from trace_store.objects.message import Message
+from trace_store.objects.operations import LEAVES_CONTEXT
+from trace_store.oid import ObjectId
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
+
+    Compiler: TypeAlias = Callable[[CompiledContext], Sequence[Message]]
+
+STRATEGIES = ("full", "messages")
+
+
+def compile(
+    contexts: ContextCompiler,
+    revision: str | ObjectId = "HEAD",
+    *,
+    at: str = "",
+    strategy: str = "full",
+    reasoning: bool = True,
+    model: str = "",
+    compiler: Compiler | None = None,
+) -> CompiledContext | PlainContext:
+    """Return the context of a revision.
+
+    Args:
+        contexts: the compiler of a store.
+        revision: what names the commit.
+        at: another revision, or a time: then the newest commit along first parents that is not younger.
+        strategy: "full" for all visible content; "messages" lets each commit stand as its one-line message.
+        reasoning: whether reasoning is rendered.
+        model: the model to count and render for.
+        compiler: makes other messages of the context; tokens are then counted afresh.
+
+    Raises:
+        InvalidInputError: unknown strategy.
+        RevisionNotFoundError: there is no such commit.
+    """
+    if strategy not in STRATEGIES:
+        raise errors.InvalidInputError(
+            f"unknown strategy {strategy!r}: one of {', '.join(STRATEGIES)}"
+        )
+    where: str | ObjectId = _commit_at(contexts, revision, at) if at else revision
+    context = contexts.compile(where, model=model, reasoning=reasoning)
+    if strategy == "messages":
+        return context.plain(_commit_lines(contexts, context))
+    if compiler is not None:
+        return context.plain(compiler(context))
+    return context
+
+
+def _commit_at(contexts: ContextCompiler, revision: str | ObjectId, at: str) -> ObjectId:
+    try:
+        return revisions.resolve_commit(contexts.store, at)
+    except (errors.NotFoundError, errors.InvalidInputError) as not_a_revision:
+        moment = revisions.parse_moment(at, contexts.store)
+        if moment is None:
+            raise not_a_revision
+    start = revisions.resolve_commit(contexts.store, revision)
+    found = revisions.newest_not_after(contexts.store, start, moment)
+    if found is None:
+        raise errors.NotFoundError(f"{revision} has no commit as old as {at}")
+    return found
+
+
+def _commit_lines(contexts: ContextCompiler, context: CompiledContext) -> list[Message]:
+    lines: list[Message] = []
+    oid: bytes | None = context.commit
+    while oid is not None:
+        commit = contexts.read_commit(oid)
+        oid, read = (commit.parents[0] if commit.parents else None), contexts.store.objects.read
+        if not commit.message and all(o.name in LEAVES_CONTEXT for o in commit.operations):
+            continue  # it says nothing about the context
+        roles = [m["role"] for o in commit.operations for m in o.fields.get("messages", ())]
+        role = "assistant" if roles[:1] == ["assistant"] else "user"
+        lines.append(Message(role, one_line(commit, read), kind="dialogue"))
+    lines.reverse()
+    return lines

@@ -1,0 +1,61 @@
+"""Another text for a message that stays what it is: its calls keep their results, and results their calls.
+
+Rule: pure functions of parts; which message is meant, and writing it down, is for others.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.context.compiler import ContextCompiler
+from trace_store.objects.message import load_parts
+from trace_store.objects.parts import Part, Reasoning, Text, ToolResult
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_store.objects.address import Address
+
+
+def current_parts(contexts: ContextCompiler, address: Address) -> tuple[Part, ...]:
+    """Return what a message of HEAD's context says now.
+
+    Raises:
+        MessageNotFoundError: the context does not hold it.
+    """
+    stored = contexts.wording(address)
+    return load_parts(stored, contexts.store.objects.read)
+
+
+def reworded(parts: Sequence[Part], text: str, call: str = "") -> list[Part]:
+    """Return a message's parts with another text in place of its texts, or of what its tool results say.
+
+    Args:
+        parts: those of the message.
+        text: the new text; each of several results says it.
+        call: the id of a call, or the beginning of one, so that only its result says it.
+
+    Raises:
+        InvalidOperationError: there is no result of that call.
+    """
+    is_text = any(isinstance(part, Text) for part in parts)
+    answered = [part.call_id for part in parts if isinstance(part, ToolResult)]
+    if call and call not in answered:
+        begun = [each for each in answered if each.startswith(call)]
+        call = begun[0] if len(begun) == 1 else call
+    if call and call not in answered:
+        raise errors.InvalidOperationError(
+            f"the message has no result of call {call!r}, only of: {', '.join(answered) or 'none'}"
+        )
+    if answered and (call or not is_text):
+        return [
+            ToolResult(part.call_id, text, part.is_error, call=part.call)
+            if isinstance(part, ToolResult) and call in ("", part.call_id)
+            else part
+            for part in parts
+        ]
+    kept = [part for part in parts if not isinstance(part, Text)]
+    place = next((i for i, part in enumerate(parts) if isinstance(part, Text)), None)
+    # Without a text so far, the new one stands where providers want it: after reasoning, before calls.
+    at = sum(isinstance(part, Reasoning) for part in kept) if place is None else place
+    return [*kept[:at], Text(text), *kept[at:]]

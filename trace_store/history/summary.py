@@ -1,0 +1,27 @@
+"""What a commit says, or does, in one line."""
+
+from __future__ import annotations
+
+from trace_store.context.content import lines_of
+from trace_store.context.line import LINE_WIDTH, Line
+from trace_store.objects.commit import Commit
+from trace_store.store.handle import Store
+from trace_store.transcripts.event_text import event_of, event_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def summary(store: Store, commit: Commit, width: int = 72) -> str:
+    """Return a commit as one line, with the first `width` characters of a message's text, or of what happened."""
+    return "; ".join(line.cut(width) for line in told(commit, store.objects.read))
+
+
+def told(commit: Commit, read: Callable[[bytes], bytes]) -> list[Line]:
+    """Return the lines about a commit, at least one."""
+    event = event_of(commit)
+    if not event or commit.message:
+        return lines_of(commit, read)
+    text = " ".join(event_text(commit, read)[: 8 * LINE_WIDTH].split()).rstrip(" :")
+    return [Line(f"{event}: ", text) if text else Line(event.rstrip(" :"))]
