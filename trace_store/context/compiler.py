@@ -97,6 +97,13 @@ class ContextCompiler:
         )
         return self._context(view, index, model, reasoning=reasoning, cold=cold)
 
+    def on(self, store: Store) -> ContextCompiler:
+        """Return a compiler for a view of the same store, which shares what this one has read."""
+        view = ContextCompiler(store, tokenizer=self._tokenizer)
+        view._commits, view._indexes = self._commits, self._indexes
+        view._token_columns = self._token_columns
+        return view
+
     def _context(
         self, view: IndexView, index: str, model: str = "", *, reasoning: bool = True, cold: bool
     ) -> CompiledContext:

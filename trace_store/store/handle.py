@@ -161,6 +161,19 @@ class Store:
         found = self._refs
         return self._make_refs() if found is None else found
 
+    def on(self, ref: str) -> Store:
+        """Return a view of this store whose HEAD is a branch, which need not be checked out or have a commit.
+
+        It shares everything with this one, and is closed with it. Its `set_head` raises StateError.
+
+        Args:
+            ref: the full name of the branch, or its short name.
+
+        Raises:
+            InvalidRefNameError: it is not a valid name.
+        """
+        return store.branch_view.BranchView(self, ref)
+
     @property
     def local(self) -> bool:
         """Whether it is on disk."""
@@ -379,7 +392,7 @@ class Store:
     def _writing(self) -> store.transactions.Transactions | store.transactions.MemoryTransactions:
         """Return what makes transactions: many that open a repository make none."""
         if self._transactions is None:
-            objects, refs_ = self.objects, self.refs
+            objects, refs_ = self.objects, self._refs or self._make_refs()
             if isinstance(objects, ObjectDatabase) and isinstance(refs_, refs.database.RefDatabase):
                 self._transactions = store.transactions.Transactions(self.journal, refs_, objects)
             elif isinstance(objects, odb.memory.MemoryObjects) and isinstance(
