@@ -96,8 +96,8 @@ def test_a_placeholder_is_counted(repo: Repo) -> None:
 
 
 def test_counts_of_another_branch_serve_one_that_begins_otherwise(repo: Repo) -> None:
-    repo.branch("side")
-    repo.switch("side")
+    repo.branches.create("side")
+    repo.branches.switch("side")
     repo.edit("HEAD~29.0", "said otherwise")
     assert counted(repo) == ["said otherwise"]
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from _collections_abc import Sequence  # that of collections.abc, without the rest of collections
 
-from trace_store import context
+from trace_store import context, errors
+from trace_store.context import tokens
 from trace_store.context.compile_index import IndexView
 from trace_store.context.content import ghost_text, message_at, wording_at
 from trace_store.context.index_records import (
@@ -27,6 +28,7 @@ from trace_store.gc_pause import paused
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address, absolute
 from trace_store.objects.commit import Commit
+from trace_store.objects.content import bytes_of
 from trace_store.objects.message import FREEFORM, Message, kind_of, load_parts
 from trace_store.objects.parts import Part, Text
 from trace_store.oid import ObjectId, digest
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from typing import Any, Protocol, TypeAlias, overload
 
     from trace_store.context.fold import ReadCommit
-    from trace_store.context.plain import PlainContext
     from trace_store.context.prefetch import Said
     from trace_store.context.tokens.models import TokenCounting
     from trace_store.context.tokens.tokenizer import Tokenizer
@@ -462,11 +463,96 @@ class CompiledContext(RenderableContext):
 
     def plain(self, messages: Sequence[Message]) -> PlainContext:
         """Return a context of other messages, counted and rendered as this one."""
-        return context.plain.PlainContext(
-            messages,
-            self._tools,
-            self._tokenizer,
-            self._counting,
-            commit=self.commit,
-            model=self.model,
-        )
+        return PlainContext(self, messages)
+
+    @property
+    def has_addresses(self) -> bool:
+        """Whether its messages have addresses, as all have but those that a strategy or compiler made."""
+        return True
+
+
+class PlainContext(CompiledContext):
+    """A context of messages that a strategy or a compiler of the caller made.
+
+    They are plain `Message` values without addresses. No provider reported on them, so all counts are estimates.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, made_from: CompiledContext, messages: Sequence[Message]) -> None:
+        self._tokenizer = made_from._tokenizer
+        self._counting = made_from._counting
+        self._tools = made_from._tools
+        self.commit = made_from.commit
+        self.model = made_from.model
+        self.messages = tuple(messages)  # type: ignore[assignment]
+
+    @property
+    def has_addresses(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def prefix_hash(self) -> bytes:
+        """32 bytes over what the messages say."""
+        return self.prefix_hashes()[-1] if self.messages else digest(b"")
+
+    def prefix_hashes(self) -> list[bytes]:
+        """Return the hash of the context up to and including each message."""
+        import json
+
+        found, before = [], b""
+        for each in self.to_json()["messages"]:
+            before = digest(before + json.dumps(each, sort_keys=True).encode())
+            found.append(before)
+        return found
+
+    @property
+    def report(self) -> None:
+        """None: no provider reported on these messages."""
+
+    @property
+    def estimated_token_count(self) -> int:
+        """Tokens of all messages, the tool schemas and the framing of a request."""
+        if not self.messages:
+            return 0
+        import json
+
+        schemas = [
+            json.dumps(each, ensure_ascii=False, separators=(",", ":")) for each in self.tools
+        ]
+        tools = sum(tokens.tokenizer.estimate_from_bytes(len(bytes_of(each))) for each in schemas)
+        return self._request(sum(count.total for count in self._counts()) + tools)
+
+    @property
+    def message_token_count(self) -> int:
+        """The part of `estimated_token_count` without the tool schemas."""
+        return self._request(sum(count.total for count in self._counts()))
+
+    @property
+    def text_token_count(self) -> int:
+        """Tokens of the text alone, without framing, images and what is opaque."""
+        return self._counting.scale(sum(count.text for count in self._counts()))
+
+    def message_tokens(self, start: int = 0, stop: int | None = None) -> list[tuple[int, int]]:
+        """Return (tokens, those of its text alone) of each message, or of a range, scaled for the model."""
+        scale = self._counting.scale
+        return [(scale(count.total), scale(count.text)) for count in self._counts()[start:stop]]
+
+    def tokens_before(self, position: int) -> int:
+        """Return the tokens of the messages before a position, without what a request costs once."""
+        return self._counting.scale(sum(count.total for count in self._counts()[:position]))
+
+    def shown_messages(self) -> list[MessageLike]:
+        """Return the messages as they are rendered."""
+        return list(self.messages)
+
+    def objects(self) -> Iterator[bytes]:
+        """Raise StateError: the messages are not stored."""
+        raise errors.StateError("these messages are not stored: a strategy or compiler made them")
+
+    def _counts(self) -> list[tokens.overhead.MessageTokens]:
+        return [
+            tokens.overhead.count_message(self._tokenizer, each)  # type: ignore[arg-type]
+            for each in self.messages
+        ]

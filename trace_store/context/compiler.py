@@ -173,8 +173,10 @@ class ContextCompiler:
                 del self._commits[next(iter(self._commits))]
         return commit
 
-    def weigh_added(self, commit: Commit) -> int:
+    def weigh_added(self, commit: Commit | bytes) -> int:
         """Return the tokens of the messages that a commit adds, under the repository's encoding."""
+        if isinstance(commit, bytes):
+            commit = self.read_commit(commit)
         tokenizer, _ = self._counting("")
         if self._memo is None:
             self._memo = self.token_memo(tokenizer)

@@ -239,7 +239,8 @@ def commit(
                 "the author is no plain text, or the clock tells no integer"
             )
         oid = hash_object(data)
-        result = CommitResult(oid, ref, len(pieces), () if tip is None else (tip,), found)
+        parents = () if tip is None else (tip,)
+        result = CommitResult(oid, ref, len(pieces), parents, found, is_redacted=bool(meta))
         return oid, [*gathering.objects, (oid, data)]
 
     reason = _reason(message) if message else "commit"
@@ -299,7 +300,10 @@ class _Writer:
         oid = hash_object(data)
         found = self._draft.gathering.secrets
         count = self._draft.message_count
-        self._result = CommitResult(oid, ref, count, made.parents, found, self._also)
+        is_redacted = bool(self._draft.gathering.facts)
+        self._result = CommitResult(
+            *(oid, ref, count, made.parents, found, self._also), is_redacted=is_redacted
+        )
         return oid, [*self._draft.objects, (oid, data)]
 
     def prepare(self, tip: ObjectId | None) -> None:

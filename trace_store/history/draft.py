@@ -45,12 +45,16 @@ class CommitResult:
         ref: the branch that now ends in it; None when HEAD is detached.
         message_count: messages it adds.
         parents: ids of its parents.
-        secrets: how many secrets of each kind were found in what it says, and replaced, unless that was not wanted.
+        secrets: how many secrets of each kind were found in what it says.
+        redacted: how many of each kind were replaced by placeholders: all of them, or none.
         also: messages that nobody named, and that were hidden, shown, ranked or moved with the call or the results
             that they belong to.
+        weigh: counts the tokens of the messages that the commit with an id adds; set by who can.
     """
 
-    __slots__ = ("also", "message_count", "oid", "parents", "ref", "secrets")
+    __slots__ = ("also", "message_count", "oid", "parents", "redacted", "ref", "secrets", "weigh")
+
+    weigh: Callable[[ObjectId], int] | None
 
     def __init__(
         self,
@@ -60,13 +64,17 @@ class CommitResult:
         parents: tuple[ObjectId, ...] = (),
         secrets: Mapping[str, int] = NO_SECRETS,
         also: tuple[Address, ...] = (),
+        *,
+        is_redacted: bool = False,
     ) -> None:
         self.secrets = secrets
+        self.redacted = secrets if is_redacted else NO_SECRETS
         self.also = also
         self.oid = oid
         self.ref = ref
         self.message_count = message_count
         self.parents = parents
+        self.weigh = None
 
     def __repr__(self) -> str:
         return f"CommitResult({self.oid.short()}, {self.ref}, {self.message_count} messages)"
@@ -75,6 +83,19 @@ class CommitResult:
     def addresses(self) -> list[Address]:
         """Addresses of the messages it adds, all of which are new."""
         return [Address.of(self.oid, n) for n in range(self.message_count)]
+
+    @property
+    def token_count(self) -> int:
+        """Tokens of the messages that it adds, counted when it is first asked for.
+
+        Raises:
+            StateError: it was not made by a `Repo`, so nothing counts tokens.
+        """
+        if not self.message_count:
+            return 0
+        if self.weigh is None:
+            raise errors.StateError("nothing counts tokens here: commit with a Repo")
+        return self.weigh(self.oid)
 
 
 class Savepoint:

@@ -190,6 +190,24 @@ def write_stop(store: Store, stop: Stop, instead_of: bytes | None = None) -> Non
     store.transact(write)  # under the lock of the journal, so that nobody else writes it meanwhile
 
 
+def on_branch(store: Store, stop: Stop) -> Store:
+    """Return a store whose HEAD is the branch that an operation began on, whatever is checked out by now.
+
+    Raises:
+        RefChangedError: the branch is gone.
+    """
+    if not stop.ref.startswith("refs/"):
+        return store  # it began on a detached HEAD
+    if stop.before is not None and store.refs.read(stop.ref) is None:
+        raise errors.RefChangedError(
+            f"there is no {stop.ref} any more: {stop.said} cannot go on",
+            hint="`trace branch NAME ORIG_HEAD` or `trace undo` brings it back; --abort gives it up",
+            ref=stop.ref,
+            expected=stop.before,
+        )
+    return store.on(stop.ref)
+
+
 def note_tip(store: Store, stop: Stop, tip: ObjectId) -> None:
     """Write down what the branch is about to be moved to, by something that has stopped before.
 

@@ -138,13 +138,14 @@ def continue_revert(
     guard: Guard | None = None,
     resolver: Resolver | None = None,
 ) -> Revert:
-    """Go on with a revert that stopped, on what HEAD is by now; with `skip` without the commit that it stopped at.
+    """Continue a revert that stopped, on what its branch is by now; `skip` leaves out the commit that it stopped at.
 
     Raises:
         StateError: no revert is in progress.
-        RefChangedError: HEAD is on another branch.
+        RefChangedError: the branch is gone, or HEAD, on which it began, is on a branch by now.
     """
     stop = in_progress.required_stop(store, in_progress.REVERT)
+    store = in_progress.on_branch(store, stop)
     if in_progress.is_written(store, stop):
         in_progress.clear_stop(store)
         tip = revisions.resolve_commit(store, "HEAD")
@@ -157,7 +158,7 @@ def continue_revert(
 def look_at_revert(store: Store) -> Revert:
     """Return what the revert that is in progress comes to by now, and write nothing; raises as `continue_revert`."""
     stop = in_progress.required_stop(store, in_progress.REVERT)
-    return _Reverting(store, stop, "nobody", None, None).look()
+    return _Reverting(in_progress.on_branch(store, stop), stop, "nobody", None, None).look()
 
 
 class _Reverting:

@@ -1,44 +1,71 @@
-"""`Repo`: all subjects of the front door in one object, and the ways to open it.
-
-Rule: each verb is one call down. A verb of its own belongs to the floor that knows its subject.
-"""
+"""`Repo`: an open repository. It is the line of HEAD, and has the verbs and subjects of the whole repository."""
 
 from __future__ import annotations
 
 import os
 
+from trace_store import errors, history, repo, search
+from trace_store import revision as revisions
 from trace_store.environment import Environment
 from trace_store.errors import RepositoryNotFoundError
+from trace_store.maintenance.log import LoggedPatience
+from trace_store.maintenance.seal import SealReport, seal, seal_or_sync
 from trace_store.maintenance.second_copies import put_back
-from trace_store.repo.joining import Joining
-from trace_store.repo.moving import Moving
-from trace_store.repo.reading import Reading
-from trace_store.repo.writing import Writing
+from trace_store.objects.codec import COMMIT, kind_of
+from trace_store.oid import ObjectId
+from trace_store.repo import stopped
+from trace_store.repo.handle import Handle, check_callable, check_flag, check_text, name_of
+from trace_store.repo.line import Line
 from trace_store.store.discovery import find
 from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+    from typing import Any, Self, TypeAlias
 
+    from trace_store.context.compiled import CompiledContext
     from trace_store.context.tokens.tokenizer import Tokenizer
+    from trace_store.history.undo import Undone
+    from trace_store.history.whohas import Found
     from trace_store.ident import Clock
+    from trace_store.objects.address import Address
+    from trace_store.repo.handle import Revision
+    from trace_store.repo.stopped import Stopped
+    from trace_store.search.query import Hit
+
+    Path: TypeAlias = str | os.PathLike[str]
 
 
-class Repo(Writing, Reading, Moving, Joining):
-    """A repository that is open.
+class Repo(Line):
+    """An open repository. The verbs of `Line` work on HEAD's branch, those of `line(name)` on any other.
+
+    Subjects: `branches`, `tags`, `transcripts`, `bundles` and `maintenance`.
 
     Attributes:
         store: the stores below.
-        contexts: compiles, and keeps open indexes between compiles.
-        author: who the commits are by.
-        guard: looks for secrets in what is to be stored.
+        contexts: compiles, and keeps indexes open between compiles.
     """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        author: str = "unknown",
+        tokenizer: Tokenizer | Callable[[str], int] | None = None,
+        environment: Environment | None = None,
+        secrets: str = "",
+    ) -> None:
+        super().__init__(Handle(store, author, tokenizer, environment, secrets))
+        if store.local and store.journal.patience is None:
+            store.journal.patience = LoggedPatience()
+        self._closed = False
 
     @classmethod
     def init(
         cls,
-        path: str | os.PathLike[str] = ".",
+        path: Path = ".",
         *,
         author: str = "",
         environment: Environment | None = None,
@@ -47,12 +74,13 @@ class Repo(Writing, Reading, Moving, Joining):
         tokenizer: Tokenizer | Callable[[str], int] | None = None,
         secrets: str = "",
     ) -> Repo:
-        """Make `.trace/` in a folder and open it; arguments as in `open`.
+        """Create `.trace/` in a folder and open it; arguments as in `open`.
 
         Raises:
             AlreadyExistsError: the folder has one.
-            StorageError: the disk refuses.
+            StorageError: the disk failed.
         """
+        _check_opening(path=path, author=author, durability=durability, secrets=secrets)
         environment = environment or Environment.read()
         store = Store.init(os.fspath(path), clock=clock, durability=durability)
         return cls(
@@ -66,37 +94,39 @@ class Repo(Writing, Reading, Moving, Joining):
     @classmethod
     def open(
         cls,
-        path: str | os.PathLike[str] = ".",
+        path: Path = ".",
         *,
         author: str = "",
-        directory: str | os.PathLike[str] | None = None,
-        create: bool = True,
+        directory: Path | None = None,
+        create: bool = False,
         durability: str = "durable",
         environment: Environment | None = None,
         clock: Clock | None = None,
         tokenizer: Tokenizer | Callable[[str], int] | None = None,
         secrets: str = "",
     ) -> Repo:
-        """Open the repository of a folder or of one above it; make one there when there is none.
+        """Open the repository of a folder, or of one above it.
 
         Args:
             path: the folder.
-            author: who the commits are by; empty is whom the surroundings name.
+            author: who the commits are by; "" is the author that the environment names.
             directory: a `.trace` directory; it beats the variable TRACE_DIR, which beats looking around.
-            create: whether to make one in `path` when none is found.
-            durability: "durable" (survives power loss), "batch" (one sync for many) or "fast" (survives a
+            create: create a repository in `path` if none is found.
+            durability: "durable" (survives power loss), "batch" (one sync for many commits) or "fast" (survives a
                 killed process only).
-            environment: what to take for the surroundings; None reads those of the process.
+            environment: what to use instead of the environment of the process.
             clock: tells the time.
-            tokenizer: counts tokens instead of the configured encoding: a `Tokenizer`, or a function from text
-                to a number.
-            secrets: what becomes of secrets in what is stored: "redact", "block", "warn" or "off"; empty is what the
-                user settled, else "redact".
+            tokenizer: counts tokens instead of the configured encoding: a `Tokenizer`, or a function from text to a
+                number.
+            secrets: what happens to secrets in what is stored: "redact", "block", "warn" or "off"; "" is the user's
+                setting, or "redact".
 
         Raises:
-            RepositoryNotFoundError: none is found and `create` is false, or the one named is none.
+            RepositoryNotFoundError: none is found and `create` is False, or the named directory is none.
             UnsupportedFormatError: a newer version wrote it.
         """
+        _check_opening(path=path, author=author, durability=durability, secrets=secrets)
+        check_flag(create=create)
         environment = environment or Environment.read()
         named = None if directory is None else os.fspath(directory)
         try:
@@ -125,6 +155,190 @@ class Repo(Writing, Reading, Moving, Joining):
         )
 
     @classmethod
+    def open_or_init(cls, path: Path = ".", **options: Any) -> Repo:
+        """Open the repository of a folder or of one above it, or create one there; options and errors as in `open`."""
+        return cls.open(path, **{"create": True, **options})
+
+    @classmethod
     def memory(cls, *, author: str = "unknown", clock: Clock | None = None) -> Repo:
         """Return a repository that lives in memory only."""
         return cls(Store.memory(clock=clock), author=author)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def seal(self) -> SealReport:
+        """Write the journal into a pack, so that git sees all commits."""
+        return seal(self.store)
+
+    def close(self) -> None:
+        """Make all commits durable, seal them, and close; closing again does nothing.
+
+        If sealing fails, since another process has been packing for a minute or the disk is full, the logger
+        `trace_store` gets a warning, and the next seal does it.
+
+        Raises:
+            StorageError: the disk failed to make durable what `batch` and `fast` have only written so far.
+            CorruptJournalError: an object in the journal is damaged, with no other copy.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if self.store.local:
+                seal_or_sync(self.store)
+        finally:
+            self.store.close()
+
+    def line(self, name: str) -> Line:
+        """Return one branch, with the verbs of every day; it need not be checked out, nor exist yet.
+
+        Raises:
+            InvalidRefNameError: the name is not valid.
+        """
+        check_text(name=name)
+        return Line(self._handle, name)
+
+    @property
+    def branches(self) -> repo.branches.Branches:
+        """The branches, and switching between them."""
+        return repo.branches.Branches(self._handle)
+
+    @property
+    def tags(self) -> repo.tags.Tags:
+        """The tags."""
+        return repo.tags.Tags(self._handle)
+
+    @property
+    def transcripts(self) -> repo.transcripts.Transcripts:
+        """The sessions of agents: import, list, export, repair."""
+        return repo.transcripts.Transcripts(self._handle)
+
+    @property
+    def bundles(self) -> repo.bundles.Bundles:
+        """Branches, tags and sessions as one file."""
+        return repo.bundles.Bundles(self._handle)
+
+    @property
+    def maintenance(self) -> repo.maintenance.Maintenance:
+        """Seal, pack, collect garbage, check, repair and purge."""
+        return repo.maintenance.Maintenance(self._handle)
+
+    @property
+    def in_progress(self) -> Stopped | None:
+        """The merge, pick, revert or rebase that stopped at conflicts on any branch; None if there is none."""
+        return stopped.in_progress(self._handle)
+
+    def undo(self, *, dry_run: bool = False) -> Undone:
+        """Undo the last command that moved a ref or HEAD in this working copy; call again for the one before.
+
+        A purge, a prune or a change of settings moves no ref and cannot be undone. With `dry_run` nothing changes.
+
+        Raises:
+            StateError: there is none, a ref has moved since, or a merge, pick, revert or rebase is in progress.
+        """
+        self._handle.check_not_stopped()
+        return history.undo.undo(self.store, author=self.author, dry_run=dry_run)
+
+    def redo(self, *, dry_run: bool = False) -> Undone:
+        """Redo what was undone last, unless another command has moved a ref since; raises as `undo`."""
+        self._handle.check_not_stopped()
+        return history.undo.redo(self.store, author=self.author, dry_run=dry_run)
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 20,
+        regex: bool = False,
+        ranked: bool = False,
+        **filters: Any,
+    ) -> list[Hit]:
+        """Return messages of all branches that match a query, newest first.
+
+        Args:
+            query: words, which are ANDed; `docs/searching.md` has the rest.
+            limit: at most this many.
+            regex: whether the query is an RE2 pattern, matched against every message.
+            ranked: whether the best of the newest hits come first.
+            filters: as in `SearchFilter`: session, agent, role, kind, tool, path, label, since, until.
+
+        Raises:
+            InvalidInputError: the query or a filter is not valid.
+        """
+        check_text(query=query)
+        wanted = search.query.SearchFilter(**filters)
+        return search.query.search(
+            self.store, query, wanted, limit=limit, regex=regex, ranked=ranked
+        )
+
+    def whohas(self, what: str | Address | ObjectId) -> list[Found]:
+        """Return the versions of messages that have a text, an address or a blob, with the refs that have them.
+
+        For an address, what a rebase of HEAD's branch made of the message comes first.
+
+        Args:
+            what: the address of a message, or its text; another text, in any case; or the id of a blob.
+
+        Raises:
+            InvalidInputError: it is none of these, or an empty text; `branches.containing` takes a commit.
+        """
+        found: object = what
+        if isinstance(what, str):
+            try:
+                found = revisions.resolve_address(self.store, what)
+            except (errors.NotFoundError, errors.InvalidInputError):
+                return history.whohas.whohas_text(self.contexts, what)
+        if isinstance(found, tuple):
+            return history.whohas.whohas_message(self.contexts, revisions.as_address(found))
+        if not isinstance(found, bytes):
+            raise errors.InvalidInputError(
+                f"what is text, an address or an id, not {type(what).__name__}", argument="what"
+            )
+        objects = self.store.objects
+        if objects.contains(found) and kind_of(objects.read(found)) == COMMIT:
+            raise errors.InvalidInputError(
+                "what is a commit: `branches.containing` names the refs that have it",
+                argument="what",
+            )
+        return history.whohas.whohas_content(self.contexts, found)
+
+    def bisect(
+        self,
+        test: Callable[[CompiledContext], bool | None],
+        bad: Revision = "HEAD",
+        good: Revision | Sequence[Revision] = (),
+    ) -> tuple[ObjectId, ...]:
+        """Return the first commit for which a test fails; several if the test cannot tell for some.
+
+        Args:
+            test: returns whether a context is good: True, False, or None if it cannot tell.
+            bad: a commit for which the test fails.
+            good: one or several earlier commits for which it succeeds; without one the search starts at the first.
+
+        Raises:
+            StateError: the test finds the bad commit good, or a good one bad.
+            RevisionNotFoundError: there is no such commit.
+        """
+        check_callable(test=test)
+        several: Sequence[Any] = good if isinstance(good, list | tuple) else [good]
+        return history.bisect.find_first_bad(
+            self.contexts, test, name_of(bad, "bad"), [name_of(each, "good") for each in several]
+        )
+
+
+def _check_opening(*, path: object, **words: object) -> None:
+    """Raise InvalidInputError if the path is not a path, or an argument that is text is not."""
+    if not isinstance(path, str | os.PathLike):
+        raise errors.InvalidInputError(
+            f"path is a path, not {type(path).__name__}", argument="path"
+        )
+    check_text(**words)

@@ -56,7 +56,7 @@ class BranchView(Store):
         head: str | ObjectId | None = None,
         durability: str | None = None,
     ) -> None:
-        """Move a branch forward as `Store.advance` does; what the caller takes for HEAD is the view's, so it is read."""
+        """Move a branch forward as `Store.advance` does. The caller's HEAD is the view's, so the real one is read."""
         super().advance(ref, make, author, message, None, durability)
 
 
@@ -82,7 +82,8 @@ class _OnBranch:
         time: int | None = None,
     ) -> None:
         raise errors.StateError(
-            f"HEAD cannot be moved from {self._branch}: that is for the repository", ref=self._branch
+            f"HEAD cannot be moved from {self._branch}: that is for the repository",
+            ref=self._branch,
         )
 
     def set_original(self, oid: ObjectId) -> None:

@@ -20,15 +20,13 @@ from trace_store.providers import FORMATS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, TypeAlias
+    from typing import Any
 
-    from trace_store.context.plain import PlainContext
     from trace_store.objects.parts import Part
     from trace_store.oid import ObjectId
     from trace_store.providers.values import Rendered
     from trace_store.store.handle import Store
 
-    Context: TypeAlias = CompiledContext | PlainContext
 
 # How many adaptations of one sort are told; another provider's session has one for each of its messages.
 TOLD_ADAPTATIONS = 3
@@ -156,7 +154,9 @@ def compile_(
     return EXIT_OK
 
 
-def _check_budget(invocation: Invocation, store: Store, context: Context, *, strict: bool) -> None:
+def _check_budget(
+    invocation: Invocation, store: Store, context: CompiledContext, *, strict: bool
+) -> None:
     """Say that a context is over its budget.
 
     Raises:
@@ -221,7 +221,7 @@ def _tell_repairs(invocation: Invocation, rendered: Rendered) -> None:
             invocation.note(f"note: {more} (with --json, all of them)")
 
 
-def _summary(context: Context, rendered: Rendered, *, as_table: bool) -> dict[str, Any]:
+def _summary(context: CompiledContext, rendered: Rendered, *, as_table: bool) -> dict[str, Any]:
     summary: dict[str, Any] = {
         "commit": str(context.commit) if context.commit else None,
         "message_count": len(context.messages),
@@ -231,7 +231,7 @@ def _summary(context: Context, rendered: Rendered, *, as_table: bool) -> dict[st
         "estimated_token_count": context.estimated_token_count,
         "text_token_count": context.text_token_count,
         "text_token_source": context.text_token_source,
-        "prefix_hash": context.prefix_hash.hex() if isinstance(context, CompiledContext) else None,
+        "prefix_hash": context.prefix_hash.hex() if context.has_addresses else None,
         "tool_count": len(context.tools),
         "format": rendered.renderer,
         "format_version": rendered.version,
@@ -245,8 +245,8 @@ def _summary(context: Context, rendered: Rendered, *, as_table: bool) -> dict[st
     return summary
 
 
-def _message_records(context: Context) -> list[dict[str, Any]]:
-    if not isinstance(context, CompiledContext):
+def _message_records(context: CompiledContext) -> list[dict[str, Any]]:
+    if not context.has_addresses:
         return [{"role": message.role, "kind": message.kind} for message in context.messages]
     return [
         {
@@ -264,9 +264,14 @@ def _message_records(context: Context) -> list[dict[str, Any]]:
 
 
 def _table(
-    invocation: Invocation, store: Store, context: Context, *, plain: bool, largest: int | None
+    invocation: Invocation,
+    store: Store,
+    context: CompiledContext,
+    *,
+    plain: bool,
+    largest: int | None,
 ) -> list[str]:
-    if not isinstance(context, CompiledContext):
+    if not context.has_addresses:
         raise usage_error("--table goes with the strategy full")
     weighed = list(zip(context.messages, context.message_tokens(), strict=True))
     if largest is not None:

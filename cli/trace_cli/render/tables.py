@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.context.compiled import CompiledContext
-    from trace_store.context.plain import PlainContext
     from trace_store.history.status import Status
 
 LEFT, RIGHT = "<", ">"
@@ -188,7 +187,7 @@ def date(milliseconds: int) -> str:
     return NO_TIME if known is None else moment(known)
 
 
-def weight(weighed: CompiledContext | PlainContext | Status) -> str:
+def weight(weighed: CompiledContext | Status) -> str:
     """Return the tokens of a context: what a provider reported, and what is counted here, with how much is text."""
     total, text = weighed.token_count or 0, weighed.text_token_count or 0
     estimated, tokens = weighed.estimated_token_count or 0, counted(total, "token")
