@@ -48,7 +48,7 @@ def test_blame() -> None:
         first = repo.append("user", "first").addresses[0]
         start = str(repo.resolve("HEAD"))
         branch(repo, "side")
-        repo.author = "bob"
+        repo = Repo(repo.store, author="bob")
         call = [ToolCall("c", "look", "{}")]
         asked = repo.commit(
             [Message("assistant", call, model="m"), Message("tool", [ToolResult("c", "seen")])]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.merge.support.lines import ADA, in_progress, said
+from tests.merge.support.lines import ADA, pending, said
 from trace_store import FixedClock, Repo
 from trace_store.errors import ConflictError, InvalidInputError
 from trace_store.merge import in_progress
@@ -90,12 +90,12 @@ def test_a_pick_that_was_written_is_not_written_again(
     repo.branches.switch("main")
     repo.edit(first, "q, otherwise")
     repo.cherry_pick("side")
-    in_progress(repo).resolve("all", "theirs")
+    pending(repo).resolve("all", "theirs")
     with monkeypatch.context() as killed:
         killed.setattr(in_progress, "clear_stop", lambda _: None)  # the process ends before it
-        assert in_progress(repo).continue_().outcome == "done"
+        assert pending(repo).continue_().outcome == "done"
     tip = repo.resolve("HEAD")
-    assert in_progress(repo).continue_().outcome == "up-to-date"
+    assert pending(repo).continue_().outcome == "up-to-date"
     assert (repo.resolve("HEAD"), repo.in_progress) == (tip, None)
 
 

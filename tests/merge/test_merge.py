@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.merge.support.lines import ADA, branch, in_progress, on, said
+from tests.merge.support.lines import ADA, branch, on, pending, said
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import (
     FixedClock,
@@ -371,7 +371,7 @@ def test_a_note_that_another_version_wrote_is_named(repo: Repo, change: dict[str
     path = Path(repo.store.layout.stopped_file)
     fields = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({**fields, **change}), encoding="utf-8")
-    for use in (lambda: brought(repo), lambda: open_conflicts(repo.store), repo.resume):
+    for use in (lambda: brought(repo), lambda: open_conflicts(repo.store), pending(repo).continue_):
         with pytest.raises(FormatError, match="not readable"):
             use()
     abort(repo.store)
@@ -543,8 +543,8 @@ def test_what_each_side_chose_otherwise_is_asked_again(
     brought(repo, str(mine), favour="ours")
     on(repo, "main")
     assert [each.kind for each in brought(repo).conflicts] == ["two-answers"]
-    in_progress(repo).resolve("1", choice, "MariaDB" if choice == "text" else "")
-    assert in_progress(repo).continue_().outcome == "merged"
+    pending(repo).resolve("1", choice, "MariaDB" if choice == "text" else "")
+    assert pending(repo).continue_().outcome == "merged"
     shown = [json.dumps(each) for each in repo.compile().to_openai()["messages"][1 + calls :]]
     wanted = {"ours": ["SQLite"], "theirs": ["Postgres"], "text": ["MariaDB"]}
     for name in wanted.get(choice, ["SQLite", "Postgres"]):
@@ -619,8 +619,8 @@ def test_a_text_that_stands_for_a_call_takes_its_result_along(repo: Repo) -> Non
 
     apart(repo, ours, lambda: repo.append("assistant", "theirs"))
     assert [each.kind for each in brought(repo).conflicts] == ["two-answers"]
-    in_progress(repo).resolve("1", "text", "Both.")
-    assert in_progress(repo).continue_().outcome == "merged"
+    pending(repo).resolve("1", "text", "Both.")
+    assert pending(repo).continue_().outcome == "merged"
     assert said(repo) == ["q", "Both.", "meanwhile"]
 
 
@@ -628,8 +628,8 @@ def test_the_text_is_said_by_who_answered_and_not_by_his_tool(repo: Repo) -> Non
     repo.append("user", "q")
     apart(repo, lambda: looked(repo), lambda: repo.append("assistant", "theirs"))
     brought(repo)
-    in_progress(repo).resolve("1", "text", "Both.")
-    assert in_progress(repo).continue_().outcome == "merged"
+    pending(repo).resolve("1", "text", "Both.")
+    assert pending(repo).continue_().outcome == "merged"
     assert [(m.role, m.text) for m in repo.compile().messages] == [
         ("user", "q"),
         ("assistant", "Both."),
@@ -745,8 +745,8 @@ def test_each_of_several_tips_has_conflicts_of_its_own(tmp_path: Path) -> None:
     found: object = repo.merge()
     for choice in ("theirs", "ours"):
         assert [each.kind for each in open_conflicts(repo.store)] == ["both-edited"]
-        in_progress(repo).resolve("", choice)
-        found = in_progress(repo).continue_()
+        pending(repo).resolve("", choice)
+        found = pending(repo).continue_()
     assert isinstance(found, Merge)
     assert found.outcome == "merged"
     assert said(repo) == texts[1]

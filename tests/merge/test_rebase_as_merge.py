@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.merge.support.lines import ADA, in_progress, said
+from tests.merge.support.lines import ADA, pending, said
 from trace_store import FixedClock, Message, Repo
 from trace_store.merge.conflicts import Settlement
 
@@ -79,10 +79,10 @@ def test_the_same_conflict_as_in_a_merge(repo: Repo, kind: str, choice: str) -> 
         stopped = join("main")
         assert (stopped.outcome, [each.kind for each in stopped.conflicts]) == ("stopped", [kind])
         if join == repo.merge:
-            in_progress(repo).abort()
+            pending(repo).abort()
             assert said(repo) == before
-    assert in_progress(repo).resolve("1", Settlement(choice)) == ()
-    assert in_progress(repo).continue_().outcome == "done"
+    assert pending(repo).resolve("1", Settlement(choice)) == ()
+    assert pending(repo).continue_().outcome == "done"
     tools = [each["name"] for each in repo.compile().tools]
     assert (tools if "tools" in kind else said(repo)[:-1]) == SHOWN[kind, choice]
     assert said(repo)[-1] == "f"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.merge.support.lines import ADA, in_progress, said
+from tests.merge.support.lines import ADA, pending, said
 from trace_store import Conflict, FixedClock, Message, Repo, Settlement, ToolCall
 from trace_store.errors import RefChangedError, StorageError
 from trace_store.merge import replay, revert
@@ -241,8 +241,8 @@ def test_a_rebase_that_failed_before_it_wrote_is_not_taken_for_written(
     with monkeypatch.context() as full:
         full.setattr(repo.store.refs, "set_original", fail)
         with pytest.raises(StorageError):
-            in_progress(repo).continue_(skip=True)
-    found = in_progress(repo).continue_(skip=True)
+            pending(repo).continue_(skip=True)
+    found = pending(repo).continue_(skip=True)
     assert found.outcome == "done"
     assert said(repo) == ["ours", "b"]
 

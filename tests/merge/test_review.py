@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.merge.support.lines import ADA, in_progress, said
+from tests.merge.support.lines import ADA, pending, said
 from tests.merge.test_merge import apart, commit_of, files
 from tests.merge.test_semantic import USAGE
 from trace_store import FixedClock, Repo, errors
@@ -149,9 +149,9 @@ def test_what_stopped_is_judged_when_it_goes_on(repo: Repo) -> None:
     model = Scripted({"warnings": []})
     assert repo.rebase("other", judge=model).outcome == "stopped"
     assert model.prompts == []
-    in_progress(repo).resolve("", "ours")
+    pending(repo).resolve("", "ours")
     repo.append("user", "four")
-    assert in_progress(repo).continue_(judge=model).outcome == "done"
+    assert pending(repo).continue_(judge=model).outcome == "done"
     assert len(model.prompts) == 1
     reworded, last = model.question["messages"][-2:]
     assert (reworded["text"], reworded["said"], last["text"]) == ("two", "three", "four")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.merge.support.lines import ADA, in_progress, said
+from tests.merge.support.lines import ADA, pending, said
 from trace_store import FixedClock, Message, Repo
 from trace_store.errors import (
     ClosedError,
@@ -159,27 +159,32 @@ def test_a_rebase_that_leaves_nothing_is_refused(repo: Repo) -> None:
 )
 def test_what_settles_nothing_is_refused(stopped: Repo, how: Any, text: Any) -> None:
     with pytest.raises(InvalidInputError):
-        in_progress(stopped).resolve("1", how, text)
+        pending(stopped).resolve("1", how, text)
     with pytest.raises(InvalidInputError):
-        in_progress(stopped).continue_(resolver=lambda _: how if how == "text" else True)  # type: ignore[arg-type,return-value]
-    assert [each.number for each in in_progress(stopped).conflicts] == [1]
-    assert in_progress(stopped).resolve("1", "theirs") == ()
-    in_progress(stopped).continue_()
+        pending(stopped).continue_(resolver=lambda _: how if how == "text" else True)  # type: ignore[arg-type,return-value]
+    assert [each.number for each in pending(stopped).conflicts] == [1]
+    assert pending(stopped).resolve("1", "theirs") == ()
+    pending(stopped).continue_()
     assert said(stopped) == ["yours", "b"]
 
 
 @pytest.mark.parametrize("by", ["number", "address", "conflict"])
 def test_a_conflict_is_named_in_any_way(stopped: Repo, by: str) -> None:
-    (conflict,) = in_progress(stopped).conflicts
+    (conflict,) = pending(stopped).conflicts
     which = {"number": 1, "address": conflict.addresses[0], "conflict": conflict}[by]
-    assert in_progress(stopped).resolve(which, "text", "ours") == ()  # type: ignore[arg-type]
-    in_progress(stopped).continue_()
+    assert pending(stopped).resolve(which, "text", "ours") == ()  # type: ignore[arg-type]
+    pending(stopped).continue_()
     assert said(stopped) == ["ours", "b"]
 
 
 def test_a_closed_repository_answers_nothing(stopped: Repo) -> None:
+    found = pending(stopped)
     stopped.close()
-    for ask in (stopped.waiting, stopped.conflicts, lambda: in_progress(stopped).resolve("1", "ours")):
+    for ask in (
+        lambda: stopped.in_progress,
+        lambda: found.conflicts,
+        lambda: found.resolve("1", "ours"),
+    ):
         with pytest.raises(ClosedError):
             ask()
 

@@ -66,7 +66,7 @@ def test_another_handle_learns_of_a_purge_when_the_journal_was_renewed(tmp_path:
         lambda _: Transaction([(hash_object(b"\x92\xa4blob\xc4\x01a"), b"\x92\xa4blob\xc4\x01a")])
     )
     bury(store)
-    store.renew()
+    store.alone(lambda: None)
     with pytest.raises(PurgedError):
         other.transact(lambda _: Transaction([(OID, DATA)]))
     assert other.transact(lambda _: Transaction([])) is not None

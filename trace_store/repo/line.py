@@ -735,7 +735,7 @@ class Line:
 
         Raises:
             RevisionNotFoundError: there is no such commit.
-            StateError: a merge, pick, revert or rebase of the branch is in progress.
+            StateError: an operation of the branch is in progress.
         """
         check_flag(hard=hard)
         line = self._on(ref)
@@ -747,8 +747,7 @@ class Line:
         """Commit what `reset` staged, as one commit; "" joins the messages of the staged commits.
 
         Raises:
-            StateError: nothing is staged, the branch has moved since, or a merge, pick, revert or rebase of it is in
-                progress.
+            StateError: nothing is staged, the branch has moved since, or it has an operation in progress.
             SecretFoundError: the message holds a secret, and `secrets` is "block".
         """
         line = self._on(ref)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from trace_store import errors, merge
 from trace_store.merge import llm_assist
-from trace_store.merge.in_progress import Stop
-from trace_store.merge.result import STOPPED
 from trace_store.repo.handle import check_flag, check_text, name_of, resolver_of
 
 TYPE_CHECKING = False
@@ -17,6 +15,7 @@ if TYPE_CHECKING:
 
     from trace_store.llm.contract import Model
     from trace_store.merge.conflicts import Conflict, Settlement
+    from trace_store.merge.in_progress import Stop
     from trace_store.merge.result import Merge, Rewrite
     from trace_store.merge.revert import Revert
     from trace_store.objects.address import Address
@@ -53,7 +52,7 @@ class Stopped:
         self._handle = handle
         self._stop = stop
         self._conflicts: tuple[Conflict, ...] | None = None if found is None else found.conflicts
-        self.outcome = STOPPED
+        self.outcome = merge.result.STOPPED
         self.kind = "" if stop is None else stop.kind
         self.ref = "" if stop is None else stop.ref
         self.before = None if stop is None else stop.before
@@ -209,7 +208,7 @@ def in_progress(handle: Handle) -> Stopped | None:
 def result_of(handle: Handle, found: Made) -> Made | Stopped:
     """Return the result of a merge, pick, revert or rebase, as `Stopped` if it stopped; seal if that is due."""
     handle.schedule.seal_if_due()
-    if found.outcome != STOPPED:
+    if found.outcome != merge.result.STOPPED:
         return found
     stop = merge.in_progress.read_stop(handle.store)
     return Stopped(handle, stop, found)

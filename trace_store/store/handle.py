@@ -308,18 +308,6 @@ class Store:
                 raise errors.InvalidInputError("a repository in memory has no journal")
             return transactions.rotate()
 
-    def renew(self) -> None:
-        """Close the live journal, whether it has content or not: each writer meets what changed before it writes again.
-
-        Raises:
-            As `rotate`.
-        """
-        with self._mutex:
-            transactions = self._writing()
-            if not isinstance(transactions, store.transactions.Transactions):
-                raise errors.InvalidInputError("a repository in memory has no journal")
-            transactions.renew()
-
     def alone(self, do: Callable[[], T]) -> T:
         """Do something while no process writes, and return what it returns; every writer looks anew afterwards.
 

@@ -214,10 +214,6 @@ class Transactions:
                 journal.unlock()
         raise again_and_again(journal)
 
-    def renew(self) -> None:
-        """Close the live journal in any case; see `Store.renew`."""
-        self.alone(lambda: None)
-
     def alone(self, do: Callable[[], T]) -> T:
         """Do something while nobody writes, and let every writer look anew afterwards; see `Store.alone`."""
         journal = self._journal

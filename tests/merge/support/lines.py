@@ -25,7 +25,7 @@ def on(repo: Repo, name: str) -> None:
     repo.store.refs.set_head(f"refs/heads/{name}")
 
 
-def in_progress(repo: Repo) -> Stopped:
+def pending(repo: Repo) -> Stopped:
     """Return what stopped at conflicts."""
     found = repo.in_progress
     assert found is not None
