@@ -51,6 +51,16 @@ def staged_ref(ref: str) -> str:
     return STAGED + ref.removeprefix("refs/")
 
 
+def full_name(ref: str) -> str:
+    """Return the full name of a ref that is given by this, or by the short name of a branch.
+
+    Raises:
+        InvalidRefNameError: it is not a valid name.
+    """
+    check_text(ref)
+    return check_ref_name(ref) if ref.startswith("refs/") else branch_ref(ref)
+
+
 def branch_ref(name: str) -> str:
     """Return the full name of a branch, which need not be there.
 

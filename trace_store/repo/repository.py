@@ -13,6 +13,7 @@ from trace_store.maintenance.seal import SealReport, seal, seal_or_sync
 from trace_store.maintenance.second_copies import put_back
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.oid import ObjectId
+from trace_store.refs.names import full_name
 from trace_store.repo import stopped
 from trace_store.repo.handle import Handle, check_callable, check_flag, check_text, name_of
 from trace_store.repo.line import Line
@@ -204,8 +205,7 @@ class Repo(Line):
         Raises:
             InvalidRefNameError: the name is not valid.
         """
-        check_text(name=name)
-        return Line(self._handle, name)
+        return Line(self._handle, full_name(name))
 
     @property
     def branches(self) -> repo.branches.Branches:

@@ -10,7 +10,7 @@ from trace_store import errors
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.head import NAME, Head
 from trace_store.refs.memory import MemoryRefs
-from trace_store.refs.names import branch_ref, check_ref_name, check_text
+from trace_store.refs.names import full_name
 from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
@@ -18,16 +18,6 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
     from trace_store.refs.reflog import ReflogEntry
     from trace_store.store.transactions import Make
-
-
-def full_name(ref: str) -> str:
-    """Return the full name of a ref that is given by this, or by the short name of a branch.
-
-    Raises:
-        InvalidRefNameError: it is not a valid name.
-    """
-    check_text(ref)
-    return check_ref_name(ref) if ref.startswith("refs/") else branch_ref(ref)
 
 
 class BranchView(Store):
