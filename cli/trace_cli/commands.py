@@ -110,11 +110,17 @@ COMMANDS = (
         "history.switch.detach",
         "Go to a branch, or look at a commit",
     ),
-    _porcelain("tag", "tag:tag", "history.tags.create_tag", "List, make or delete tags"),
-    _porcelain("reset", "undo:reset", "history.reset.reset_hard", "Move HEAD's branch to a commit"),
+    _porcelain("tag", "tag:tag", "repo.tags.Tags.create", "List, make or delete tags"),
+    _porcelain(
+        "reset", "undo:reset", "repo.repository.Repo.reset", "Move HEAD's branch to a commit"
+    ),
     _porcelain("revert", "revert:revert", "merge.revert.revert", "Take commits back by new ones"),
-    _porcelain("undo", "undo:undo", "history.undo.undo", "Take back the last move of a ref"),
-    _porcelain("redo", "undo:redo", "history.undo.redo", "Take up again what was taken back"),
+    _porcelain(
+        "undo", "undo:undo", "repo.repository.Repo.undo", "Take back the last move of a ref"
+    ),
+    _porcelain(
+        "redo", "undo:redo", "repo.repository.Repo.redo", "Take up again what was taken back"
+    ),
     _porcelain(
         "reflog",
         "undo:reflog",
@@ -225,7 +231,7 @@ COMMANDS = (
     _ancillary(
         "doctor",
         "doctor:doctor",
-        "maintenance.doctor.examine",
+        "repo.maintenance.Maintenance.doctor",
         "Look at what the repository stands on, and say what to do",
     ),
     _ancillary(
@@ -237,28 +243,28 @@ COMMANDS = (
     _ancillary(
         "adopt",
         "adopt:adopt",
-        "maintenance.adopt.adopt",
+        "repo.maintenance.Maintenance.adopt",
         "Go on after git has moved refs under a running process",
     ),
     _ancillary(
         "pack",
         "seal:pack",
-        "maintenance.repack.pack",
+        "repo.maintenance.Maintenance.pack",
         "Fold packs and loose objects together",
     ),
     _ancillary(
         "gc",
         "gc:gc",
-        "maintenance.gc.gc",
+        "repo.maintenance.Maintenance.gc",
         "Seal, pack, and clear away what is old",
     ),
     _ancillary(
         "prune",
         "gc:prune",
-        "maintenance.gc.prune",
+        "repo.maintenance.Maintenance.prune",
         "Remove what nothing leads to, also from packs",
     ),
-    _ancillary("du", "du:du", "maintenance.du.measure", "Show what takes how much space"),
+    _ancillary("du", "du:du", "repo.maintenance.Maintenance.du", "Show what takes how much space"),
     _ancillary(
         "demo",
         "demo:demo",
@@ -303,7 +309,9 @@ COMMANDS = (
     ),
     _plumbing("for-each-ref", "refs.database.RefDatabase.iterate", "List refs, sorted by name"),
     _plumbing(
-        "ls-context", "context.compiler.compile", "List the messages of a revision's context"
+        "ls-context",
+        "context.compiler.ContextCompiler.compile",
+        "List the messages of a revision's context",
     ),
     _plumbing(
         "cat-context",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from trace_store.repo import branches as branches
     from trace_store.repo import bundles as bundles
     from trace_store.repo import maintenance as maintenance
+    from trace_store.repo import records as records
     from trace_store.repo import tags as tags
     from trace_store.repo import transcripts as transcripts
 

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
+from trace_store import maintenance as upkeep
 from trace_store.environment import Environment
-from trace_store.maintenance import gc as collection
-from trace_store.maintenance import purge as purging
-from trace_store.maintenance.adopt import adopt
-from trace_store.maintenance.doctor import examine
-from trace_store.maintenance.du import measure
-from trace_store.maintenance.fsck import fsck
-from trace_store.maintenance.fsck_refs import check_derived
-from trace_store.maintenance.repack import pack
-from trace_store.maintenance.repair import salvage
-from trace_store.maintenance.seal import seal
-from trace_store.maintenance.secret_scan import scan_stored
 from trace_store.repo.handle import Handle, check_flag, check_text, name_of
 from trace_store.revision import resolve
 
@@ -39,6 +29,9 @@ if TYPE_CHECKING:
     Progress: TypeAlias = Callable[[str, int, int], None]
 
 
+GRACE_DAYS = 14
+
+
 class Maintenance:
     """The upkeep of a repository, as `repo.maintenance`.
 
@@ -52,18 +45,31 @@ class Maintenance:
 
     def seal(self, *, level: int | None = None, fully: bool = False) -> SealReport:
         """Write the journal into a pack, so that git sees all commits; `fully` also writes every ref to its file."""
-        return seal(self._store, level=level, fully=fully)
+        return upkeep.seal.seal(self._store, level=level, fully=fully)
 
     def pack(
-        self, *, level: int = 9, progress: Callable[[int, int], None] | None = None
+        self,
+        *,
+        level: int = 10,
+        frame_bytes: int = 256 * 1024,
+        progress: Callable[[int, int], None] | None = None,
     ) -> PackReport:
-        """Fold all packs and loose objects into one pack; `level` says how hard to compress, from 1 to 19."""
-        return pack(self._store, level=level, progress=progress)
+        """Seal, then fold all packs and loose objects into few packs.
+
+        Args:
+            level: how hard to compress, from 1 to 19.
+            frame_bytes: how much content is compressed together; less is read sooner and takes more space.
+            progress: told how many objects are done, and of how many.
+        """
+        upkeep.seal.seal(self._store)
+        return upkeep.repack.pack(
+            self._store, level=level, frame_bytes=frame_bytes, progress=progress
+        )
 
     def gc(
         self,
         *,
-        grace_days: float = collection.GRACE_DAYS,
+        grace_days: float = GRACE_DAYS,
         reflog_days: int | None = None,
         dry_run: bool = False,
         progress: Progress | None = None,
@@ -80,7 +86,7 @@ class Maintenance:
             StateError: a ref cannot be read, or its commit is not here; nothing was changed.
             FormatError: an object is damaged; nothing was changed.
         """
-        return collection.gc(
+        return upkeep.gc.gc(
             self._store,
             grace_days=grace_days,
             reflog_days=reflog_days,
@@ -91,18 +97,20 @@ class Maintenance:
     def prune(
         self,
         *,
-        grace_days: float = collection.GRACE_DAYS,
+        grace_days: float = GRACE_DAYS,
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> Collected:
         """Move unreachable objects to quarantine, also from packs. Arguments and errors as in `gc`."""
-        return collection.prune(
+        return upkeep.gc.prune(
             self._store, grace_days=grace_days, dry_run=dry_run, progress=progress
         )
 
     def fsck(self) -> list[Finding]:
         """Check every object, ref and link, and return the findings, errors first."""
-        return fsck(self._store, also=[lambda: check_derived(self._store)])
+        return upkeep.fsck.fsck(
+            self._store, also=[lambda: upkeep.fsck_refs.check_derived(self._store)]
+        )
 
     def repair(
         self,
@@ -121,20 +129,24 @@ class Maintenance:
         Raises:
             InvalidInputError: the repository is in memory.
         """
-        return salvage(self._store, source=source, dry_run=dry_run, progress=progress)
+        return upkeep.repair.salvage(self._store, source=source, dry_run=dry_run, progress=progress)
 
     def doctor(self) -> list[Advice]:
         """Check file system, permissions and git settings, and return advice."""
-        return examine(self._store, self._handle.environment or Environment.read())
+        return upkeep.doctor.examine(self._store, self._handle.environment or Environment.read())
+
+    def versions(self) -> dict[str, str]:
+        """Return versions and places that a bug report should name."""
+        return upkeep.doctor.facts(self._store)
 
     def du(self) -> Measure:
         """Return the space that branches, tags and files take."""
-        return measure(self._store)
+        return upkeep.du.measure(self._store)
 
     def adopt(self, *, keep_mine: bool = False) -> AdoptReport:
         """Accept refs that git moved under this process; with `keep_mine` move them back. Nothing is lost."""
         check_flag(keep_mine=keep_mine)
-        return adopt(self._store, keep_mine=keep_mine, author=self._handle.author)
+        return upkeep.adopt.adopt(self._store, keep_mine=keep_mine, author=self._handle.author)
 
     def plan_purge(
         self,
@@ -156,7 +168,7 @@ class Maintenance:
             InvalidInputError: an object is not content, or a text is too short to search for.
         """
         named = [resolve(self._store, name_of(each, "objects")) for each in objects]
-        return purging.plan_purge(self._store, named, texts, again=again, progress=progress)
+        return upkeep.purge.plan_purge(self._store, named, texts, again=again, progress=progress)
 
     def purge(
         self,
@@ -180,7 +192,7 @@ class Maintenance:
             InvalidInputError: the reason has several lines, or short content needs `force`.
         """
         check_text(why=why)
-        return purging.purge(
+        return upkeep.purge.purge(
             self._store,
             plan,
             why=why,
@@ -198,7 +210,7 @@ class Maintenance:
         Other clones have to be made anew. Arguments and errors as in `purge`.
         """
         check_text(why=why)
-        return purging.purge_and_reissue(
+        return upkeep.purge.purge_and_reissue(
             self._store, plan, why=why, by=self._handle.author, verify=verify
         )
 
@@ -214,6 +226,6 @@ class Maintenance:
             RevisionNotFoundError: there is no such revision.
         """
         oid = None if start is None else resolve(self._store, name_of(start, "start"))
-        return scan_stored(
+        return upkeep.secret_scan.scan_stored(
             self._store, self._handle.guard.scanner.find_bytes, oid, progress=progress
         )

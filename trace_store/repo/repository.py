@@ -245,12 +245,14 @@ class Repo(Line):
         Raises:
             StateError: there is none, a ref has moved since, or a merge, pick, revert or rebase is in progress.
         """
-        self._handle.check_not_stopped()
+        if not dry_run:
+            self._handle.check_not_stopped()
         return history.undo.undo(self.store, author=self.author, dry_run=dry_run)
 
     def redo(self, *, dry_run: bool = False) -> Undone:
         """Redo what was undone last, unless another command has moved a ref since; raises as `undo`."""
-        self._handle.check_not_stopped()
+        if not dry_run:
+            self._handle.check_not_stopped()
         return history.undo.redo(self.store, author=self.author, dry_run=dry_run)
 
     def search(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from trace_cli.arguments import Option, takes
-from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.porcelain.common import JSON, opened
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
-from trace_store.maintenance.adopt import adopt as adopt_refs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +26,8 @@ def adopt(invocation: Invocation, *, keep_mine: bool, as_json: bool, quiet: bool
     it go on. What a ref had before is kept under refs/trash/recovered/ when its commit is here; with --keep-mine the
     ref has it again, and what was on the disk is kept. Nothing is given up either way.
     """
-    with opened_store(invocation, quiet=True) as store:
-        report = adopt_refs(store, keep_mine=keep_mine, author=invocation.environment.author)
+    with opened(invocation, quiet=True) as here:
+        report = here.maintenance.adopt(keep_mine=keep_mine)
     if as_json:
         write_record(
             invocation,

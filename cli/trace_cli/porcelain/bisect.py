@@ -13,7 +13,7 @@ from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
 from trace_cli.subcommands import Group
-from trace_store import errors, history, providers
+from trace_store import errors, history, providers, repo
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import message_line
 from trace_store.history import bisect
@@ -117,7 +117,7 @@ def log(invocation: Invocation, *, as_json: bool) -> None:
         search, _ = _going_on(store)
         for each in search.told:
             if as_json:
-                write_record(invocation, _told_record(each))
+                write_record(invocation, repo.records.bisect_answer(each))
             else:
                 invocation.line(f"{each.word:5}{_runs(each)} {each.point}")
 
@@ -318,7 +318,7 @@ def _say(
             "next": step.point or None,
             "left": step.left,
             "found": list(step.found),
-            "told": [_told_record(each) for each in search.told],
+            "told": [repo.records.bisect_answer(each) for each in search.told],
         }
         write_record(invocation, record)
         return
@@ -354,10 +354,6 @@ def _described(store: Store, search: Bisection, point: str) -> str:
 
 def _runs(told: Told) -> str:
     return f"  ({told.failed} of {told.runs} failed)" if told.runs else ""
-
-
-def _told_record(told: Told) -> dict[str, object]:
-    return {"word": told.word, "point": told.point, "failed": told.failed, "runs": told.runs}
 
 
 GROUP = Group(

@@ -6,7 +6,7 @@ from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, opened_store
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import address_text, short_address, write_record
+from trace_cli.render.records import short_address, write_record
 from trace_cli.render.snippets import marked
 from trace_cli.render.tables import (
     LEFT,
@@ -18,11 +18,10 @@ from trace_cli.render.tables import (
     table,
     terminal_width,
 )
-from trace_store import errors, history
+from trace_store import errors, history, repo
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import message_line, wording_at
 from trace_store.context.snippet import snippet_in
-from trace_store.ident import known_time
 from trace_store.objects.address import BIRTH_BYTES, Address
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.oid import ObjectId, is_prefix
@@ -32,10 +31,9 @@ from trace_store.revision import resolve, resolve_address, resolve_commit
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.history.blame import Blame, Deed
+    from trace_store.history.blame import Blame
     from trace_store.history.whohas import Found
     from trace_store.store.handle import Store
 
@@ -80,7 +78,7 @@ def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool)
                 )
         if as_json:
             for each in found:
-                write_record(invocation, _blame_record(each))
+                write_record(invocation, repo.records.blame(each))
             return
         for line in _blame_lines(invocation, [_blame_row(store, each) for each in found]):
             invocation.line(line)
@@ -140,29 +138,6 @@ def _blame_row(store: Store, each: Blame) -> tuple[str, ...]:
     )
 
 
-def _blame_record(each: Blame) -> dict[str, Any]:
-    return {
-        "address": address_text(each.message.address),
-        "position": each.message.position,
-        "role": each.message.role,
-        "kind": each.message.kind,
-        "branch": each.branch,
-        "model": each.model,
-        "tools": list(each.tools),
-        "made": _deed_record(each.made),
-        "since": [_deed_record(deed) for deed in each.deeds],
-    }
-
-
-def _deed_record(deed: Deed) -> dict[str, Any]:
-    return {
-        "operation": deed.operation,
-        "commit": str(deed.commit),
-        "author": deed.author,
-        "time": known_time(deed.time),
-    }
-
-
 @takes(
     Argument("WHAT", "what", "An address, an object id or a beginning of one, or a text"),
     Option("--text", "as_text", "Look for WHAT as a text, whatever else it might be"),
@@ -193,7 +168,7 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_
             _show_left_out(invocation, [] if trash or as_json else commit, "")
         for each in found:
             if as_json:
-                write_record(invocation, _found_record(each))
+                write_record(invocation, repo.records.found(each))
             else:
                 _show_found(invocation, store, contexts, each, what if is_text else "", trash=trash)
         if not commit and not found:
@@ -267,15 +242,3 @@ def _show_left_out(invocation: Invocation, refs: Iterable[str], indent: str) -> 
         invocation.line(
             paint(invocation, f"{indent}and {said} in the trash; --trash names them", "dim")
         )
-
-
-def _found_record(found: Found) -> dict[str, Any]:
-    return {
-        "address": address_text(found.wording.address),
-        "wording": f"{found.wording.place[0].hex()}.{found.wording.place[1]}",
-        "role": found.wording.role,
-        "refs": [
-            {"ref": each.ref, "state": each.state, "position": each.position}
-            for each in found.holders
-        ],
-    }

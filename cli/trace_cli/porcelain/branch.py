@@ -15,8 +15,7 @@ from trace_cli.porcelain.common import (
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, date, fit, table, terminal_width
-from trace_store import errors, history
-from trace_store.ident import known_time
+from trace_store import errors, history, repo
 from trace_store.objects.commit import read_commit
 from trace_store.revision import resolve_commit
 
@@ -225,7 +224,7 @@ def _list(
     head = store.refs.head()
     if as_json:
         for each in found:
-            write_record(invocation, _record(store, each))
+            write_record(invocation, repo.records.branch(store, each))
         return
     rows: list[tuple[str, ...]] = []
     styles: list[tuple[str, ...]] = []
@@ -279,26 +278,6 @@ def tracking_text(tracking: Tracking | None) -> str:
     counts = [("ahead", tracking.ahead), ("behind", tracking.behind)]
     said = ", ".join(f"{word} {count:,}" for word, count in counts if count)
     return f"[{name}: {said}]" if said else f"[{name}]"
-
-
-def _record(store: Store, each: Branch) -> dict[str, Any]:
-    compared = each.tracking
-    try:
-        commit = read_commit(each.oid, store.objects.read)
-    except errors.TraceError:
-        commit = None  # it is not here
-    return {
-        "name": each.name,
-        "ref": each.ref,
-        "commit": str(each.oid),
-        "tips": [str(tip) for tip in each.tips],
-        "current": each.is_current,
-        "upstream": None if compared is None else compared.upstream,
-        "ahead": None if compared is None else compared.ahead,
-        "behind": None if compared is None else compared.behind,
-        "time": None if commit is None else known_time(commit.time),
-        "summary": None if commit is None else history.summary.summary(store, commit),
-    }
 
 
 def tell_deleted(

@@ -12,7 +12,7 @@ from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, paint, size
 from trace_cli.subcommands import Group
-from trace_store import secrets
+from trace_store import repo, secrets
 from trace_store.bundles import ingest as outcomes
 from trace_store.bundles.create import create_bundle
 from trace_store.bundles.ingest import import_bundle
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.bundles.create import BundleReport
-    from trace_store.bundles.format import BundledRef
     from trace_store.bundles.ingest import ImportedBundle, RefOutcome
     from trace_store.oid import ObjectId
 
@@ -128,7 +127,7 @@ def create(
             f"warning: the bundle holds {counted(len(found), 'secret')}; `trace secrets scan` shows where"
         )
     if as_json:
-        write_record(invocation, _record(file, report, len(found)))
+        write_record(invocation, repo.records.bundle(file, report, len(found)))
         return
     say = invocation.note if stream else invocation.line
     name = "standard output" if stream else safe(file)
@@ -160,7 +159,7 @@ def verify(invocation: Invocation, *, file: str, as_json: bool, quiet: bool) -> 
     if quiet:
         return
     if as_json:
-        write_record(invocation, _record(file, report))
+        write_record(invocation, repo.records.bundle(file, report))
         return
     invocation.line(f"{_shown(file)}: sound, {_contents(report)}")
     if report.prerequisites:
@@ -177,7 +176,7 @@ def list_(invocation: Invocation, *, file: str, as_json: bool) -> None:
     header = list_bundle(_source(invocation, file))
     if as_json:
         record = {
-            "refs": _refs(header.refs),
+            "refs": repo.records.bundled_refs(header.refs),
             "prerequisites": [str(oid) for oid in header.prerequisites],
             "objects": header.object_count,
             "head": header.head or None,
@@ -223,7 +222,7 @@ def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, qu
             progress.clear()
         finish(invocation, store)
     if as_json:
-        write_record(invocation, _imported_record(file, report))
+        write_record(invocation, repo.records.imported_bundle(file, report))
     elif not quiet:
         _show(invocation, file, report)
     kept = [each.name for each in report.refs if each.outcome == outcomes.KEPT]
@@ -278,42 +277,6 @@ def _contents(report: BundleReport) -> str:
 def _named(oids: Sequence[ObjectId]) -> str:
     more = f" and {len(oids) - 3} more" if len(oids) > 3 else ""
     return ", ".join(oid.short() for oid in oids[:3]) + more
-
-
-def _refs(refs: Sequence[BundledRef]) -> dict[str, list[str]]:
-    return {ref.name: [str(tip) for tip in ref.tips] for ref in refs}
-
-
-def _record(file: str, report: BundleReport, secret_count: int | None = None) -> dict[str, Any]:
-    return {
-        "path": file,
-        "refs": _refs(report.refs),
-        "prerequisites": [str(oid) for oid in report.prerequisites],
-        "objects": report.object_count,
-        "packs": report.pack_count,
-        "size_bytes": report.size_bytes,
-        "head": report.head or None,
-        "secrets": secret_count,
-    }
-
-
-def _imported_record(file: str, report: ImportedBundle) -> dict[str, Any]:
-    return {
-        "path": file,
-        "refs": [
-            {
-                "name": each.name,
-                "source": each.source,
-                "outcome": each.outcome,
-                "before": None if each.before is None else str(each.before),
-                "tips": [str(tip) for tip in each.theirs],
-            }
-            for each in report.refs
-        ],
-        "objects": report.bundle.object_count,
-        "packs": list(report.packs),
-        "head": report.head or None,
-    }
 
 
 def _show(invocation: Invocation, file: str, report: ImportedBundle) -> None:

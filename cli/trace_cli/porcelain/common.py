@@ -6,9 +6,9 @@ import trace_store
 from trace_cli import porcelain
 from trace_cli.arguments import SOME, Argument, Option
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import address_text, short_address, write_record
+from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import counted
-from trace_store import context, errors, history, maintenance, merge
+from trace_store import context, errors, history, maintenance, merge, repo
 from trace_store import secrets as secret_files
 from trace_store.context import tokens
 from trace_store.objects.commit import read_commit
@@ -196,11 +196,9 @@ def recorded(
             )
         if as_json:
             waits = (
-                porcelain.in_progress.waiting_record(porcelain.in_progress.what_waits(store))
-                if stopped
-                else None
+                repo.records.waiting(porcelain.in_progress.what_waits(store)) if stopped else None
             )
-            write_record(invocation, {**_record(result), "waiting": waits})
+            write_record(invocation, {**repo.records.commit_result(result), "waiting": waits})
             return
         if result.also:
             names = ", ".join(map(short_address, result.also[:4]))
@@ -244,17 +242,6 @@ def tell_secrets(invocation: Invocation, found: Mapping[str, int], guard: Guard)
             else "found, and stored as they are"
         )
         invocation.note(f"{counted(sum(found.values()), 'secret')} {became} ({kinds})")
-
-
-def _record(result: CommitResult) -> dict[str, object]:
-    return {
-        "commit": str(result.oid),
-        "ref": result.ref,
-        "message_count": result.message_count,
-        "addresses": [address_text(address) for address in result.addresses],
-        "also": [address_text(address) for address in result.also],
-        "secrets": dict(result.secrets),
-    }
 
 
 def _line(store: Store, name: str, result: CommitResult) -> str:

@@ -6,10 +6,10 @@ from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_DAMAGED, EXIT_OK, usage_error
 from trace_cli.porcelain.common import JSON, is_revision, opened_store, tell_unknown_model
 from trace_cli.render.escape import one_line
-from trace_cli.render.records import address_text, json_bytes, short_address, write_data
+from trace_cli.render.records import json_bytes, short_address, write_data
 from trace_cli.render.tables import LEFT, RIGHT, ROLE_STYLES, counted, number, share, table, weight
 from trace_cli.runtime import Invocation
-from trace_store import errors, providers
+from trace_store import errors, providers, repo
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.line import call_line, result_line
@@ -144,7 +144,7 @@ def compile_(
             return EXIT_OK
         rendered = context.render(form or "text", **options)
         if as_json:
-            summary = _summary(context, rendered, as_table=as_table)
+            summary = repo.records.compiled(context, rendered, as_table=as_table)
             data = json_bytes(summary, ascii_only=reader.terminal)
         else:
             _tell_repairs(invocation, rendered)
@@ -219,48 +219,6 @@ def _tell_repairs(invocation: Invocation, rendered: Rendered) -> None:
         if code not in providers.values.FAULTS and count > TOLD_ADAPTATIONS:
             more = f"{count - TOLD_ADAPTATIONS:,} more {code}"
             invocation.note(f"note: {more} (with --json, all of them)")
-
-
-def _summary(context: CompiledContext, rendered: Rendered, *, as_table: bool) -> dict[str, Any]:
-    summary: dict[str, Any] = {
-        "commit": str(context.commit) if context.commit else None,
-        "message_count": len(context.messages),
-        "token_count": context.token_count,
-        "token_source": context.token_source,
-        "reported_token_count": context.reported_token_count,
-        "estimated_token_count": context.estimated_token_count,
-        "text_token_count": context.text_token_count,
-        "text_token_source": context.text_token_source,
-        "prefix_hash": context.prefix_hash.hex() if context.has_addresses else None,
-        "tool_count": len(context.tools),
-        "format": rendered.renderer,
-        "format_version": rendered.version,
-        "repairs": [
-            {"code": each.code, "where": each.where, "detail": each.detail}
-            for each in rendered.repairs
-        ],
-    }
-    if as_table:
-        summary["messages"] = _message_records(context)
-    return summary
-
-
-def _message_records(context: CompiledContext) -> list[dict[str, Any]]:
-    if not context.has_addresses:
-        return [{"role": message.role, "kind": message.kind} for message in context.messages]
-    return [
-        {
-            "address": address_text(message.address),
-            "role": message.role,
-            "kind": message.kind,
-            "priority": message.priority,
-            "labels": sorted(message.labels),
-            "ghost": message.ghost,
-            "token_count": tokens,
-            "text_token_count": text,
-        }
-        for message, (tokens, text) in zip(context.messages, context.message_tokens(), strict=True)
-    ]
 
 
 def _table(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, opened_store, tell_unknown_model
-from trace_cli.render.changes import diff_lines, diff_record, name_line
+from trace_cli.render.changes import diff_lines, name_line
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import paint
-from trace_store import history
+from trace_store import history, repo
 from trace_store.context.compiler import ContextCompiler
 from trace_store.providers import FORMATS
 from trace_store.revision import commits_of, resolve_commit
@@ -101,7 +101,7 @@ def diff(
             return
         found = history.diff.diff(contexts, before, after, model=model)
         if as_json:
-            write_record(invocation, diff_record(found))
+            write_record(invocation, repo.records.diff(found))
             return
         lines = diff_lines(invocation, found, stat=stat, side=side, around=around)
         for line in map(name_line, found.changes) if name_only else lines:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from trace_cli.arguments import takes
 from trace_cli.failures import EXIT_INVALID, EXIT_OK
-from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.porcelain.common import JSON, opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, paint
 from trace_store import __version__
-from trace_store.maintenance.doctor import examine, facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,9 +23,9 @@ def doctor(invocation: Invocation, *, as_json: bool) -> int:
     and what interrupted operations left. Nothing is changed, and no program is run. Each finding is a line with a
     stable code, and one that says what to do; the exit code is 7 when there is any. trace fsck looks at the content.
     """
-    with opened_store(invocation, quiet=as_json) as store:
-        found = examine(store, invocation.environment)
-        surroundings = {"trace": __version__, **facts(store)}
+    with opened(invocation, quiet=as_json) as here:
+        found = here.maintenance.doctor()
+        surroundings = {"trace": __version__, **here.maintenance.versions()}
     if as_json:
         write_record(
             invocation,

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from trace_cli.arguments import Option, takes
-from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.porcelain.common import JSON, opened
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, size, table
-from trace_store.maintenance.du import measure
+from trace_store import repo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
     from trace_cli.runtime import Invocation
-    from trace_store.maintenance.du import Amount, Measure, Part
+    from trace_store.maintenance.du import Measure
 
 SESSION, BRANCH, KIND = "session", "branch", "kind"
 
@@ -34,10 +31,10 @@ def du(invocation: Invocation, *, by: str, as_json: bool) -> None:
         trace du
         trace du --by branch
     """
-    with opened_store(invocation) as store:
-        found = measure(store)
+    with opened(invocation) as here:
+        found = here.maintenance.du()
     if as_json:
-        write_record(invocation, _record(found))
+        write_record(invocation, repo.records.du(found))
         return
     for line in _summary(found):
         invocation.line(line)
@@ -96,34 +93,3 @@ def _kinds(found: Measure) -> tuple[list[str], list[list[str]]]:
             [f"{amount.objects:,}", size(amount.bytes), size(amount.disk), one_line(kind, 40)]
         )
     return ["NUMBER", "OBJECTS", "DISK", "KIND"], rows
-
-
-def _record(found: Measure) -> dict[str, Any]:
-    return {
-        "files": found.files,
-        "file_bytes": found.file_bytes,
-        "disk_bytes": found.disk,
-        "total": _amount(found.total),
-        "unreachable": _amount(found.unreachable),
-        "repeated_bytes": found.repeated,
-        "kinds": {kind: _amount(amount) for kind, amount in found.kinds.items()},
-        "branches": _part_records(found.branches),
-        "sessions": _part_records(found.sessions),
-    }
-
-
-def _part_records(parts: Sequence[Part]) -> list[Mapping[str, Any]]:
-    return [
-        {
-            "name": part.name,
-            "files": part.files,
-            "file_bytes": part.file_bytes,
-            "whole": _amount(part.whole),
-            "own": _amount(part.own),
-        }
-        for part in parts
-    ]
-
-
-def _amount(amount: Amount) -> dict[str, int]:
-    return {"objects": amount.objects, "bytes": amount.bytes, "disk_bytes": amount.disk}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trace_cli.arguments import Option, takes
-from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.porcelain.common import JSON, opened
 from trace_cli.porcelain.progress import Progress
 from trace_cli.porcelain.seal import QUIET
 from trace_cli.render.escape import one_line
@@ -58,9 +58,8 @@ def gc(
     its index stay as they are. Nothing is removed when a ref or a reflog cannot be read.
     """
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened_store(invocation) as store:
-        report = collecting.gc(
-            store,
+    with opened(invocation) as here:
+        report = here.maintenance.gc(
             grace_days=grace,
             reflog_days=expire,
             dry_run=dry_run,
@@ -106,9 +105,9 @@ def prune(
     if now and grace != collecting.GRACE_DAYS:
         raise errors.InvalidInputError("--now and --grace say different things")
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened_store(invocation) as store:
-        report = collecting.prune(
-            store, grace_days=0 if now else grace, dry_run=dry_run, progress=progress.tell
+    with opened(invocation) as here:
+        report = here.maintenance.prune(
+            grace_days=0 if now else grace, dry_run=dry_run, progress=progress.tell
         )
         progress.clear()
     if as_json:

@@ -186,8 +186,3 @@ def tell_stopped(invocation: Invocation, store: Store, refs: Collection[str | No
 def waiting_line(found: Stop) -> str:
     """Return what is said of something that waits."""
     return f"{safe(found.said)} is in progress"
-
-
-def waiting_record(found: Stop | None) -> dict[str, str] | None:
-    """Return what waits as JSON."""
-    return None if found is None else {"kind": found.kind, "ref": found.ref}

@@ -8,11 +8,11 @@ from trace_cli import render
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, opened_store
-from trace_cli.render.commits import Minutes, commit_lines, log_record, log_row
+from trace_cli.render.commits import Minutes, commit_lines, log_row
 from trace_cli.render.records import write_record
 from trace_cli.render.snippets import marked
 from trace_cli.render.tables import LEFT, RIGHT, fit, paint, table, terminal_width
-from trace_store import context, errors, history
+from trace_store import context, errors, history, repo
 from trace_store.refs.names import TRASH
 from trace_store.revision import all_commits, parse_moment, reach_of_several, resolve_address
 
@@ -299,7 +299,9 @@ class _Block:
             )
         if self._as_json:
             for entry in entries:
-                write_record(invocation, log_record(entry, names, growth.get(entry.oid)))
+                write_record(
+                    invocation, repo.records.log_entry(entry, names, growth.get(entry.oid))
+                )
         elif self._drawn is not None:
             self._draw(self._drawn, entries, names, growth)
         elif self._full or self.changes is not None:

@@ -6,7 +6,7 @@ from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.advice import advisor
 from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, SECRETS, opened_store
-from trace_cli.porcelain.conflicts import conflict_lines, conflict_records, settled_records
+from trace_cli.porcelain.conflicts import conflict_lines
 from trace_cli.porcelain.editor import settle_in_editor
 from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, STOPPED, Run
 from trace_cli.porcelain.input import argument_text, text_from
@@ -14,6 +14,7 @@ from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, number
 from trace_store import merge as merging
+from trace_store import repo
 from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS
 from trace_store.merge.in_progress import MERGE, read_stop
 from trace_store.merge.inputs import APPEND, STRATEGIES
@@ -21,8 +22,6 @@ from trace_store.merge.result import ALLOWED, FAST_FORWARD, MERGED, NEVER, ONLY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from trace_cli.runtime import Invocation
     from trace_store.merge.result import Merge
     from trace_store.secrets.guard import Guard
@@ -135,7 +134,7 @@ def merge(
         if found.outcome != STOPPED and not quiet:
             invocation.line(_line(invocation, found, skipped=skip))
 
-    run.carry_out(begin, lambda store, found: [_record(store, found)], tell, message)
+    run.carry_out(begin, lambda store, found: [repo.records.merge(store, found)], tell, message)
 
 
 def _line(invocation: Invocation, found: Merge, *, skipped: bool) -> str:
@@ -157,21 +156,6 @@ def _line(invocation: Invocation, found: Merge, *, skipped: bool) -> str:
     changed = f", {number(found.changed)} changed" if found.changed else ""
     brought = counted(found.included, "new message")
     return f"{oid} {what}: {brought}{hidden}{changed}{settled}"
-
-
-def _record(store: Store, found: Merge) -> dict[str, Any]:
-    return {
-        "outcome": found.outcome,
-        "ref": found.ref,
-        "before": str(found.before) if found.before else None,
-        "commit": str(found.after) if found.after else None,
-        "merged": [str(oid) for oid in found.theirs],
-        "included": found.included,
-        "hidden": found.hidden,
-        "changed": found.changed,
-        "conflicts": conflict_records(store, found.conflicts),
-        "settled": settled_records(found.settled),
-    }
 
 
 @takes(
@@ -231,8 +215,8 @@ def resolve(
             met = merging.resolve.met_conflicts(store)
         open_ = [each for each in met if each.settlement is None]
         if as_json:
-            settled = settled_records([each for each in met if each.settlement is not None])
-            record = {"conflicts": conflict_records(store, open_), "settled": settled}
+            settled = repo.records.settled([each for each in met if each.settlement is not None])
+            record = {"conflicts": repo.records.conflicts(store, open_), "settled": settled}
             write_record(invocation, record)
         elif not quiet:
             for line in conflict_lines(invocation, store, open_ if said else met):

@@ -6,9 +6,10 @@ from trace_cli import porcelain
 from trace_cli.arguments import SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, finish, opened_store, something_waits
-from trace_cli.porcelain.meaning_warnings import warn, warning_records
+from trace_cli.porcelain.meaning_warnings import warn
 from trace_cli.render.records import address_text, write_record
 from trace_cli.render.tables import counted
+from trace_store import repo
 from trace_store.merge.move import AFTER, BEFORE, FIRST, LAST
 from trace_store.merge.move import move as move_messages
 
@@ -64,14 +65,14 @@ def move(
         waits = None
         if found.result is not None and something_waits(store) and not quiet:
             porcelain.in_progress.tell_stopped(invocation, store, [found.result.ref])
-            waits = porcelain.in_progress.waiting_record(porcelain.in_progress.what_waits(store))
+            waits = repo.records.waiting(porcelain.in_progress.what_waits(store))
         if as_json:
             record = {
                 "commit": str(found.result.oid) if found.result else None,
                 "waiting": waits,
                 "moved": [address_text(address) for address in found.moved],
                 "after": address_text(found.after) if found.after else None,
-                "warnings": warning_records(found.warnings),
+                "warnings": repo.records.warnings(found.warnings),
             }
             write_record(invocation, record)
             return

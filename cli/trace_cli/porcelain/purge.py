@@ -11,6 +11,7 @@ from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
+from trace_store import repo
 from trace_store.maintenance.purge import plan_purge, purge_and_reissue, refuse_common
 from trace_store.maintenance.purge import purge as purge_planned
 from trace_store.maintenance.verify_purged import SPELLINGS
@@ -19,8 +20,6 @@ from trace_store.revision import resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from trace_cli.runtime import Invocation
     from trace_store.maintenance.holders import Holder
     from trace_store.maintenance.purge import PurgePlan, PurgeReport
@@ -131,7 +130,9 @@ def purge(
             else:
                 report = purge_planned(store, plan, why=reason, by=by, verify=verify, force=force)
         if as_json:
-            write_record(invocation, _record(report, issued, done=not (dry_run or only_verify)))
+            write_record(
+                invocation, repo.records.purge(report, issued, done=not (dry_run or only_verify))
+            )
         else:
             if dry_run:
                 _show_plan(invocation, plan, len(back))
@@ -312,53 +313,6 @@ def _path_in_git(store: Store) -> str | None:
         if store.disk.stat(os.path.join(folder, ".git")) is not None:
             return os.path.relpath(root, folder).replace(os.sep, "/")
     return None
-
-
-def _record(report: PurgeReport, issued: Reissued | None, *, done: bool) -> dict[str, Any]:
-    plan, absence = report.plan, report.absence
-    guessable = set(plan.guessable)
-    return {
-        "purged": done,
-        "objects": [
-            {"object": str(oid), "size": plan.sizes.get(oid), "guessable": oid in guessable}
-            for oid in plan.objects
-        ],
-        "commits": [
-            {
-                "commit": str(holder.commit),
-                "addresses": _addresses(holder, short=False) if holder.messages else [],
-                "refs": list(holder.refs),
-            }
-            for holder in plan.holders.commits
-        ],
-        "refs": list(plan.holders.refs),
-        "contexts": [
-            {
-                "commit": str(sent.commit),
-                "report": str(sent.report),
-                "provider": sent.provider or None,
-                "model": sent.model or None,
-                "sent": sent.sent or None,
-            }
-            for sent in plan.holders.contexts
-        ],
-        "elsewhere": list(map(str, plan.elsewhere)),
-        "structure": list(map(str, plan.structure)),
-        "packs": list(plan.packed),
-        "loose": plan.loose,
-        "reissued": []
-        if issued is None
-        else [[str(old), str(new)] for old, new in issued.objects.items()],
-        "tombstones": report.tombstones,
-        "kept_out": report.kept_out,
-        "rewritten": report.packs,
-        "files": report.files,
-        "left": [[path, why] for path, why in report.left],
-        "damaged": list(report.damaged),
-        "absent": None if absence is None else absence.is_proven,
-        "found": [] if absence is None else [[f.path, f.what, f.where] for f in absence.found],
-        "unread": [] if absence is None else [list(each) for each in absence.unread],
-    }
 
 
 def _addresses(holder: Holder, *, short: bool) -> list[str]:

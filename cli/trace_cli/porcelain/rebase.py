@@ -6,15 +6,14 @@ from trace_cli.arguments import ANY, OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.advice import judge as judging
 from trace_cli.porcelain.common import JSON, QUIET, SECRETS
-from trace_cli.porcelain.conflicts import conflict_records, settled_records
 from trace_cli.porcelain.editor import edited, keep_typed
 from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, Run
 from trace_cli.porcelain.input import text_from
-from trace_cli.porcelain.meaning_warnings import warn, warning_records
+from trace_cli.porcelain.meaning_warnings import warn
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
-from trace_store import context, errors, history, merge
+from trace_store import context, errors, history, merge, repo
 from trace_store.context.content import message_line
 from trace_store.merge import todo
 from trace_store.merge.in_progress import CHERRY_PICK, REBASE
@@ -311,7 +310,7 @@ def _carry_out(
         return judging(invocation, store, wanted=judge)
 
     def record(store: Store, found: Rewrite) -> list[dict[str, Any]]:
-        return [_record(store, found)]
+        return [repo.records.rewrite(store, found)]
 
     run.carry_out(begin, record, tell, judge=judged, drop_pinned=drop_pinned)
 
@@ -340,19 +339,3 @@ def _line(invocation: Invocation, found: Rewrite, kind: str) -> str:
     if found.dropped:
         parts.append(f"{len(found.dropped)} dropped")
     return f"{oid} {', '.join(parts)}"
-
-
-def _record(store: Store, found: Rewrite) -> dict[str, Any]:
-    return {
-        "outcome": found.outcome,
-        "ref": found.ref,
-        "before": str(found.before) if found.before else None,
-        "commit": str(found.after) if found.after else None,
-        "made": [{"from": str(old), "commit": str(new)} for old, new in found.made],
-        "dropped": [str(oid) for oid in found.dropped],
-        "there": [str(oid) for oid in found.there],
-        "stopped_at": str(found.step.oid) if found.step else None,
-        "conflicts": conflict_records(store, found.conflicts),
-        "settled": settled_records(found.settled),
-        "warnings": warning_records(found.warnings),
-    }

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
 from trace_cli.porcelain.common import JSON, QUIET, finish, opened_store, something_waits
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import address_text, write_record
+from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, number, paint
-from trace_store import importers
+from trace_store import importers, repo
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.repair.faults import PROVIDERS
 from trace_store.exporters.session import find_branch
@@ -24,7 +22,6 @@ from trace_store.store.handle import Store
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from trace_cli.runtime import Invocation
     from trace_store.context.repair.faults import Fault
@@ -185,7 +182,7 @@ def _tell(
     """Say what was found and done; return the exit code, or raise the error of a file that could not be imported."""
     for report, file in found:
         if as_json and not quiet:
-            write_record(invocation, _record(report, file))
+            write_record(invocation, repo.records.repair(report, file))
         elif not quiet:
             _show(invocation, report)
     if taken is not None and taken.errors:
@@ -232,35 +229,6 @@ def _line(invocation: Invocation, fault: Fault) -> str:
 
 def _named(providers: Sequence[str]) -> str:
     return f" ({', '.join(providers)})"
-
-
-def _record(report: RepairReport, file: FileReport | None) -> dict[str, Any]:
-    return {
-        "outcome": report.outcome,
-        "ref": report.ref or None,
-        "commit": str(report.commit),
-        "message_count": report.message_count,
-        "faults": [
-            {
-                "code": fault.code,
-                "address": None if fault.address is None else address_text(fault.address),
-                "position": fault.at,
-                "detail": fault.detail,
-                "done": fault.done,
-                "providers": list(fault.providers),
-            }
-            for fault in report.faults
-        ],
-        "adaptations": {
-            provider: dict(sorted(Counter(repair.code for repair in repairs).items()))
-            for provider, repairs in sorted(report.adaptations.items())
-        },
-        "repaired": report.repaired or None,
-        "repair_commit": None if report.result is None else str(report.result.oid),
-        "skips": []
-        if file is None
-        else [[skip.line, skip.reason, skip.detail] for skip in file.skips],
-    }
 
 
 def _short(ref: str) -> str:

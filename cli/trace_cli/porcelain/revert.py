@@ -5,10 +5,8 @@ from __future__ import annotations
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, QUIET, SECRETS, guarded_message
-from trace_cli.porcelain.conflicts import conflict_records
-from trace_cli.porcelain.in_progress import GOING_ON, STOPPED, Run
-from trace_cli.render.records import address_text
-from trace_store import merge
+from trace_cli.porcelain.in_progress import GOING_ON, Run
+from trace_store import merge, repo
 from trace_store.ident import is_count
 from trace_store.merge.conflicts import OURS, THEIRS
 from trace_store.merge.in_progress import REVERT
@@ -18,10 +16,9 @@ from trace_store.objects.commit import parents_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.merge.revert import Revert, Reverted
+    from trace_store.merge.revert import Revert
     from trace_store.secrets.guard import Guard
     from trace_store.store.handle import Store
 
@@ -98,7 +95,7 @@ def revert(
             if not found.made:
                 invocation.line("nothing is taken back")
 
-    run.carry_out(begin, _records, tell)
+    run.carry_out(begin, repo.records.revert, tell)
 
 
 def _refuse_mainline(store: Store, wanted: Sequence[str], number: str) -> None:
@@ -109,33 +106,3 @@ def _refuse_mainline(store: Store, wanted: Sequence[str], number: str) -> None:
                 f"{oid.short()} is a merge, and -m {number} would be what to say about taking it back",
                 "leave -m out: what the merge brought to its first parent is taken back",
             )
-
-
-def _records(store: Store, found: Revert) -> list[dict[str, Any]]:
-    """Return an object for each new commit; of what stopped one with its conflicts."""
-    if found.outcome != STOPPED:
-        return [_record(done) for done in found.made]
-    return [
-        {
-            "outcome": found.outcome,
-            "ref": found.ref,
-            "stopped_at": str(found.step),
-            "conflicts": conflict_records(store, found.conflicts),
-        }
-    ]
-
-
-def _record(done: Reverted) -> dict[str, Any]:
-    return {
-        "commit": str(done.oid),
-        "reverts": str(done.reverts),
-        "ref": done.ref,
-        "operations": list(done.operations),
-        "conflicts": [
-            {
-                "kind": each.kind,
-                "address": address_text(each.addresses[0]) if each.addresses else None,
-            }
-            for each in done.conflicts
-        ],
-    }

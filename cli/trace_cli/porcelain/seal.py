@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trace_cli.arguments import Option, takes
-from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.porcelain.common import JSON, opened, opened_store
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
@@ -68,10 +68,8 @@ def pack(
 ) -> None:
     """Fold packs and loose objects together. Every object is kept, reachable or not."""
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened_store(invocation) as store:
-        maintenance.seal.seal(store)
-        report = maintenance.repack.pack(
-            store,
+    with opened(invocation) as here:
+        report = here.maintenance.pack(
             level=level,
             frame_bytes=1024 * frame_size,
             progress=lambda done, whole: progress.tell("packing", done, whole),

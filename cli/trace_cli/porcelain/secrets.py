@@ -9,10 +9,10 @@ from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
 from trace_cli.porcelain.common import JSON, opened_store
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import address_text, write_record
+from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, counted, size, table
 from trace_cli.subcommands import Group
-from trace_store import errors, secrets
+from trace_store import errors, repo, secrets
 from trace_store.errors import InvalidInputError, NotFoundError, RepositoryNotFoundError
 from trace_store.files import read_file
 from trace_store.maintenance.secret_scan import scan_stored
@@ -150,7 +150,7 @@ def scan(invocation: Invocation, *, what: str | None, as_json: bool) -> int:
         progress.clear()
     for each in found.found:
         if as_json:
-            write_record(invocation, _record(each))
+            write_record(invocation, repo.records.stored_secret(each))
         else:
             invocation.line(_line(each))
     for oid, why in found.unreadable.items():
@@ -217,18 +217,6 @@ def _line(found: StoredSecret) -> str:
         refs += f" (+{len(found.refs) - 3})"
     where = f"{said}: {refs or 'no ref leads to it'}" if said else "no commit names it"
     return f"{found.id} {one_line(found.rule)} {found.kind} {found.oid} {where}"
-
-
-def _record(found: StoredSecret) -> dict[str, Any]:
-    return {
-        "rule": found.rule,
-        "id": found.id,
-        "object": str(found.oid),
-        "kind": found.kind,
-        "addresses": [address_text(address) for address in found.addresses],
-        "commits": list(map(str, found.commits)),
-        "refs": list(found.refs),
-    }
 
 
 GROUP = Group(HELP, {"rules": rules, "test": test, "scan": scan, "allow": allow})

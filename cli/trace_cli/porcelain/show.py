@@ -6,12 +6,12 @@ from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, opened_store
 from trace_cli.porcelain.log import names_by_commit
-from trace_cli.render.commits import commit_lines, log_record
+from trace_cli.render.commits import commit_lines
 from trace_cli.render.escape import bounded, one_line, safe
 from trace_cli.render.records import address_text, json_bytes, short_address, write_record
 from trace_cli.render.structure import to_json
 from trace_cli.render.tables import NO_TIME, ROLE_STYLES, counted, paint, size
-from trace_store import errors
+from trace_store import errors, repo
 from trace_store.context.entries import Entry
 from trace_store.context.snapshots import fold_of
 from trace_store.history.log import entry_of
@@ -134,7 +134,7 @@ def _show_commit(
     messages = [message for _, message in added]
     names = names_by_commit(store, [oid], trash=as_json)
     if as_json:
-        record = log_record(entry, names, None)
+        record = repo.records.log_entry(entry, names, None)
         record["meta"] = {key: _plain(value) for key, value in commit.meta.items()}
         record["links"] = [[relation, _plain(target)] for relation, target in commit.links]
         record["messages"] = _lossless(messages)

@@ -8,7 +8,7 @@ from trace_cli.porcelain.common import JSON, opened_store, something_waits, tell
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, date, number, paint, share, size, weight
-from trace_store import context, history
+from trace_store import context, history, repo
 from trace_store.history.status import status as standing
 from trace_store.objects.commit import read_commit
 from trace_store.refs.head import NAME
@@ -16,8 +16,6 @@ from trace_store.refs.names import staged_ref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from trace_cli.runtime import Invocation
     from trace_store.history.branches import Tracking
     from trace_store.history.status import Status
@@ -38,9 +36,11 @@ def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
             staged = history.reset.staged_tip(store)
         bisecting = store.local and store.disk.exists(store.layout.bisect_file)
         if as_json:
-            waits = None if stop is None else porcelain.in_progress.waiting_record(stop)
+            waits = None if stop is None else repo.records.waiting(stop)
             begun = {"staged": None if staged is None else str(staged), "bisecting": bisecting}
-            write_record(invocation, {**_status_record(found, compared), **begun, "waiting": waits})
+            write_record(
+                invocation, {**repo.records.status(found, compared), **begun, "waiting": waits}
+            )
             return
         for line in _status_lines(invocation, store, found, compared):
             invocation.line(line)
@@ -79,33 +79,6 @@ def _compared(store: Store, found: Status) -> Tracking | None:
     if found.ref is None or not store.local or not store.disk.exists(store.layout.upstreams_file):
         return None
     return tracking_of(store, found.ref, found.oid)
-
-
-def _status_record(found: Status, compared: Tracking | None) -> dict[str, Any]:
-    return {
-        "branch": found.branch,
-        "ref": found.ref,
-        "detached": found.ref is None,
-        "commit": str(found.oid) if found.oid else None,
-        "message_count": found.message_count,
-        "token_count": found.token_count,
-        "token_source": found.token_source,
-        "reported_token_count": found.reported_token_count,
-        "estimated_token_count": found.estimated_token_count,
-        "text_token_count": found.text_token_count,
-        "text_token_source": found.text_token_source,
-        "budget": found.budget,
-        "share": found.share,
-        "diverged": {name: [str(tip) for tip in tips] for name, tips in found.diverged.items()},
-        "incomplete": list(found.incomplete),
-        "unsealed_transactions": found.unsealed_transactions,
-        "unsealed_bytes": found.unsealed_bytes,
-        "branch_count": found.branch_count,
-        "returned": list(map(str, found.returned)),
-        "upstream": None if compared is None else compared.upstream,
-        "ahead": None if compared is None else compared.ahead,
-        "behind": None if compared is None else compared.behind,
-    }
 
 
 def _status_lines(

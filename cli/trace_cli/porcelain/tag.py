@@ -5,21 +5,18 @@ from __future__ import annotations
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.branch import tell_deleted
-from trace_cli.porcelain.common import JSON, QUIET, finish, guarded_message, opened_store
+from trace_cli.porcelain.common import JSON, QUIET, finish, guarded_message, opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, table
-from trace_store import history
-from trace_store.ident import format_time
+from trace_store import repo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from trace_cli.runtime import Invocation
     from trace_store.history.tags import TagEntry
-    from trace_store.store.handle import Store
 
 
 @takes(
@@ -57,37 +54,34 @@ def tag(
         raise usage_error("an annotated tag says something", "for example: trace tag -a v1 -m TEXT")
     if listing and delete:
         raise usage_error("list tags, or delete some; choose one")
-    with opened_store(invocation, quiet=quiet) as store:
-        author = invocation.environment.author
+    with opened(invocation, quiet=quiet) as here:
+        store = here.store
         if delete:
             if not names:
                 raise usage_error("no tag is named", "for example: trace tag -d v1")
-            found = history.tags.delete_tags(store, names, author=author)
+            found = here.tags.delete(*names)
             finish(invocation, store)
             tell_deleted(invocation, store, "tag", found, as_json=as_json, quiet=quiet)
         elif names and not listing:
             if len(names) > 2:
                 raise usage_error("a tag has one name and names one object")
             message = guarded_message(invocation, store, message)
-            made = history.tags.create_tag(
-                store, *names, author=author, message=message, force=force
-            )
+            made = here.tags.create(*names, message=message, force=force)
             finish(invocation, store)
             if as_json:
-                write_record(invocation, _record(made))
+                write_record(invocation, repo.records.tag(made))
             elif not quiet:
                 invocation.line(f"tag {safe(made.name)} names {made.target.short()}")
         elif message:
             raise usage_error("no tag is named", "for example: trace tag -m TEXT v1")
         else:
-            _list(invocation, store, names, as_json=as_json)
+            _list(invocation, here.tags.list(*names), as_json=as_json)
 
 
-def _list(invocation: Invocation, store: Store, patterns: Sequence[str], *, as_json: bool) -> None:
-    found = history.tags.list_tags(store, patterns)
+def _list(invocation: Invocation, found: Sequence[TagEntry], *, as_json: bool) -> None:
     if as_json:
         for each in found:
-            write_record(invocation, _record(each))
+            write_record(invocation, repo.records.tag(each))
         return
     rows = [
         (safe(each.name), each.target.short(), one_line(each.tag.message, 72) if each.tag else "")
@@ -95,17 +89,3 @@ def _list(invocation: Invocation, store: Store, patterns: Sequence[str], *, as_j
     ]
     for line in table(invocation, (), rows, LEFT * 3, [("", "yellow", "")] * len(rows)):
         invocation.line(line)
-
-
-def _record(each: TagEntry) -> dict[str, Any]:
-    annotation = each.tag
-    return {
-        "name": each.name,
-        "ref": each.ref,
-        "object": str(each.oid),
-        "target": str(each.target),
-        "annotated": annotation is not None,
-        "author": None if annotation is None else annotation.author,
-        "time": None if annotation is None else format_time(annotation.time),
-        "message": None if annotation is None else annotation.message,
-    }

@@ -10,7 +10,7 @@ from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, number, table
 from trace_cli.subcommands import Group
-from trace_store import errors
+from trace_store import errors, repo
 from trace_store.history.log import log
 from trace_store.objects.operations import USAGE
 from trace_store.revision import resolve_commit
@@ -106,7 +106,7 @@ def show(invocation: Invocation, *, revision: str, limit: int | None, as_json: b
             for operation in entry.commit.operations if USAGE in entry.operations else ():
                 if operation.name != USAGE or len(rows) >= limit:
                     continue
-                record = _record(entry.oid.hex(), entry.commit.parents, operation.fields)
+                record = repo.records.usage(entry.oid.hex(), entry.commit.parents, operation.fields)
                 if as_json:
                     write_record(invocation, record)
                 rows.append(_row(record))
@@ -120,16 +120,6 @@ def show(invocation: Invocation, *, revision: str, limit: int | None, as_json: b
     header = ("commit", "about", "model", "input", "cached", "written", "output", "reasoning")
     for line in table(invocation, header, rows, LEFT * 3 + RIGHT * 5):
         invocation.line(line)
-
-
-def _record(oid: str, parents: tuple[bytes, ...], fields: Mapping[str, Any]) -> dict[str, Any]:
-    about = fields.get("about") or (parents[0] if parents else None)
-    record: dict[str, Any] = {"commit": oid, "about": about.hex() if about else None}
-    for name in sorted(fields):
-        value = fields[name]
-        if name != "about" and isinstance(value, int | str):
-            record[name] = value
-    return record
 
 
 def _row(record: Mapping[str, Any]) -> tuple[str, ...]:
