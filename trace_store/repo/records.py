@@ -11,6 +11,8 @@ from trace_store.ident import format_time, known_time
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
 from trace_store.objects.operations import META, SETTINGS, added_messages, facts_of
+from trace_store.repo.shapes import SHAPES as SHAPES
+from trace_store.repo.shapes import VERSION as VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

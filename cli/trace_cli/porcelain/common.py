@@ -8,7 +8,7 @@ from trace_cli.arguments import SOME, Argument, Option
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import counted
-from trace_store import context, errors, history, maintenance, merge, repo
+from trace_store import context, errors, history, maintenance, merge
 from trace_store import secrets as secret_files
 from trace_store.context import tokens
 from trace_store.objects.commit import read_commit
@@ -196,9 +196,13 @@ def recorded(
             )
         if as_json:
             waits = (
-                repo.records.waiting(porcelain.in_progress.what_waits(store)) if stopped else None
+                trace_store.records.waiting(porcelain.in_progress.what_waits(store))
+                if stopped
+                else None
             )
-            write_record(invocation, {**repo.records.commit_result(result), "waiting": waits})
+            write_record(
+                invocation, {**trace_store.records.commit_result(result), "waiting": waits}
+            )
             return
         if result.also:
             names = ", ".join(map(short_address, result.also[:4]))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import trace_store
 from trace_cli import porcelain
 from trace_cli.arguments import Option, takes
 from trace_cli.porcelain.common import JSON, opened_store, something_waits, tell_unknown_model
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, date, number, paint, share, size, weight
-from trace_store import context, history, repo
+from trace_store import context, history
 from trace_store.history.status import status as standing
 from trace_store.objects.commit import read_commit
 from trace_store.refs.head import NAME
@@ -36,10 +37,11 @@ def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
             staged = history.reset.staged_tip(store)
         bisecting = store.local and store.disk.exists(store.layout.bisect_file)
         if as_json:
-            waits = None if stop is None else repo.records.waiting(stop)
+            waits = None if stop is None else trace_store.records.waiting(stop)
             begun = {"staged": None if staged is None else str(staged), "bisecting": bisecting}
             write_record(
-                invocation, {**repo.records.status(found, compared), **begun, "waiting": waits}
+                invocation,
+                {**trace_store.records.status(found, compared), **begun, "waiting": waits},
             )
             return
         for line in _status_lines(invocation, store, found, compared):
