@@ -110,17 +110,11 @@ COMMANDS = (
         "history.switch.detach",
         "Go to a branch, or look at a commit",
     ),
-    _porcelain("tag", "tag:tag", "repo.tags.Tags.create", "List, make or delete tags"),
-    _porcelain(
-        "reset", "undo:reset", "repo.repository.Repo.reset", "Move HEAD's branch to a commit"
-    ),
+    _porcelain("tag", "tag:tag", "history.tags.create_tag", "List, make or delete tags"),
+    _porcelain("reset", "undo:reset", "history.reset.reset_hard", "Move HEAD's branch to a commit"),
     _porcelain("revert", "revert:revert", "merge.revert.revert", "Take commits back by new ones"),
-    _porcelain(
-        "undo", "undo:undo", "repo.repository.Repo.undo", "Take back the last move of a ref"
-    ),
-    _porcelain(
-        "redo", "undo:redo", "repo.repository.Repo.redo", "Take up again what was taken back"
-    ),
+    _porcelain("undo", "undo:undo", "history.undo.undo", "Take back the last move of a ref"),
+    _porcelain("redo", "undo:redo", "history.undo.redo", "Take up again what was taken back"),
     _porcelain(
         "reflog",
         "undo:reflog",

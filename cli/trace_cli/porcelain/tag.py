@@ -5,11 +5,11 @@ from __future__ import annotations
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.branch import tell_deleted
-from trace_cli.porcelain.common import JSON, QUIET, finish, guarded_message, opened
+from trace_cli.porcelain.common import JSON, QUIET, finish, guarded_message, opened_store
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, table
-from trace_store import repo
+from trace_store import history, repo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,19 +54,21 @@ def tag(
         raise usage_error("an annotated tag says something", "for example: trace tag -a v1 -m TEXT")
     if listing and delete:
         raise usage_error("list tags, or delete some; choose one")
-    with opened(invocation, quiet=quiet) as here:
-        store = here.store
+    with opened_store(invocation, quiet=quiet) as store:
+        author = invocation.environment.author
         if delete:
             if not names:
                 raise usage_error("no tag is named", "for example: trace tag -d v1")
-            found = here.tags.delete(*names)
+            found = history.tags.delete_tags(store, names, author=author)
             finish(invocation, store)
             tell_deleted(invocation, store, "tag", found, as_json=as_json, quiet=quiet)
         elif names and not listing:
             if len(names) > 2:
                 raise usage_error("a tag has one name and names one object")
             message = guarded_message(invocation, store, message)
-            made = here.tags.create(*names, message=message, force=force)
+            made = history.tags.create_tag(
+                store, *names, author=author, message=message, force=force
+            )
             finish(invocation, store)
             if as_json:
                 write_record(invocation, repo.records.tag(made))
@@ -75,7 +77,7 @@ def tag(
         elif message:
             raise usage_error("no tag is named", "for example: trace tag -m TEXT v1")
         else:
-            _list(invocation, here.tags.list(*names), as_json=as_json)
+            _list(invocation, history.tags.list_tags(store, names), as_json=as_json)
 
 
 def _list(invocation: Invocation, found: Sequence[TagEntry], *, as_json: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, QUIET, finish, opened, opened_store
+from trace_cli.porcelain.common import JSON, QUIET, check_nothing_waits, finish, opened_store
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, moment, paint
@@ -16,10 +16,11 @@ from trace_store.refs.log_messages import UNDO, read_join, without_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trace_cli.runtime import Invocation
     from trace_store.history.undo import Undone
     from trace_store.oid import ObjectId
-    from trace_store.repo.repository import Repo
     from trace_store.store.handle import Store
 
 SHORT = 12
@@ -55,9 +56,12 @@ def reset(
     """
     if soft and hard:
         raise usage_error("--soft and --hard are two ways; choose one")
-    with opened(invocation, quiet=quiet) as here:
-        done = here.reset(revision, hard=hard)
-        finish(invocation, here.store)
+    with opened_store(invocation, quiet=quiet) as store:
+        check_nothing_waits(store)
+        author = invocation.environment.author
+        step = history.reset.reset_hard if hard else history.reset.reset_soft
+        done = step(store, revision, author=author)
+        finish(invocation, store)
         if as_json:
             record = {
                 "ref": done.ref,
@@ -85,17 +89,15 @@ def undo(invocation: Invocation, *, dry_run: bool, as_json: bool, quiet: bool) -
     Called again, it takes back the one before; `trace redo` takes up again what was taken back. Each is found in the
     reflogs of this working copy. Commands that move no ref, such as purge, prune and config, cannot be undone.
     """
-    with opened(invocation, quiet=quiet) as here:
-        done = here.undo(dry_run=dry_run)
-        _tell(invocation, here, done, "undone", dry_run=dry_run, as_json=as_json, quiet=quiet)
+    _step(invocation, history.undo.undo, "undone", dry_run=dry_run, as_json=as_json, quiet=quiet)
 
 
 @takes(DRY_RUN, JSON, QUIET)
 def redo(invocation: Invocation, *, dry_run: bool, as_json: bool, quiet: bool) -> None:
     """Take up again what `trace undo` took back last, unless something else was done since."""
-    with opened(invocation, quiet=quiet) as here:
-        done = here.redo(dry_run=dry_run)
-        _tell(invocation, here, done, "done again", dry_run=dry_run, as_json=as_json, quiet=quiet)
+    _step(
+        invocation, history.undo.redo, "done again", dry_run=dry_run, as_json=as_json, quiet=quiet
+    )
 
 
 @takes(
@@ -132,34 +134,37 @@ def reflog(invocation: Invocation, *, name: str, limit: int | None, as_json: boo
             invocation.line(f"{paint(invocation, at, 'yellow')}  {when}  {told}: {said}")
 
 
-def _tell(
+def _step(
     invocation: Invocation,
-    here: Repo,
-    done: Undone,
+    step: Callable[..., Undone],
     word: str,
     *,
     dry_run: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    if not dry_run:
-        finish(invocation, here.store)
-    if as_json:
-        write_record(invocation, repo.records.undone(done))
-    if as_json or quiet:
-        return
-    when = moment(format_time(done.time))
-    word = f"would be {word}" if dry_run else word
-    ends = next((move[1:] for move in done.moves if move[0] == done.head.ref), (None, None))
-    said = _said(here.store, done.message, ends[1], ends[0]) or "a move"
-    invocation.line(f"{word}: {said} ({when} UTC)")
-    for name, before, now in done.moves:
-        if not name.startswith("refs/trash/") and before != now:
-            invocation.line(f"    {safe(name)}: {_place(before)} -> {_place(now)}")
-    if done.head.ref is not None and not dry_run:
-        at = "no commit yet" if done.head.oid is None else done.head.oid.short()
-        name = safe(done.head.ref.removeprefix("refs/heads/"))
-        invocation.line(f"on branch {name} at {at}")
+    with opened_store(invocation, quiet=quiet) as store:
+        if not dry_run:
+            check_nothing_waits(store)
+        done = step(store, author=invocation.environment.author, dry_run=dry_run)
+        if not dry_run:
+            finish(invocation, store)
+        if as_json:
+            write_record(invocation, repo.records.undone(done))
+        if as_json or quiet:
+            return
+        when = moment(format_time(done.time))
+        word = f"would be {word}" if dry_run else word
+        ends = next((move[1:] for move in done.moves if move[0] == done.head.ref), (None, None))
+        said = _said(store, done.message, ends[1], ends[0]) or "a move"
+        invocation.line(f"{word}: {said} ({when} UTC)")
+        for name, before, now in done.moves:
+            if not name.startswith("refs/trash/") and before != now:
+                invocation.line(f"    {safe(name)}: {_place(before)} -> {_place(now)}")
+        if done.head.ref is not None and not dry_run:
+            at = "no commit yet" if done.head.oid is None else done.head.oid.short()
+            name = safe(done.head.ref.removeprefix("refs/heads/"))
+            invocation.line(f"on branch {name} at {at}")
 
 
 def _said(store: Store, message: str, old: ObjectId | None, new: ObjectId | None) -> str:
