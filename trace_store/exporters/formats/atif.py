@@ -31,7 +31,7 @@ from trace_store.exporters.lossy.drafts import (
     with_roles,
 )
 from trace_store.exporters.lossy.loss_count import losses_of
-from trace_store.exporters.lossy.requests import kept_tools, said_before_calls, sound_schemas
+from trace_store.exporters.lossy.requests import kept_tools
 from trace_store.frozen import replace
 from trace_store.ident import format_time
 from trace_store.importers.formats.atif import COPIED
@@ -42,7 +42,7 @@ from trace_store.objects.content import bytes_of
 from trace_store.objects.parts import Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.tools import openai_tools
 from trace_store.providers.values import Repairs
-from trace_store.providers.wire import marked, parse_json, to_bytes, word
+from trace_store.providers.wire import marked, parse_json, scrub, to_bytes, word
 
 NAME = "atif"
 SUFFIX = ".json"
@@ -58,7 +58,7 @@ Wire = dict[str, Any]
 def write(session: ExportSession) -> Exported:
     """Return the trajectory; see `contract.Writer`."""
     drafts = _fit(session)
-    schemas = sound_schemas(openai_tools(session.tools, Repairs(())))
+    schemas = scrub(openai_tools(session.tools, Repairs(())))[0]
     models = [draft.model for draft in drafts if draft.role == ASSISTANT]
     known = session.facts()
     agent: Wire = {"name": session.format or "trace", "version": known.version or "unknown"}
@@ -106,7 +106,7 @@ def _fit(session: ExportSession) -> list[Draft]:
         if draft.role == ASSISTANT:
             caller = draft
             draft.usage = None if copied or draft.usage is None else _read_usage(draft.usage)
-            said_before_calls(draft)
+            draft.pieces.sort(key=lambda piece: isinstance(piece.part, ToolCall))
         else:
             draft.model, draft.usage = "", None
         if draft.role == TOOL and caller is not None:

@@ -47,13 +47,13 @@ from trace_store.providers.media import (
     left_out_code,
     opaque_block,
     opaque_note,
+    system_text,
     web_url,
 )
 from trace_store.providers.signatures import last_model, model_family
-from trace_store.providers.tools import ANTHROPIC_NAME_LIMIT, anthropic_tools, tool_name
+from trace_store.providers.tools import ANTHROPIC_NAME_LIMIT, anthropic_tools, call_input, tool_name
 from trace_store.providers.validity import Answer, Piece, Turn, arrange
 from trace_store.providers.values import (
-    ARGUMENTS_WRAPPED,
     BLANK_TEXT,
     ERROR_WITHOUT_TEXT,
     IMAGE_LEFT_OUT,
@@ -71,7 +71,7 @@ from trace_store.providers.values import (
     Renderable,
     Repairs,
 )
-from trace_store.providers.wire import parse_object, scrub, word
+from trace_store.providers.wire import scrub, word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ class Blocks:
         if texts:
             detail = f"a {turn.role} message follows other messages; sent as user text"
             self._repairs.add(SYSTEM_AS_USER, turn.at, detail)
-        return [(_text(f"<system>\n{text}\n</system>"), turn.at) for text in texts]
+        return [(_text(system_text(text)), turn.at) for text in texts]
 
     def user(self, piece: Piece) -> Placed:
         """Return the blocks of a part of a user message."""
@@ -420,14 +420,7 @@ class Blocks:
         return False
 
     def _call(self, call: ToolCall, at: int) -> Wire:
-        if call.format == "text":
-            arguments: Wire | None = {"input": call.arguments}
-        else:
-            arguments = parse_object(call.arguments) if call.arguments.strip() else {}
-        if arguments is None:
-            detail = f"the arguments of call {call.id!r} are no JSON object; sent as text"
-            self._repairs.add(ARGUMENTS_WRAPPED, at, detail)
-            arguments = {"input": call.arguments}
+        arguments = call_input(call, at, self._repairs)
         name = tool_name(call.name, ANTHROPIC_NAME_LIMIT, at, self._repairs)
         return {"type": "tool_use", "id": call.id, "name": name, "input": arguments}
 

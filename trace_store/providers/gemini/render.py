@@ -37,6 +37,7 @@ from trace_store.providers.media import (
     invalid_image,
     left_out_code,
     opaque_note,
+    system_text,
 )
 from trace_store.providers.media_facts import GEMINI_IMAGES
 from trace_store.providers.signatures import (
@@ -45,10 +46,9 @@ from trace_store.providers.signatures import (
     before_gemini_3,
     is_signature,
 )
-from trace_store.providers.tools import gemini_tool_name, gemini_tools
+from trace_store.providers.tools import call_input, gemini_tool_name, gemini_tools
 from trace_store.providers.validity import Answer, Piece, Place, Turn, arrange
 from trace_store.providers.values import (
-    ARGUMENTS_WRAPPED,
     CALL_UNSIGNED,
     IMAGE_LEFT_OUT,
     IMAGE_MOVED,
@@ -61,7 +61,7 @@ from trace_store.providers.values import (
     Renderable,
     Repairs,
 )
-from trace_store.providers.wire import marked, parse_object, scrub
+from trace_store.providers.wire import INNER_DEPTH, marked, parse_object, scrub
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ class Parts:
         if texts:
             detail = f"a {turn.role} message follows other messages; sent as user text"
             self._repairs.add(SYSTEM_AS_USER, turn.at, detail)
-        return [(_text(f"<system>\n{text}\n</system>"), turn.at) for text in texts]
+        return [(_text(system_text(text)), turn.at) for text in texts]
 
     def user(self, piece: Piece) -> Placed:
         """Return the parts of a part of a user message."""
@@ -322,14 +322,7 @@ class Parts:
         return [({"text": "", "thoughtSignature": signature}, at)]
 
     def _call(self, call: ToolCall, at: int) -> Wire:
-        if call.format == "text":
-            arguments: Wire | None = {"input": call.arguments}
-        else:
-            arguments = parse_object(call.arguments) if call.arguments.strip() else {}
-        if arguments is None:
-            detail = f"the arguments of call {call.id!r} are no JSON object; sent as text"
-            self._repairs.add(ARGUMENTS_WRAPPED, at, detail)
-            arguments = {"input": call.arguments}
+        arguments = call_input(call, at, self._repairs)
         return {
             "id": call.id,
             "name": gemini_tool_name(call.name, at, self._repairs),
@@ -405,7 +398,7 @@ def _own_part(part: Opaque) -> Wire | None:
     """Return an opaque part of Gemini's that may be sent by itself, else None."""
     if part.provider != PROVIDER:
         return None
-    form = parse_object(part.data)
+    form = parse_object(part.data, INNER_DEPTH)
     if form is None or "type" in form or not NOWHERE.isdisjoint(form):
         return None
     return form if any(isinstance(value, dict) for value in form.values()) else None

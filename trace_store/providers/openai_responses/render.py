@@ -185,7 +185,8 @@ class _Writer:
     def _thought(self, part: Reasoning, at: int) -> None:
         if not self._reasoning.allows(at):
             return
-        if part.text or not part.signature:
+        # A signature without a text signs an empty one when others precede it in its item.
+        if part.text or not part.signature or self._summary:
             self._summary.append({"type": "summary_text", "text": part.text})
         if part.signature:
             item = {
