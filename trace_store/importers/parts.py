@@ -25,9 +25,9 @@ from trace_store.objects.content import bytes_of
 from trace_store.objects.message import ROLES, Message, default_kind, store_message
 from trace_store.objects.parts import Image, Opaque, Part, Text, ToolResult
 from trace_store.oid import OID_BYTES, ObjectId
+from trace_store.providers.chat import message_from_chat
 from trace_store.providers.fields import UNREAD, damage_kept, dump
 from trace_store.providers.lossless import render_part
-from trace_store.providers.openai_chat.parse import message_from_chat
 
 LONGEST_NAME_BYTES = 256
 MAXIMUM_TIME = 253_402_300_799_999

@@ -19,12 +19,12 @@ from typing import Any, Protocol
 from trace_store.errors import InvalidMessageError, UnreadableInputError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Text
+from trace_store.providers.chat import content_parts, message_from_chat
 from trace_store.providers.fields import mapping, wrong
 from trace_store.providers.foreign import familiar_message
 from trace_store.providers.gemini.parse import GeminiCalls, message_from_gemini
 from trace_store.providers.langchain.parse import is_langchain, message_from_langchain
 from trace_store.providers.lossless import FORMAT, parse, parse_message
-from trace_store.providers.openai_chat.parse import content_parts, message_from_chat
 from trace_store.providers.openai_responses.parse import place_items
 from trace_store.providers.wire import parse_json
 

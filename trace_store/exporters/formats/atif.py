@@ -17,7 +17,7 @@ from typing import Any
 from trace_store.context.usage import Usage, normalise_usage
 from trace_store.exporters.contract import Exported, ExportSession, file_name
 from trace_store.exporters.lossy import coerce
-from trace_store.exporters.lossy.calls import answers_behind_calls, pairs_of, settle_calls
+from trace_store.exporters.lossy.calls import answers_behind_calls, only_answers, settle_calls
 from trace_store.exporters.lossy.coerce import fit_object, object_of, only_text, whole
 from trace_store.exporters.lossy.drafts import (
     ASSISTANT,
@@ -97,7 +97,7 @@ def _fit(session: ExportSession) -> list[Draft]:
     drafts = fit_parts(drafts, _fit_part, _fit_inside)
     with_roles(drafts, _ROLES)
     drafts = [step for draft in drafts for step in _thinking_apart(draft)]
-    drafts = _answered(answers_behind_calls(settle_calls(drafts, _call_id)))
+    drafts = only_answers(answers_behind_calls(settle_calls(drafts, _call_id)))
     caller: Draft | None = None
     for draft in drafts:
         copied = COPIED in draft.labels
@@ -156,16 +156,6 @@ def _thinking_apart(draft: Draft) -> Iterator[Draft]:
             runs.append(replace(draft, pieces=[], id="", usage=None))
         runs[-1].pieces.append(piece)
     yield from runs
-
-
-def _answered(drafts: Sequence[Draft]) -> list[Draft]:
-    """Return drafts without results that answer nothing."""
-    pairs = pairs_of(drafts)
-    for draft in drafts:
-        for piece in draft.pieces:
-            if isinstance(piece.part, ToolResult) and id(piece) not in pairs.call_of:
-                piece.part = None
-    return [draft for draft in drafts if draft.parts]
 
 
 def _read_usage(usage: Usage) -> Usage:

@@ -10,12 +10,11 @@ from typing import Any
 
 from trace_store.errors import InvalidInputError
 from trace_store.exporters.lossy.coerce import block_of, object_of, only_text, sound
-from trace_store.exporters.lossy.drafts import ASSISTANT, Draft, Piece
+from trace_store.exporters.lossy.drafts import ASSISTANT, Draft
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.gemini.parse import GeminiCalls, gemini_parts
 from trace_store.providers.gemini.render import MEDIA, MODEL_ONLY, NOWHERE
 from trace_store.providers.media import gemini_media
-from trace_store.providers.signatures import is_signature
 from trace_store.providers.wire import parse_object, scrub
 
 PROVIDER = "gemini"
@@ -53,47 +52,6 @@ def fit_inside(part: Part) -> Part | None:
     if not isinstance(fields, dict):
         return None
     return _kept({kind: {key: value for key, value in fields.items() if key != "displayName"}})
-
-
-def fit_thought(part: Reasoning) -> Reasoning | None:
-    """Return reasoning with its signature when it can be one of Gemini's; None when nothing of it is left."""
-    signed = part.signature if part.signature and is_signature(part.signature) else None
-    return Reasoning(sound(part.text), signed) if signed or part.text else None
-
-
-def settle_signatures(draft: Draft) -> None:
-    """Take from a draft the signatures of what is not in it; an empty text that is signed stays."""
-    for at, piece in enumerate(draft.pieces):
-        if not _signs(piece.part):
-            continue
-        behind = draft.pieces[at + 1] if at + 1 < len(draft.pieces) else None
-        if behind is None or not _is_next(piece, behind) or behind.part is not None:
-            continue
-        if behind.original == Text(""):
-            behind.part = Text("")
-        else:
-            piece.part = None
-
-
-def said_parts(draft: Draft) -> list[Wire]:
-    """Return the parts of what a model said."""
-    said: list[Wire] = []
-    pieces = [piece for piece in draft.pieces if piece.part is not None]
-    signature: str | None = None
-    for at, piece in enumerate(pieces):
-        part = piece.part
-        behind = pieces[at + 1] if at + 1 < len(pieces) else None
-        attached = behind is not None and _is_next(piece, behind)
-        if behind is None or isinstance(behind.part, Reasoning):
-            attached = False
-        if isinstance(part, Reasoning) and _signs(part) and attached:
-            signature = part.signature
-            continue
-        if part is not None:
-            form = plain_part(part)
-            said.append(form if signature is None else {**form, "thoughtSignature": signature})
-        signature = None
-    return said
 
 
 def plain_part(part: Part) -> Wire:
@@ -155,13 +113,3 @@ def _read(form: Wire) -> tuple[Part, ...]:
         return tuple(gemini_parts(form, "", GeminiCalls()))
     except InvalidInputError:
         return ()
-
-
-def _signs(part: Part | None) -> bool:
-    """Tell whether reasoning is the signature of what stands behind it."""
-    return isinstance(part, Reasoning) and bool(part.signature) and not part.text
-
-
-def _is_next(piece: Piece, behind: Piece) -> bool:
-    """Tell whether a piece stood right behind another one in its message."""
-    return (piece.turn, piece.index + 1) == (behind.turn, behind.index)

@@ -14,8 +14,8 @@ from trace_store.exporters.lossy.coerce import block_of, fit_image, only_text, w
 from trace_store.exporters.lossy.drafts import ASSISTANT, TOOL, USER, Draft, Piece
 from trace_store.frozen import replace
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.chat import block_part
 from trace_store.providers.fields import opaque
-from trace_store.providers.openai_chat.parse import block_part
 from trace_store.providers.openai_responses.render import FRAMES, frame_of, item_of
 from trace_store.providers.signatures import maker
 from trace_store.providers.wire import parse_object

@@ -20,11 +20,11 @@ from trace_store.errors import InvalidInputError
 from trace_store.exporters.lossy.drafts import ASSISTANT, FRONT_ROLES, TOOL, USER, Draft, Piece
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.chat import block_part
 from trace_store.providers.documents import parse_messages
 from trace_store.providers.fields import damage_kept
 from trace_store.providers.gemini.parse import GeminiCalls, gemini_parts
 from trace_store.providers.media import ERROR_LINE, split_image, system_text
-from trace_store.providers.openai_chat.parse import block_part
 from trace_store.providers.validity import Place, pair
 from trace_store.providers.wire import parse_object, replace_surrogates, scrub, to_bytes
 

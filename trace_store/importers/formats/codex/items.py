@@ -15,7 +15,7 @@ from trace_store.importers.contract import PlannedMessage
 from trace_store.importers.parts import opaque, storable_name
 from trace_store.objects.message import ROLES, Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.providers.openai_chat.parse import TEXT_BLOCKS
+from trace_store.providers.chat import TEXT_BLOCKS
 from trace_store.providers.openai_responses.parse import message_of_item, place_responses
 from trace_store.providers.openai_responses.render import FRAMES
 
