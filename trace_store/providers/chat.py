@@ -1,4 +1,4 @@
-"""Messages with a role and a content, as OpenAI's chat completions, Anthropic, and the programs that imitate them write.
+"""Messages with a role and a content: those of chat completions, of Anthropic, and of programs that imitate them.
 
 Rule: one message in, one `Message` out, block by block, because a message may mix blocks of both. A block that has no
 part of its own in Trace is kept verbatim as an opaque part of the provider that makes blocks of its type. What only a
@@ -12,6 +12,7 @@ from typing import Any
 
 from trace_store.objects.message import ROLES, Message
 from trace_store.objects.parts import Image, Part, Reasoning, Text, ToolResult
+from trace_store.providers.anthropic import PROVIDER as ANTHROPIC
 from trace_store.providers.anthropic.parse import (
     KEPT_BLOCKS,
     READ_BLOCKS,
@@ -20,7 +21,6 @@ from trace_store.providers.anthropic.parse import (
     is_response,
     source_image,
 )
-from trace_store.providers.anthropic.parse import PROVIDER as ANTHROPIC
 from trace_store.providers.fields import (
     UNREAD,
     closest,
@@ -34,8 +34,8 @@ from trace_store.providers.fields import (
     wrong,
 )
 from trace_store.providers.foreign import familiar_block, familiar_message
+from trace_store.providers.openai_chat import PROVIDER as OPENAI
 from trace_store.providers.openai_chat.parse import KEPT_BLOCKS as OPENAI_BLOCKS
-from trace_store.providers.openai_chat.parse import PROVIDER as OPENAI
 from trace_store.providers.openai_chat.parse import function_call, image_link, tool_calls
 
 TEXT_BLOCKS = frozenset({"input_text", "output_text", "text"})

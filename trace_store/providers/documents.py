@@ -2,7 +2,7 @@
 
 Rule: the shape is told by each message, never by its neighbours, so that one file may mix them.
 
-- A message with "parts" is one of lossless JSON (`render/lossless.py`), or a content of Gemini's.
+- A message with "parts" is one of lossless JSON (`lossless.py`), or a content of Gemini's.
 - An object with a "type" and no "role" is an item of OpenAI's Responses or a message of LangChain's.
 - Any other has a "role" and "content", as OpenAI and Anthropic write them.
 - Input is one message, a list of them, a request or a response of one of these providers, or one such value on

@@ -19,7 +19,8 @@ from trace_store.context.repair.faults import (
 )
 from trace_store.context.repair.working_copy import Bench, Item
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.providers.anthropic.render import NOWHERE, PROVIDER
+from trace_store.providers.anthropic import PROVIDER
+from trace_store.providers.anthropic.render import NOWHERE
 from trace_store.providers.media import (
     anthropic_images,
     block_fault,

@@ -18,7 +18,8 @@ from trace_store.context.repair.faults import (
 )
 from trace_store.context.repair.working_copy import Bench, Item
 from trace_store.objects.parts import Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.providers.anthropic.render import PROVIDER, THINKING
+from trace_store.providers.anthropic import PROVIDER
+from trace_store.providers.anthropic.render import THINKING
 from trace_store.providers.media import opaque_block
 from trace_store.providers.signatures import maker
 from trace_store.providers.validity import Place, pair, standing

@@ -12,7 +12,6 @@ from typing import Any
 from trace_store.objects.parts import Image, Part, Reasoning, ToolCall, ToolResult
 from trace_store.providers.fields import decoded, dump, image_of_url, optional, required, wrong
 
-PROVIDER = "anthropic"
 READ_BLOCKS = ("text", "thinking", "tool_result", "tool_use")
 KEPT_BLOCKS = frozenset(
     {

@@ -1,6 +1,6 @@
 """Render Anthropic messages: `{"system": [...], "messages": [...], "tools": [...]}`.
 
-Rule: turns of `pairing.arrange` become user and assistant messages that alternate, every content a list of
+Rule: turns of `validity.arrange` become user and assistant messages that alternate, every content a list of
 blocks; the results of a turn's calls begin the user message behind it.
 
 - System and developer messages at the front are the `system` blocks. Later ones are user text inside
@@ -22,11 +22,9 @@ blocks; the results of a turn's calls begin the user message behind it.
 - Images are base64 or a URL; other images than GIF, JPEG, PNG and WebP become notes.
 - Ids are of `a-z A-Z 0-9 _ -`, names too and at most 128. Others are changed. A speaker's name is not sent.
 - Lone surrogates become U+FFFD.
-- `cache="stable"` sets at most four cache breakpoints; see `breakpoints.py`.
+- `cache="stable"` sets at most four cache breakpoints.
 
-Rule: a block is right by itself here; which message it stands in is `anthropic.py`'s business.
-
-Rule: at most four marks: the end of the system blocks (or of the tools, when there is no system text), the
+Rule: at most four cache marks: the end of the system blocks (or of the tools, when there is no system text), the
 end of the stable messages, and two more on the way back to it. A context only grows, so all of it is stable,
 but for a last message that stands repaired because it waits for something.
 
@@ -38,6 +36,7 @@ two requests without losing its cache.
 from __future__ import annotations
 
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.anthropic import PROVIDER
 from trace_store.providers.media import (
     anthropic_images,
     base64_image,
@@ -231,7 +230,6 @@ def _passing(drafts: list[Draft], repairs: Repairs) -> int:
     return len(drafts) - settled
 
 
-PROVIDER = "anthropic"
 NO_OUTPUT = "[no output]"
 # Which blocks may stand where. A block of a type that is not known here goes where it was recorded.
 THINKING = frozenset({"redacted_thinking", "thinking"})

@@ -1,6 +1,6 @@
 """Render Gemini requests: `{"systemInstruction": {...}, "contents": [...], "tools": [...]}`.
 
-Rule: each turn of `pairing.arrange` becomes a content of role `user` or `model`; the responses to a turn's calls
+Rule: each turn of `validity.arrange` becomes a content of role `user` or `model`; the responses to a turn's calls
 are a user content of their own right behind it, one for each call.
 
 - System and developer messages at the front are `systemInstruction`, one part for each text. Later ones are user
@@ -22,8 +22,6 @@ are a user content of their own right behind it, one for each call.
 - Call ids are 1 to 128 printable ASCII characters; names 1 to 64 of `a-z A-Z 0-9 _ - . :` that begin with a
   letter or `_`. Others are changed.
 - Lone surrogates become U+FFFD.
-
-Rule: a part is right by itself here; which content it stands in is `gemini.py`'s business.
 """
 
 from __future__ import annotations
@@ -31,6 +29,7 @@ from __future__ import annotations
 import re
 
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall
+from trace_store.providers.gemini import PROVIDER
 from trace_store.providers.media import (
     gemini_media,
     image_note,
@@ -73,7 +72,6 @@ if TYPE_CHECKING:
     Draft: TypeAlias = tuple[str, Placed]
 
 
-PROVIDER = "gemini"
 ID_LIMIT = 128
 BEGINNING = "[The conversation begins with the assistant.]"
 SYSTEM_ROLES = ("system", "developer")
@@ -176,7 +174,6 @@ def _begin(contents: list[Wire], drafts: Sequence[Draft], repairs: Repairs) -> N
         contents.insert(0, {"role": "user", "parts": [{"text": BEGINNING}]})
 
 
-PROVIDER = "gemini"
 # Parts of their own in Trace; an opaque one would escape the pairing.
 NOWHERE = frozenset({"functionCall", "functionResponse", "text", "thoughtSignature"})
 MEDIA = frozenset({"fileData", "inlineData"})

@@ -32,10 +32,10 @@ from trace_store.providers.fields import (
     required,
     wrong,
 )
+from trace_store.providers.langchain import PROVIDER
 from trace_store.providers.openai_chat.parse import function_call, tool_calls
 from trace_store.providers.openai_responses.parse import call_part, reasoning_parts
 
-PROVIDER = "langchain"
 _TYPES = {
     "ai": "assistant",
     "chat": "",

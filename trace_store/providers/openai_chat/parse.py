@@ -12,7 +12,6 @@ from typing import Any
 from trace_store.objects.parts import Part, ToolCall
 from trace_store.providers.fields import dump, parts_of_each, required, wrong
 
-PROVIDER = "openai"
 KEPT_BLOCKS = frozenset(
     {"file", "image_url", "input_audio", "input_file", "input_image", "refusal"}
 )

@@ -38,7 +38,8 @@ from trace_store.providers.fields import (
     unread,
     wrong,
 )
-from trace_store.providers.openai_responses.render import FRAMES, PROVIDER, is_by_program
+from trace_store.providers.openai_responses import PROVIDER
+from trace_store.providers.openai_responses.render import FRAMES, is_by_program
 
 _CALLS = {"function_call": "json", "custom_tool_call": "text"}
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})

@@ -1,6 +1,6 @@
 """Render OpenAI Responses: `{"instructions": "…", "input": [...], "tools": [...]}`.
 
-Rule: each turn of `pairing.arrange` becomes items: its messages and calls in the order of its parts, then one
+Rule: each turn of `validity.arrange` becomes items: its messages and calls in the order of its parts, then one
 output for each of its calls.
 
 - A first system message of one text is `instructions`. All others stay what and where they are, as messages of
@@ -16,12 +16,10 @@ output for each of its calls.
 - An output has no error flag. That of a failed call begins with the line `[tool error]`. Images stay in it.
 - Images are `data:` URLs or the URL itself; other images than GIF, JPEG, PNG and WebP become notes.
 - Opaque parts of provider "openai" go out verbatim: as items, or in a message where their type may stand. A frame
-  (see `parsing/responses.py`) gives its fields to the item behind it. Others become notes in user messages and
+  (see `parse.py`) gives its fields to the item behind it. Others become notes in user messages and
   outputs and are left out of assistant messages. An item that calls, or answers, and stands alone is left out.
 - Call ids are 1 to 64 printable ASCII characters; names 1 to 64 of `a-z A-Z 0-9 _ -`. Others are changed.
 - Lone surrogates become U+FFFD.
-
-Rule: an item is right by itself here; the order of items is `openai_responses.py`'s business.
 """
 
 from __future__ import annotations
@@ -41,6 +39,7 @@ from trace_store.providers.media import (
     web_url,
 )
 from trace_store.providers.media_facts import OPENAI_IMAGES
+from trace_store.providers.openai_responses import PROVIDER
 from trace_store.providers.signatures import EarlierReasoning
 from trace_store.providers.tools import OPENAI_NAME_LIMIT, responses_tools, tool_name
 from trace_store.providers.validity import Answer, Turn, arrange
@@ -286,7 +285,6 @@ class _Writer:
         self._repairs.add(left_out_code(part), at, detail)
 
 
-PROVIDER = "openai"
 # What a part has no place for and must be sent again: kept before the part, in a frame.
 FRAMES = {
     "message": ("phase",),
