@@ -21,7 +21,7 @@ from trace_store.context.repair.turns import NOT_RECORDED
 from trace_store.errors import InvalidInputError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.providers.anthropic.render import BEGINNING
+from trace_store.providers.media import BEGINNING
 from trace_store.providers.rendering import render
 from trace_store.providers.values import FAULTS
 

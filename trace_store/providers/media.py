@@ -37,6 +37,8 @@ IMAGE_TYPES = ("image/gif", "image/jpeg", "image/png", "image/webp")
 SENDERS = frozenset({"anthropic", "gemini", "openai"})
 """The providers whose own blocks can be sent back to them."""
 GEMINI_IMAGE_TYPES = ("image/heic", "image/heif", "image/jpeg", "image/png", "image/webp")
+# What stands before an assistant that speaks first, where a provider wants a user there.
+BEGINNING = "[The conversation begins with the assistant.]"
 # How the output of a failed call begins where a form has no flag for it.
 ERROR_LINE = "[tool error]"
 _ENDINGS = {

@@ -94,7 +94,9 @@ def gemini_tool_name(name: str, at: int | None, repairs: Repairs | None) -> str:
     return taken if repairs is None else _named(name, taken, at, repairs)
 
 
-def call_input(call: ToolCall, at: int | None = None, repairs: Repairs | None = None) -> Any:
+def call_input(
+    call: ToolCall, at: int | None = None, repairs: Repairs | None = None
+) -> dict[str, Any]:
     """Return a call's arguments as an object, for providers that take nothing else; a text is `{"input": text}`.
 
     That arguments should have been an object and are none is listed in `repairs`, if there are any.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 else:
     Protocol = object  # importing typing costs as much as a command
 
+SYSTEM_ROLES = ("system", "developer")
 # The context is broken: no provider would take it as it stands. `strict` refuses these.
 ORPHAN_CALL = "orphan-call"
 ORPHAN_RESULT = "orphan-result"

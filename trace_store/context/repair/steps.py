@@ -20,9 +20,16 @@ from trace_store.context.repair.working_copy import Bench, Item
 from trace_store.errors import InvalidInputError
 from trace_store.frozen import value
 from trace_store.objects.parts import Text
-from trace_store.providers.anthropic.render import BEGINNING, SYSTEM_ROLES
+from trace_store.providers.media import BEGINNING
 from trace_store.providers.rendering import render
-from trace_store.providers.values import FAULTS, LEADING_ASSISTANT, NO_MESSAGES, Renderable, Repair
+from trace_store.providers.values import (
+    FAULTS,
+    LEADING_ASSISTANT,
+    NO_MESSAGES,
+    SYSTEM_ROLES,
+    Renderable,
+    Repair,
+)
 
 NOTHING_LEFT = "[Nothing of this conversation was recorded.]"
 MAXIMUM_ROUNDS = 8

@@ -38,6 +38,7 @@ from __future__ import annotations
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.anthropic import PROVIDER
 from trace_store.providers.media import (
+    BEGINNING,
     anthropic_images,
     base64_image,
     block_fault,
@@ -65,6 +66,7 @@ from trace_store.providers.values import (
     REASONING_LEFT_OUT,
     SURROGATE_REPLACED,
     SYSTEM_AS_USER,
+    SYSTEM_ROLES,
     TRAILING_SPACE,
     Options,
     Renderable,
@@ -83,8 +85,6 @@ if TYPE_CHECKING:
 
 
 ID_LIMIT = 256
-BEGINNING = "[The conversation begins with the assistant.]"
-SYSTEM_ROLES = ("system", "developer")
 
 # A message under construction: role, blocks, and the position of the message each block comes from.
 
@@ -259,7 +259,9 @@ class Blocks:
     def system(self, turn: Turn) -> Placed:
         """Return the blocks of a system message at the front."""
         return [
-            (_text(text), piece.at) for piece in turn.pieces for text in self._system_text(piece)
+            (text_block(text), piece.at)
+            for piece in turn.pieces
+            for text in self._system_text(piece)
         ]
 
     def late_system(self, turn: Turn) -> Placed:
@@ -268,7 +270,7 @@ class Blocks:
         if texts:
             detail = f"a {turn.role} message follows other messages; sent as user text"
             self._repairs.add(SYSTEM_AS_USER, turn.at, detail)
-        return [(_text(system_text(text)), turn.at) for text in texts]
+        return [(text_block(system_text(text)), turn.at) for text in texts]
 
     def user(self, piece: Piece) -> Placed:
         """Return the blocks of a part of a user message."""
@@ -278,7 +280,7 @@ class Blocks:
             unfit = block is None or is_server_result(block["type"])
             if block is None or unfit or block["type"] in ASSISTANT_ONLY | IN_RESULTS_ONLY:
                 self._leave_out(part, piece.at)
-                return [(_text(opaque_note(part)), piece.at)]
+                return [(text_block(opaque_note(part)), piece.at)]
             return [(block, piece.at)] if self._sound(block, piece.at) else []
         return self._plain(part, piece.at)
 
@@ -315,7 +317,7 @@ class Blocks:
                 content = [block for block in content if block["type"] == "text"]
                 if not any(block["text"].strip() for block in content):
                     self._repairs.add(ERROR_WITHOUT_TEXT, answer.at, "a failed result has no text")
-                    content = [_text(NO_OUTPUT)]
+                    content = [text_block(NO_OUTPUT)]
                 result["is_error"] = True
             if len(content) == 1 and set(content[0]) == {"type", "text"}:
                 result["content"] = content[0]["text"]
@@ -340,7 +342,7 @@ class Blocks:
     def _result_content(self, result: ToolResult, at: int) -> list[Wire]:
         if len(result.content) == 1 and isinstance(result.content[0], Text):
             text = result.content[0].text
-            return [_text(text)] if text else []
+            return [text_block(text)] if text else []
         blocks: list[Wire] = []
         for part in result.content:
             if isinstance(part, Opaque):
@@ -349,14 +351,14 @@ class Blocks:
                     blocks += [block] if self._sound(block, at) else []
                 else:
                     self._leave_out(part, at)
-                    blocks.append(_text(opaque_note(part)))
+                    blocks.append(text_block(opaque_note(part)))
             else:
                 blocks += [block for block, _ in self._plain(part, at)]
         return blocks
 
     def _plain(self, part: Part, at: int) -> Placed:
         if isinstance(part, Text):
-            block = _text(part.text)
+            block = text_block(part.text)
             return [(block, at)] if self._sound(block, at) else []
         if isinstance(part, Image):
             return [(self._image(part, at), at)]
@@ -377,13 +379,12 @@ class Blocks:
             self._repairs.add(INVALID_IMAGE, at, fault)
         encoded = base64_image(image, self._images)
         if encoded is not None:
-            source = {"type": "base64", "media_type": encoded[0], "data": encoded[1]}
-            return {"type": "image", "source": source}
+            return image_block(*encoded)
         url = web_url(image)
         if url is not None:
-            return {"type": "image", "source": {"type": "url", "url": url}}
+            return linked_image_block(url)
         self._repairs.add(IMAGE_LEFT_OUT, at, "an image became a note")
-        return _text(image_note(image))
+        return text_block(image_note(image))
 
     def _system_text(self, piece: Piece) -> list[str]:
         part = piece.part
@@ -393,7 +394,7 @@ class Blocks:
         if isinstance(part, Opaque):
             self._leave_out(part, piece.at)
             return [opaque_note(part)]
-        if isinstance(part, Text) and self._sound(_text(part.text), piece.at):
+        if isinstance(part, Text) and self._sound(text_block(part.text), piece.at):
             return [part.text]
         return []
 
@@ -403,8 +404,7 @@ class Blocks:
         if not part.signature:
             self._repairs.add(REASONING_LEFT_OUT, at, "reasoning without a signature; left out")
             return []
-        block = {"type": "thinking", "thinking": part.text, "signature": part.signature}
-        return [(block, at)]
+        return [(thinking_block(part), at)]
 
     def _may_think(self, at: int) -> bool:
         """Tell whether this message's reasoning goes back to the model."""
@@ -420,7 +420,7 @@ class Blocks:
     def _call(self, call: ToolCall, at: int) -> Wire:
         arguments = call_input(call, at, self._repairs)
         name = tool_name(call.name, ANTHROPIC_NAME_LIMIT, at, self._repairs)
-        return {"type": "tool_use", "id": call.id, "name": name, "input": arguments}
+        return call_block(call, name, arguments)
 
     def _own_block(self, part: Opaque) -> Wire | None:
         block = opaque_block(part) if part.provider == PROVIDER else None
@@ -439,8 +439,30 @@ class Blocks:
         self._repairs.add(left_out_code(part), at, detail)
 
 
-def _text(text: str) -> Wire:
+def text_block(text: str) -> Wire:
+    """Return a text."""
     return {"type": "text", "text": text}
+
+
+def thinking_block(part: Reasoning) -> Wire:
+    """Return signed reasoning."""
+    return {"type": "thinking", "thinking": part.text, "signature": part.signature}
+
+
+def call_block(call: ToolCall, name: str, arguments: Wire) -> Wire:
+    """Return a call, under a name and with arguments that Anthropic takes."""
+    return {"type": "tool_use", "id": call.id, "name": name, "input": arguments}
+
+
+def image_block(media_type: str, data: str) -> Wire:
+    """Return an image of this media type, given as base64."""
+    source = {"type": "base64", "media_type": media_type, "data": data}
+    return {"type": "image", "source": source}
+
+
+def linked_image_block(url: str) -> Wire:
+    """Return an image that Anthropic fetches from an address."""
+    return {"type": "image", "source": {"type": "url", "url": url}}
 
 
 def is_server_result(type_: str) -> bool:
