@@ -6,15 +6,21 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
 
 from tests.exporters.support.cases import CLAUDE, GEMINI, GPT, USER, called, of
+from tests.exporters.support.invented import sessions
 from tests.exporters.support.sessions import rich_session
+from tests.support.examples import examples
+from trace_store.errors import InvalidInputError
+from trace_store.exporters.contract import ExportSession
 from trace_store.exporters.registry import FORMS, writer_named
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Opaque, Text, ToolResult
 from trace_store.providers.documents import parse_messages
 from trace_store.providers.fields import UNREAD, damage_kept
 from trace_store.providers.rendering import RENDERERS, render
+from trace_store.providers.values import ADAPTATIONS, FAULTS
 from trace_store.providers.wire import to_bytes
 
 REQUESTS = {
@@ -49,6 +55,38 @@ UNKNOWN: dict[str, tuple[Any, str]] = {
     ),
     "langchain": ({"type": "ai", "content": [NEW]}, "langchain"),
 }
+
+# What an export lists, one of these words at least, for each repair of a renderer.
+LISTED = {
+    "arguments-wrapped": {"argument-text"},
+    "blank-text": {"blank-text"},
+    "call-id-changed": {"call-id"},
+    "duplicate-result": {"tool-result"},
+    "empty-message": {"blank-text", "empty-message"},
+    "image-left-out": {"image"},
+    "image-moved": {"message-place"},
+    "invalid-image": {"image", "image-form", "opaque-part"},
+    "misplaced-call": {"tool-call"},
+    "name-changed": {"message-name", "tool-name", "tool-schema"},
+    "opaque-left-out": {"opaque-part"},
+    "orphan-call": {"tool-call"},
+    "orphan-result": {"tool-result"},
+    "reasoning-left-out": {"reasoning-signature", "reasoning-text"},
+    "surrogate-replaced": {"argument-text", "control-character", "opaque-form", "tool-name"},
+    "system-as-user": {"image", "message-role", "opaque-part"},
+    "tool-left-out": {"tool-schema"},
+    "tool-without-call": {"image", "message-role", "opaque-part"},
+    "unknown-block": {"opaque-part"},
+}
+# Nothing of the session is missing: something stands beside it, or only the order of the request is another.
+NOT_LOST = {
+    "call-unsigned",
+    "error-without-text",
+    "leading-assistant",
+    "moved-result",
+    "no-messages",
+}
+NOT_LOST |= {"trailing-space"}
 
 
 @pytest.mark.parametrize("name", REQUESTS)
@@ -102,3 +140,23 @@ def test_an_unknown_block_is_exported_to_its_own_provider_alone(source: str) -> 
 
 def test_every_format_for_programs_is_held_to_it() -> None:
     assert set(MAKERS) == set(FORMS) - {"atif", "html", "markdown", "trace-json"}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_whatever_a_renderer_repairs_is_listed_as_lost(name: str) -> None:
+    assert set(LISTED) | NOT_LOST == ADAPTATIONS | FAULTS
+
+    @settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
+    @given(sessions())
+    def check(session: ExportSession) -> None:
+        try:
+            exported = writer_named(name).write(session)
+        except InvalidInputError:
+            assume(False)
+        words = {loss.what for loss in exported.losses}
+        messages = [turn.message for turn in session.turns]
+        for repair in render(REQUESTS[name], messages, session.tools).repairs:
+            if repair.code not in NOT_LOST:
+                assert words & LISTED[repair.code], repair
+
+    check()
