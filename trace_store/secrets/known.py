@@ -30,9 +30,9 @@ def secret_values(variables: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    if len(value) < MINIMUM_CHARACTERS or not any(word in name for word in _TELLING):
+    if len(value) < MINIMUM_CHARACTERS or not any(map(name.__contains__, _TELLING)):
         return False
-    if any(word in name for word in _NOT_TELLING) or not value.isprintable():
+    if any(map(name.__contains__, _NOT_TELLING)) or not value.isprintable():
         return False
     if value[0] in "/~." or "://" in value or value.startswith(("${", "$(", "<", "[redacted:")):
         return False

@@ -89,6 +89,8 @@ SPACED: tuple[bytes, ...] = (
 )
 """Words behind which a value may stand without a sign that it is given to them."""
 
+_FETCHERS = (b"curl", b"wget", b"http")
+_DIGITS = frozenset(b"0123456789")
 _ANY_NAME = (b"pass", b"pwd", b"secret", b"token", b"key", b"credential")
 _IN_TOKENS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+.=%$:")
 _IN_WORDS = _IN_TOKENS - frozenset(b"_-+.=%$:")
@@ -127,17 +129,20 @@ def may_hold(content: bytes, known: Sequence[bytes]) -> bool:
     if content.count(b":") > 3:
         return True  # .pgpass
     low = content.lower()
-    if b"=" in low or b":" in low or any(sign in low for sign in _LISTS):
+    if b"=" in low or b":" in low or any(map(low.__contains__, _LISTS)):
         for word in NAMES:
             if word in low and _is_followed(low, word, True):
                 return True
-    if (b"-u" in low or b"-a" in low) and any(word in low for word in (b"curl", b"wget", b"http")):
+    if (b"-u" in low or b"-a" in low) and any(map(low.__contains__, _FETCHERS)):
         return True
     # Lists, tables and calls give a value to a name without a sign.
-    if any(name in low for name in _ANY_NAME) and any(map(_is_mixed, content.split())):
+    if any(map(low.__contains__, _ANY_NAME)) and any(map(_is_mixed, content.split())):
         return True
     flat = b" ".join(low.split())
-    return any(word in flat and _is_followed(flat, word, False) for word in SPACED)
+    for word in SPACED:
+        if word in flat and _is_followed(flat, word, False):
+            return True
+    return False
 
 
 def _is_mixed(word: bytes) -> bool:
@@ -145,7 +150,7 @@ def _is_mixed(word: bytes) -> bool:
     if len(word) < _TOKEN_BYTES:
         return False
     inner = word[1:]
-    return any(48 <= each < 58 for each in word) or not (inner.islower() or inner.isupper())
+    return not _DIGITS.isdisjoint(word) or not (inner.islower() or inner.isupper())
 
 
 def _may_hold_token(content: bytes) -> bool:
@@ -156,7 +161,7 @@ def _may_hold_token(content: bytes) -> bool:
         return True
     if any(word.count(b".") == 2 and len(word) >= _BOT_TOKEN for word in content.split()):
         return True
-    return any(word in content for word in MARKS)
+    return any(map(content.__contains__, MARKS))
 
 
 def _begins_token(content: bytes, word: bytes) -> bool:
