@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trace_store import context, errors
 from trace_store import revision as revisions
-from trace_store.context.calls import CALL, find_in_history, link_operations, link_wording
+from trace_store.context.calls import CALL, Calls, find_in_history, link_operations, link_wording
 from trace_store.contracts import Transaction
 from trace_store.history.draft import CommitResult, Draft, as_messages
 from trace_store.ident import check_author
@@ -18,7 +18,7 @@ from trace_store.objects.codec import encode_ordered
 from trace_store.objects.commit import Commit, Operation, read_commit
 from trace_store.objects.content import Gathering
 from trace_store.objects.fast_encode import encode_commit, encode_message
-from trace_store.objects.parts import ToolResult
+from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.names import branch_ref
 from trace_store.store.handle import Store
@@ -33,10 +33,13 @@ if TYPE_CHECKING:
     from trace_store.contracts import RefReader
     from trace_store.history.draft import Reword
     from trace_store.objects.content import Salt
+    from trace_store.objects.message import Message
     from trace_store.providers.documents import Given
     from trace_store.secrets.guard import Guard
 
 MAXIMUM_ATTEMPTS = 100
+_MAXIMUM_PENDING = 64
+"""How many calls without a result are remembered; the history is searched for any other."""
 _ON_UNITS = (ops.REMOVE, ops.RESTORE, ops.REPLACE, ops.MOVE)
 
 
@@ -112,7 +115,8 @@ def write(
     writer = _Writer(store, draft, author, message, meta, links, merge, onto)
     if isinstance(ref, ObjectId):
         return _write_detached(store, writer, author, durability)
-    writer.prepare(onto or store.refs.read(ref))  # outside the lock, since it may take long
+    if writer.needs_history:  # outside the lock, since it may take long
+        writer.prepare(onto or store.refs.read(ref))
     store.advance(
         ref,
         lambda tip: writer.make(tip, ref),
@@ -205,47 +209,131 @@ def commit(
     With `salt` their content is private, as in `content.write_content`. A guard looks for secrets in what is said;
     without one nobody does.
 
-    This is what an agent does at every turn, so it makes no draft, and the commit is put together from its pieces. What
-    has no such form, and results, whose calls are looked for, are left to a draft, which makes the same commit.
+    An agent does this at every turn, so it makes no draft: the commit is put together from its pieces. What has no such
+    form is left to a draft, which makes the same commit.
     """
     ref = store.refs.head_target() if branch is None else branch_ref(branch)
-    gathering = Gathering() if guard is None else guard.gathering()
-    put = gathering.put if salt is None else gathering.putting(salt)
-    pieces: list[bytes] = []
     given = as_messages(messages)
-    has_results = any(isinstance(part, ToolResult) for each in given for part in each.parts)
-    for each in () if has_results else given:
-        piece = encode_message(
-            each.role, each.parts, put, each.kind, each.name, each.model, each.id
-        )
-        if piece is None:
-            break
-        pieces.append(piece)
-    if not pieces or len(pieces) < len(messages) or isinstance(ref, ObjectId):
+    writer = _Appender(store, given, ref, author, message, salt, guard)
+    if isinstance(ref, ObjectId) or not writer.encode():
         draft = new_draft(store, salt=salt, guard=guard)
-        draft.extend(messages)
+        draft.extend(given)
         return write(store, draft, author=author, message=message, branch=branch)
     check_author(author)
-    message = gathering.text(message) if message else message
-    found = gathering.secrets
-    meta = encode_ordered(dict(gathering.facts)) if found and gathering.facts else b""
-    result: CommitResult | None = None
+    reason = _reason(writer.message) if message else "commit"
+    store.advance(ref, writer.make, author, reason, None if branch else ref)
+    return writer.written()
 
-    def make(tip: ObjectId | None) -> tuple[ObjectId, list[tuple[ObjectId, bytes]]]:
-        nonlocal result
-        data = encode_commit(tip, author, store.clock.now(), pieces, meta=meta, message=message)
+
+class _Appender:
+    """Makes the commit that appends messages to the tip that the branch has under the lock.
+
+    Attributes:
+        message: what a person says about it, as it is stored.
+    """
+
+    __slots__ = (
+        *("_author", "_calls", "_gathering", "_given", "_guard", "_pending", "_pieces", "_ref"),
+        *("_result", "_results", "_salt", "_said", "_store", "_tip", "message"),
+    )
+
+    def __init__(
+        self,
+        store: Store,
+        given: Sequence[Message],
+        ref: str | ObjectId,
+        author: str,
+        message: str,
+        salt: Salt | None,
+        guard: Guard | None,
+    ) -> None:
+        self._store = store
+        self._given = given
+        self._ref = ref
+        self._author = author
+        self._said = self.message = message
+        self._salt = salt
+        self._guard = guard
+        self._calls: list[tuple[str, int]] = []
+        self._results: list[str] = []
+        for number, each in enumerate(given):
+            for part in each.parts:
+                if isinstance(part, ToolCall):
+                    self._calls.append((part.id, number))
+                elif isinstance(part, ToolResult):
+                    self._results.append(part.call_id)
+        self._tip, self._pending = store.pending_calls
+        self._result: CommitResult | None = None
+
+    def encode(self) -> bool:
+        """Encode the messages, outside the lock; False if one has no such form, or there is none."""
+        if isinstance(self._ref, str) and not self._pending.keys() >= set(self._results):
+            # Looking for their calls may take long. `make` does it again if the branch moves meanwhile.
+            self._turn_to(self._store.refs.read(self._ref))
+        return self._encode()
+
+    def _turn_to(self, tip: ObjectId | None) -> None:
+        """Link results to calls before this tip from now on."""
+        if tip != self._tip:
+            self._tip, self._pending = tip, {}
+
+    def _encode(self) -> bool:
+        guard, salt, given = self._guard, self._salt, self._given
+        gathering = self._gathering = Gathering() if guard is None else guard.gathering()
+        put = gathering.put if salt is None else gathering.putting(salt)
+        if self._results:
+            find = find_in_history(
+                self._tip, lambda oid: read_commit(oid, self._store.objects.read)
+            )
+            given = Calls(lambda name: self._pending.get(name) or find(name)).link(given)
+        pieces: list[bytes] = []
+        self._pieces = pieces
+        for each in given:
+            piece = encode_message(
+                each.role, each.parts, put, each.kind, each.name, each.model, each.id
+            )
+            if piece is None:
+                return False
+            pieces.append(piece)
+        if self._said:
+            self.message = gathering.text(self._said)
+        return bool(pieces)
+
+    def make(self, tip: ObjectId | None) -> tuple[ObjectId, list[tuple[ObjectId, bytes]]]:
+        """Return the commit that goes on a tip, and all objects to write."""
+        if tip != self._tip:
+            self._turn_to(tip)
+            if self._results:
+                self._encode()
+        gathering, pieces, time = self._gathering, self._pieces, self._store.clock.now()
+        found = gathering.secrets
+        meta = encode_ordered(dict(gathering.facts)) if found and gathering.facts else b""
+        data = encode_commit(tip, self._author, time, pieces, meta=meta, message=self.message)
         if data is None:
             raise errors.InvalidInputError(
                 "the author is no plain text, or the clock tells no integer"
             )
         oid = hash_object(data)
-        result = CommitResult(oid, ref, len(pieces), () if tip is None else (tip,), found)
+        parents = () if tip is None else (tip,)
+        ref = self._ref if isinstance(self._ref, str) else None
+        self._result = CommitResult(oid, ref, len(pieces), parents, found)
         return oid, [*gathering.objects, (oid, data)]
 
-    reason = _reason(message) if message else "commit"
-    store.advance(ref, make, author, reason, None if branch else ref)
-    assert result is not None
-    return result
+    def written(self) -> CommitResult:
+        """Return the commit once it is written, and note for the next one which calls wait for results."""
+        result = self._result
+        assert result is not None
+        pending = self._pending
+        if self._calls or self._results:
+            if self._calls and self._results:
+                pending = {}  # some of its own calls may be answered
+            else:
+                pending = {id: at for id, at in pending.items() if id not in self._results}
+                pending.update((id, Address.of(result.oid, n)) for id, n in self._calls)
+            if len(pending) > _MAXIMUM_PENDING:
+                pending = {}
+        self._store.pending_calls = result.oid, pending
+        return result
 
 
 class _Writer:
@@ -275,6 +363,12 @@ class _Writer:
         self._also: tuple[Address, ...] = ()
         self._linked: tuple[ObjectId | None, list[Operation]] | None = None
         self._only_appends = all(map(ops.is_append, draft.operations))
+        self._has_results = any(map(_has_results, draft.operations))
+
+    @property
+    def needs_history(self) -> bool:
+        """Whether the operations depend on what the branch holds already."""
+        return self._has_results or not self._only_appends
 
     def written(self) -> CommitResult:
         """Return what the transaction wrote."""
@@ -304,7 +398,7 @@ class _Writer:
 
     def prepare(self, tip: ObjectId | None) -> None:
         """Link results to calls, and raise when the fold of a tip does not hold what is named; once for each tip."""
-        if self._checked is not False and self._checked == tip:
+        if not self.needs_history or (self._checked is not False and self._checked == tip):
             return
         self._operations(tip)
         if not self._only_appends:
@@ -363,7 +457,7 @@ class _Writer:
     def _operations(self, tip: ObjectId | None) -> list[Operation]:
         """Return the operations with their results linked to calls, as the history of a tip has them."""
         drafted = self._draft.operations
-        if not any(map(_has_results, drafted)):
+        if not self._has_results:
             return drafted
         if self._linked is None or self._linked[0] != tip:
             find = find_in_history(tip, lambda oid: read_commit(oid, self._store.objects.read))

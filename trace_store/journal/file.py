@@ -189,7 +189,8 @@ class JournalFile:
         """Add a frame that follows those known."""
         self.frames.append(frame)
         self.end = frame.end
-        self.objects.update(dict.fromkeys([oid for oid, _, _ in frame.objects], frame))
+        for oid, _, _ in frame.objects:
+            self.objects[oid] = frame
         if frame.kind == END:
             self.closed = True
         elif frame.kind == VOID and self.frames[-2].kind == TRANSACTION:

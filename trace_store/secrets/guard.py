@@ -226,7 +226,7 @@ class _Screening(Gathering):
 
     @property
     def secrets(self) -> Mapping[str, int]:
-        return counts(self.found)
+        return counts(self.found) if self.found else {}
 
     @property
     def facts(self) -> Mapping[str, Any]:

@@ -20,12 +20,13 @@ from trace_store.odb.database import ObjectDatabase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import TracebackType
     from typing import Any, TypeVar
 
     from trace_store.contracts import Transaction
     from trace_store.ident import Clock
+    from trace_store.objects.address import Address
     from trace_store.oid import ObjectId
     from trace_store.refs.database import RefDatabase
     from trace_store.refs.memory import MemoryRefs
@@ -45,6 +46,8 @@ class Store:
         clock: tells the time.
         durability: `durable`, `batch` or `fast`; what an acknowledged transaction survives.
         last_fold: the commit and the context that were worked out last, kept by the floor of contexts.
+        pending_calls: the commit that was appended last, and by id the messages before its end with a call that this
+            process wrote and that has no result yet; kept by the floor of history.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class Store:
         self._mutex = RLock()
         self._closed = False
         self.last_fold: Any = None
+        self.pending_calls: tuple[ObjectId | None, Mapping[str, Address]] = (None, {})
         self._journal: Journal | None = None
         self._transactions: (
             store.transactions.Transactions | store.transactions.MemoryTransactions | None

@@ -151,18 +151,13 @@ class Transactions:
         """Move a branch on to what `make` puts on its tip; see `Store.advance`."""
         journal = self._journal
         built = None
-
-        def begin(tip: ObjectId | None) -> tuple[ObjectId, Objects]:
-            if ref not in self._begun:
-                self._check_past(ref, tip)
-                self._begun.add(ref)
-            return make(tip)
-
         journal.lock()
         try:
             tip = None if journal.lacks else self._refs.settled_tip(ref)
             if tip is not None:
-                oid, objects = begin(tip)
+                if ref not in self._begun:
+                    self._begin(ref, tip)
+                oid, objects = make(tip)
                 if oid != tip:
                     if head is None:
                         head = self._refs.head_target()
@@ -175,7 +170,18 @@ class Transactions:
                     built = Transaction(objects, (), message), frame
         finally:
             journal.unlock()
+
+        def begin(tip: ObjectId | None) -> tuple[ObjectId, Objects]:
+            self._begin(ref, tip)
+            return make(tip)
+
         self._transact(advancing(ref, begin, message), author, durability, built)
+
+    def _begin(self, ref: str, tip: ObjectId | None) -> None:
+        """Check a branch before this process's first commit on it; errors as in `_check_past`."""
+        if ref not in self._begun:
+            self._check_past(ref, tip)
+            self._begun.add(ref)
 
     def _check_past(self, ref: str, tip: ObjectId | None) -> None:
         """Make sure that a branch can be gone on from.
