@@ -243,7 +243,7 @@ class ContextCompiler:
                 made.append(index.rebuild(tip) if tip else view)
             return made[0]
 
-        return replace(view, rebuilt=rebuilt)
+        return IndexView(view.opened, view.records, view.last, view.generation, rebuilt)
 
     def _seeds(self, ref: str) -> Iterable[IndexView]:
         return list(filter(None, (index.load() for _, index in self._other_indexes(ref))))

@@ -16,11 +16,9 @@ valid frame. Kinds below 128 are lasting: a version that does not know one must 
 from __future__ import annotations
 
 import struct
-import sys
 from zlib import crc32
 
 from trace_store import errors
-from trace_store.objects import mini_msgpack
 from trace_store.objects.codec import (
     FEW,
     MAXIMUM_ELEMENTS,
@@ -31,6 +29,7 @@ from trace_store.objects.codec import (
     encode_text,
     has_too_many_elements,
     known_text,
+    unpack_plain,
 )
 from trace_store.oid import OID_BYTES, ObjectId
 from trace_store.ref_names import is_ref_name
@@ -320,41 +319,19 @@ def _parse(frame: Frame, payload: memoryview) -> None:
     if section_start > len(payload):
         raise errors.CorruptJournalError("a frame's objects are longer than it is")
     try:
-        _read_section(frame, _unpack(payload[section_start:]))
-    except (TypeError, ValueError, KeyError, OverflowError) as error:
+        _read_section(frame, _unpack(bytes(payload[section_start:])))
+    except (TypeError, ValueError, KeyError, OverflowError, errors.CorruptObjectError) as error:
         raise errors.CorruptJournalError(f"a frame's section is not readable: {error}") from error
 
 
-def _unpack(data: memoryview) -> dict[str, Any]:
-    # Not the codec of objects: whoever reads the map looks at every value in it, so a walk over it in search of
-    # depth would be a second one.
-    section = _plain(data)
+def _unpack(data: bytes) -> dict[str, Any]:
+    # Whoever reads the map looks at every value in it, so a walk over it in search of depth would be a second one.
+    if has_too_many_elements(data):
+        raise ValueError("it has too many elements")
+    section = unpack_plain(data)
     if not isinstance(section, dict):
         raise TypeError("not a map")
     return section
-
-
-def _plain(data: memoryview) -> Any:
-    if "msgpack" not in sys.modules:
-        try:
-            return mini_msgpack.unpack(bytes(data))
-        except mini_msgpack.UnsureError:
-            pass
-    if has_too_many_elements(data):
-        raise ValueError("it has too many elements")
-    import msgpack
-
-    try:
-        return msgpack.unpackb(
-            data,
-            raw=False,
-            strict_map_key=True,
-            max_array_len=MAXIMUM_ELEMENTS,
-            max_map_len=MAXIMUM_ELEMENTS,
-            max_ext_len=0,
-        )
-    except msgpack.UnpackException as error:
-        raise ValueError(f"not msgpack: {error}") from error
 
 
 def _read_section(frame: Frame, section: dict[str, Any]) -> None:

@@ -174,7 +174,7 @@ def decode(data: bytes) -> list[Any]:
         raise errors.CorruptObjectError(
             f"object of more than {MAXIMUM_TOTAL_ELEMENTS:,} elements is over the bound"
         )
-    value = _unpacked(data)
+    value = unpack_plain(data)
     if not isinstance(value, list) or not value or not isinstance(value[0], str):
         raise errors.CorruptObjectError("not an object: the first element is not a kind")
     _check_nested(value)
@@ -218,7 +218,12 @@ def _skips() -> list[tuple[int, int]]:
     return skips
 
 
-def _unpacked(data: bytes) -> Any:
+def unpack_plain(data: bytes) -> Any:
+    """Return a value of bounded bytes, without a look at how deep it is nested, or at the keys of its maps.
+
+    Raises:
+        CorruptObjectError: the bytes are not readable, or break a bound.
+    """
     if "msgpack" not in sys.modules:
         try:
             return mini_msgpack.unpack(data)
