@@ -14,7 +14,7 @@ msgpack of what each entry says.
 
 Rule: derived. A file that is absent, damaged or of another version is made anew from the commits.
 
-The last fold is kept in memory, and folds that took many commits in `.trace/cache/folds/`, local and deletable.
+The last folds are kept in memory, and folds that took many commits in `.trace/cache/folds/`, local and deletable.
 
 Rule: what is kept is what `folding_history.fold` says, or it is not used.
 """
@@ -237,6 +237,8 @@ WORTH = 400
 _SHARE = 64
 BACK = 200
 """Of such a line the fold so many commits back is kept, too, or a share of them: a merge begins where lines parted."""
+FOLDS_AT_HAND = 3
+"""So many are kept in memory: a merge makes those of the base and of two tips, and the next one goes on from ours."""
 KEPT = 8
 """Files at most; the oldest go."""
 MAXIMUM_BYTES = 1 << 30
@@ -254,13 +256,13 @@ def fold_of(store: Store, tip: bytes, known: Mapping[bytes, Fold] = {}) -> Fold:
         ObjectNotFoundError: a commit is not here.
         InvalidOperationError, UnsupportedFormatError, CorruptObjectError: as in `Fold.apply`.
     """
-    last = store.last_fold
-    if last is not None and last[0] == tip:
-        kept: Fold = last[1]
-        return kept
-    with paused:
-        state = _state_of(store, tip, known if last is None else {**known, last[0]: last[1]})
-    store.last_fold = (bytes(tip), state)
+    last = store.last_folds
+    state = last.get(tip)
+    if state is None:
+        with paused:
+            state = _state_of(store, tip, {**last, **known})
+        others = list(last.items())[1 - FOLDS_AT_HAND :]
+        store.last_folds = {**dict(others), bytes(tip): state}
     return state
 
 

@@ -45,7 +45,7 @@ class Store:
         config: the settings.
         clock: tells the time.
         durability: `durable`, `batch` or `fast`; what an acknowledged transaction survives.
-        last_fold: the commit and the context that were worked out last, kept by the floor of contexts.
+        last_folds: by commit, the contexts that were worked out last, kept by the floor of contexts.
         pending_calls: the commit that was appended last, and by id the messages before its end with a call that this
             process wrote and that has no result yet; kept by the floor of history.
     """
@@ -68,7 +68,7 @@ class Store:
         self._layout = layout
         self._mutex = RLock()
         self._closed = False
-        self.last_fold: Any = None
+        self.last_folds: Mapping[bytes, Any] = {}
         self.pending_calls: tuple[ObjectId | None, Mapping[str, Address]] = (None, {})
         self._journal: Journal | None = None
         self._transactions: (
