@@ -57,12 +57,13 @@ def cost_of(run: Callable[[], object], disk: RecordingDisk) -> Cost:
 
 
 def calls_of(run: Callable[[], object]) -> Counter[str]:
-    """Return how often a call runs each Python function, by qualified name; imports are not counted."""
+    """Return how often a call runs each Python function of Trace, by qualified name."""
     calls: Counter[str] = Counter()
 
     def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and "importlib" not in frame.f_code.co_filename:
-            calls[frame.f_code.co_qualname] += 1
+        code = frame.f_code
+        if event == "call" and ("trace_store" in code.co_filename or "trace_cli" in code.co_filename):
+            calls[code.co_qualname] += 1
 
     before = sys.getprofile()
     sys.setprofile(note)
