@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from trace_store.context.entries import Parts
     from trace_store.context.fold import ReadCommit
+    from trace_store.objects.parts import Part
 
     Find: TypeAlias = Callable[[str], Address | None]
     """Gives the message that holds the call which a result of this id answers, in the history before."""
@@ -47,10 +48,11 @@ class Calls:
 
         Afterwards `written` has to be told the id of the commit.
         """
-        if not any(_is_half(part) for message in messages for part in message.parts):
-            return list(messages)
         later = _first_calls(messages)
-        return [self._linked(message, n, later) for n, message in enumerate(messages)]
+        made = []
+        for number, message in enumerate(messages):
+            made.append(self._linked(message, number, later))
+        return made
 
     def written(self, oid: bytes) -> None:
         """Note the id of the commit that holds the messages linked last."""
@@ -79,17 +81,18 @@ class Calls:
         return self._known[name]
 
     def _linked(self, message: Message, number: int, later: dict[str, int]) -> Message:
-        parts = list(message.parts)
-        for at, part in enumerate(parts):
+        parts: list[Part] | None = None
+        for at, part in enumerate(message.parts):
             if isinstance(part, ToolResult) and part.call is None:
                 call = self.answer(part.call_id)
                 if call is None and later.get(part.call_id, -1) > number:
                     call = Address(HERE, later[part.call_id])
                 if call is not None:
+                    parts = parts or list(message.parts)
                     parts[at] = ToolResult(part.call_id, part.content, part.is_error, call=call)
             elif isinstance(part, ToolCall):
                 self.call(part.id, Address(HERE, number))
-        if all(one is other for one, other in zip(parts, message.parts, strict=True)):
+        if parts is None:
             return message
         return Message(
             message.role,
@@ -213,10 +216,6 @@ def _linked_stored(
         elif part["type"] == CALL:
             calls.call(part["id"], Address(HERE, number))
     return {**stored, "parts": parts}
-
-
-def _is_half(part: object) -> bool:
-    return isinstance(part, ToolCall | ToolResult)
 
 
 def _first_calls(messages: Sequence[Message]) -> dict[str, int]:

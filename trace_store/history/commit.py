@@ -234,7 +234,7 @@ class _Appender:
 
     __slots__ = (
         *("_author", "_calls", "_gathering", "_given", "_guard", "_pending", "_pieces", "_ref"),
-        *("_result", "_results", "_salt", "_said", "_store", "_tip", "message"),
+        *("_result", "_results", "_salt", "_said", "_search", "_store", "_tip", "message"),
     )
 
     def __init__(
@@ -263,6 +263,7 @@ class _Appender:
                 elif isinstance(part, ToolResult):
                     self._results.append(part.call_id)
         self._tip, self._pending = store.pending_calls
+        self._search: Find | None = None
         self._result: CommitResult | None = None
 
     def encode(self) -> bool:
@@ -282,10 +283,8 @@ class _Appender:
         gathering = self._gathering = Gathering() if guard is None else guard.gathering()
         put = gathering.put if salt is None else gathering.putting(salt)
         if self._results:
-            find = find_in_history(
-                self._tip, lambda oid: read_commit(oid, self._store.objects.read)
-            )
-            given = Calls(lambda name: self._pending.get(name) or find(name)).link(given)
+            self._search = None
+            given = Calls(self._find).link(given)
         pieces: list[bytes] = []
         self._pieces = pieces
         for each in given:
@@ -298,6 +297,16 @@ class _Appender:
         if self._said:
             self.message = gathering.text(self._said)
         return bool(pieces)
+
+    def _find(self, name: str) -> Address | None:
+        """Return the message with the call that a result of this id answers, in the history of the tip."""
+        address = self._pending.get(name)
+        if address is None:
+            if self._search is None:
+                read = self._store.objects.read
+                self._search = find_in_history(self._tip, lambda oid: read_commit(oid, read))
+            address = self._search(name)
+        return address
 
     def make(self, tip: ObjectId | None) -> tuple[ObjectId, list[tuple[ObjectId, bytes]]]:
         """Return the commit that goes on a tip, and all objects to write."""
@@ -323,15 +332,13 @@ class _Appender:
         """Return the commit once it is written, and note for the next one which calls wait for results."""
         result = self._result
         assert result is not None
-        pending = self._pending
-        if self._calls or self._results:
-            if self._calls and self._results:
-                pending = {}  # some of its own calls may be answered
-            else:
-                pending = {id: at for id, at in pending.items() if id not in self._results}
-                pending.update((id, Address.of(result.oid, n)) for id, n in self._calls)
-            if len(pending) > _MAXIMUM_PENDING:
-                pending = {}
+        pending = dict(self._pending)
+        for id in self._results:
+            pending.pop(id, None)
+        for id, number in self._calls:
+            pending[id] = Address.of(result.oid, number)
+        if (self._calls and self._results) or len(pending) > _MAXIMUM_PENDING:
+            pending = {}  # some of its own calls may be answered; or it has grown too large
         self._store.pending_calls = result.oid, pending
         return result
 

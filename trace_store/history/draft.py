@@ -429,9 +429,10 @@ def given_message(role: str | Given, content: Content | None, **fields: Any) -> 
         raise errors.InvalidMessageError(
             "a message needs a role and a content, as in append('user', 'Hello')"
         )
-    if isinstance(content, list | tuple) and any(isinstance(part, dict) for part in content):
-        named = {key: value for key, value in fields.items() if value}
-        return {"role": role, "content": list(content), **named}
+    for part in content if isinstance(content, list | tuple) else ():
+        if isinstance(part, dict):
+            named = {key: value for key, value in fields.items() if value}
+            return {"role": role, "content": list(content), **named}
     return Message(role, content, **fields)
 
 

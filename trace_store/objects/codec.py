@@ -120,11 +120,13 @@ def array_head(count: int) -> bytes:
 
 
 def encode_integer(value: int) -> bytes:
-    """Return the canonical bytes of an integer: a time, mostly.
+    """Return the canonical bytes of an integer: a time, or the number of a message, mostly.
 
     Raises:
         InvalidInputError: it is out of range.
     """
+    if 0 <= value < 0x80:
+        return bytes((value,))
     if 0xFFFF_FFFF < value <= 0xFFFF_FFFF_FFFF_FFFF:
         return b"\xcf" + value.to_bytes(8, "big")
     return encode_ordered(value)

@@ -187,7 +187,7 @@ def _call(part: ToolCall, put: Put) -> bytes:
 
 
 def _result(part: ToolResult, put: Put) -> bytes | None:
-    if any(type(inner) is ToolResult for inner in part.content):
+    if ToolResult in map(type, part.content):
         return None
     name = _named(part.call_id, "id")
     inner = _parts(part.content, put)

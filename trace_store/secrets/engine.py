@@ -127,9 +127,9 @@ class Scanner:
         found = self.find_bytes(data)
         return text_of(replaced(data, found)) if found else text
 
-    def find_bytes(self, data: bytes) -> list[SecretFinding]:
-        """Return the secrets in bytes, which may be a text in UTF-8, or no text at all."""
-        hits = self.meets(data)
+    def find_bytes(self, data: bytes, hits: Sequence[int] | None = None) -> list[SecretFinding]:
+        """Return the secrets in bytes, which may be no text at all; `hits` is what `meets` has said of them."""
+        hits = hits or self.meets(data)
         if not hits:
             return []
         place = None

@@ -126,7 +126,7 @@ class Guard:
         return scanner.meets(data)
 
     def screened(
-        self, data: bytes, where: str = "", number: int = 1
+        self, data: bytes, where: str = "", number: int = 1, hits: object = None
     ) -> tuple[bytes, list[SecretFinding]]:
         """Return bytes as they may be stored, the very same object when nothing is replaced, and what was found.
 
@@ -134,6 +134,7 @@ class Guard:
             data: the bytes.
             where: what they are, for an error.
             number: of their first line there.
+            hits: what `meets` has said of them; None: it was not asked.
 
         Raises:
             SecretFoundError: something was found, and the mode is `block`; `place` is where in the bytes.
@@ -141,9 +142,12 @@ class Guard:
             StorageError: the user's files cannot be read.
         """
         mode = self.mode
-        if mode == modes.OFF or not self.meets(data):
+        if mode == modes.OFF:
             return data, []
-        found = self.scanner.find_bytes(data)
+        hits = hits or self.meets(data)
+        if not hits:
+            return data, []
+        found = self.scanner.find_bytes(data, hits if isinstance(hits, list) else None)
         if not found or mode == modes.WARN:
             return data, found
         if mode == modes.BLOCK:
@@ -202,8 +206,9 @@ class _Screening(Gathering):
 
     def put(self, content: bytes) -> ObjectId:
         self._number += 1
-        if self._guard.meets(content):
-            content = self._screened(content, f"content {self._number}")
+        hits = self._guard.meets(content)
+        if hits:
+            content = self._screened(content, f"content {self._number}", hits)
         return super().put(content)
 
     def putting(self, salt: Salt | None) -> Put:
@@ -234,8 +239,8 @@ class _Screening(Gathering):
             {FACT: secrets.rules.VERSION} if self.found and self._guard.mode == modes.REDACT else {}
         )
 
-    def _screened(self, data: bytes, where: str) -> bytes:
-        kept, found = self._guard.screened(data, where)
+    def _screened(self, data: bytes, where: str, hits: object = None) -> bytes:
+        kept, found = self._guard.screened(data, where, hits=hits)
         self.found += found
         return kept
 

@@ -62,7 +62,9 @@ def calls_of(run: Callable[[], object]) -> Counter[str]:
 
     def note(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
-        if event == "call" and ("trace_store" in code.co_filename or "trace_cli" in code.co_filename):
+        if event == "call" and (
+            "trace_store" in code.co_filename or "trace_cli" in code.co_filename
+        ):
             calls[code.co_qualname] += 1
 
     before = sys.getprofile()
