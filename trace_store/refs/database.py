@@ -102,19 +102,19 @@ class RefDatabase:
         """Return which refs need attention, and how many branches there are; see `Overview`, which looks at few."""
         with self._mutex:
             self._journal.refresh()
-            return self.overview.standing(self.head_target(), self._tips)
+            return self.overview.standing(self.head_target(), self._tips_now)
 
     def values(self) -> dict[str, ObjectId]:
         """Return the value of each ref, unsorted. It reads few files unless something other than Trace moved refs."""
         with self._mutex:
             self._journal.refresh()
-            return self.overview.values(self.head_target(), self._tips)
+            return self.overview.values(self.head_target(), self._tips_now)
 
     def naming(self, commits: Iterable[ObjectId]) -> dict[ObjectId, list[str]]:
         """Return for each of some commits the names of the refs whose own value it is, sorted; looks at few, too."""
         with self._mutex:
             self._journal.refresh()
-            return self.overview.naming(commits, self.head_target(), self._tips)
+            return self.overview.naming(commits, self.head_target(), self._tips_now)
 
     def diverged(self) -> list[str]:
         """Return the names of refs with more than one tip."""
@@ -330,12 +330,17 @@ class RefDatabase:
         return [*newer, *(tip for tip in joined if tip != value and tip not in newer)]
 
     def _tips(self, name: str) -> tuple[ObjectId, ...]:
+        if not self._journal.locked and name not in self.stand_ins:
+            self._journal.refresh()
+        return self._tips_now(name)
+
+    def _tips_now(self, name: str) -> tuple[ObjectId, ...]:
+        """Return the tips of a ref, given that the journal has just been brought up to date."""
         if name in self.stand_ins:
             return (self.stand_ins[name],)
         if self._journal.locked:
             return self._tips_under_lock(name)
         for attempt in range(ATTEMPTS):
-            self._journal.refresh()
             generation, published = self._journal.generation, self._journal.published
             files = self.files.read(name)
             before = published.tips.get(name, ())
