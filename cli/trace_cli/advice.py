@@ -118,27 +118,72 @@ BEGUN: dict[str, str] = {
 }
 """What each command is given that may stop half-way."""
 
-GIT_COMMANDS: dict[str, str] = {
-    "add": "`trace commit` records messages at once; nothing is staged",
-    "am": "`trace bundle import FILE` takes refs and all they lead to out of a file",
-    "apply": "`trace bundle import FILE` takes refs and all they lead to out of a file",
+_GIT_REMOTE = (
+    "`git push` and `git pull` carry .trace/ with the project; `trace bundle` shares a file"
+)
+_HISTORY = "`trace log` lists commits, `trace sessions` agent sessions"
+_SEARCH = "`trace search TEXT` finds messages, `trace whohas TEXT` the branches that contain them"
+_HIDE = "`trace remove ADDRESS` hides a message, `trace skip ADDRESS` leaves it out of the context"
+_SHORTEN = (
+    "`trace rebase -i` squashes commits, `trace remove` hides messages; `trace du` shows disk usage"
+)
+
+INSTEAD: dict[str, str] = {
+    "add": "`trace commit` records messages directly; there is no staging area",
+    "am": "`trace bundle import FILE` imports branches and their history from a file",
+    "apply": "`trace bundle import FILE` imports branches and their history from a file",
     "archive": "`trace export` writes a session to a file, `trace bundle create` whole branches",
-    "clone": "`git clone` brings .trace/ along with the project; `trace bundle import` takes a file",
-    "fetch": "`git pull` brings .trace/ along with the project; `trace bundle import` takes a file",
-    "format-patch": "`trace bundle create` writes refs and all they lead to into one file",
-    "grep": "`trace log --text TEXT` finds commits, `trace whohas TEXT` branches and contexts",
+    "cat": "`trace show ADDRESS` prints a message, `trace compile` the whole context",
+    "clone": "`git clone` copies .trace/ with the project; `trace bundle import FILE` imports a file",
+    "compact": _SHORTEN,
+    "compress": _SHORTEN,
+    "context": "`trace compile` prints the context, `trace compile --table` lists its messages",
+    "conversations": "`trace sessions` lists agent sessions",
+    "copy": "`trace cherry-pick COMMIT` copies commits or messages to this branch",
+    "cp": "`trace cherry-pick COMMIT` copies commits or messages to this branch",
+    "delete": _HIDE,
+    "fetch": "`git pull` brings .trace/ with the project; `trace bundle import FILE` imports a file",
+    "find": _SEARCH,
+    "fork": "`trace switch -c NAME` creates a branch",
+    "format-patch": "`trace bundle create FILE` writes branches and their history to a file",
+    "grep": _SEARCH,
+    "head": "`trace log -n 5` lists the newest commits, `trace status` shows the branch",
+    "hide": _HIDE,
+    "history": _HISTORY,
+    "ignore": "`trace skip ADDRESS` leaves a message out of the context",
+    "list": _HISTORY,
+    "ls": "`trace compile --table` lists messages, `trace branch` branches, `trace sessions` sessions",
     "ls-files": "`trace compile --table` lists the messages of a context",
-    "mv": "`trace move ADDRESS --after ADDRESS` places a message elsewhere",
-    "notes": "`trace label ADDRESS --add LABEL` marks a message",
-    "pull": "`git pull` brings .trace/ along with the project; `trace merge` then joins what diverged",
-    "push": "`git push` takes .trace/ along with the project; `trace bundle create` writes a file",
-    "remote": "a remote is git's: .trace/ goes along with the project; `trace bundle` shares a file",
-    "rm": "`trace remove ADDRESS` hides a message",
+    "messages": "`trace compile --table` lists the messages of a context",
+    "mv": "`trace move ADDRESS --after ADDRESS` moves a message; `trace branch -m` renames a branch",
+    "new": "`trace init` creates a repository, `trace switch -c NAME` a branch",
+    "notes": "`trace label ADDRESS --add LABEL` labels a message",
+    "open": "`trace view` shows a session, `trace show` a commit or message",
+    "print": "`trace compile` prints the context, `trace show ADDRESS` a message",
+    "pull": "`git pull` brings .trace/ with the project; `trace merge` then joins diverged branches",
+    "push": "`git push` sends .trace/ with the project; `trace bundle create FILE` writes a file",
+    "read": "`trace view` shows a session, `trace show` a commit or message",
+    "redact": "`trace secrets` finds secrets, `trace purge` deletes content permanently",
+    "remote": _GIT_REMOTE,
+    "rename": "`trace branch -m NAME` renames the current branch",
+    "replay": "`trace export --native` writes a session that its agent can resume",
+    "resume": "`trace export --native` writes a session that its agent can resume",
+    "rm": _HIDE,
+    "save": "`trace commit` records messages",
+    "session": "`trace sessions` lists agent sessions",
     "show-ref": "`trace for-each-ref` lists refs",
-    "stash": "what is written is committed, so nothing waits; `trace switch -c NAME` begins a branch",
-    "worktree": "nothing is checked out: `trace commit --branch NAME` writes to any branch from here",
+    "size": "`trace du` shows disk usage, `trace status` the tokens of the context",
+    "squash": "`trace merge --squash BRANCH` squashes a branch, `trace rebase -i` commits",
+    "stash": "everything is committed already; `trace switch -c NAME` creates a branch",
+    "summarize": _SHORTEN,
+    "sync": _GIT_REMOTE,
+    "tail": "`trace log -n 5` lists the newest commits, `trace view` shows the session",
+    "tokens": "`trace status` shows the tokens of the context, `trace log --tokens` of each commit",
+    "trim": _SHORTEN,
+    "unpin": "`trace normal ADDRESS` resets the priority of a message",
+    "worktree": "nothing is checked out: `trace commit --branch NAME` writes to any branch",
 }
-"""What comes closest to a command that git has and Trace has not."""
+"""What to use instead of a command that people try and Trace does not have."""
 
 
 def exit_code(error: BaseException) -> int:

@@ -1,4 +1,4 @@
-"""The console script: a process of its own that starts quickly, runs one command, and ends at once."""
+"""The console script: run one command and end the process at once."""
 
 from __future__ import annotations
 
@@ -6,32 +6,23 @@ import gc
 import os
 import sys
 
-try:
-    from trace_cli.compiled import install
-except ImportError:
-
-    def install() -> None:
-        """Do nothing: an interpreter without what the loader builds on loads modules in its own way."""
-
+from trace_cli.main import main
 
 COLLECT_AFTER = 50_000
-"""How many objects are made, beyond those freed, before the first search for cycles; few commands make so many."""
+"""Objects made before the first garbage collection; few commands make as many."""
 
 
 def run() -> int:
-    """Run one command, and end the process instead of letting it take itself apart.
+    """Run one command and exit without freeing memory.
 
-    Everything is written and closed by then; freeing each object of a process that ends takes a tenth of its time, and
-    so does looking for cycles among what is being imported.
+    Everything is written and closed by then. Freeing each object would take a tenth of the run.
     """
     gc.set_threshold(COLLECT_AFTER)
-    install()
-    __import__("trace_cli.main")  # not before: it is loaded quickly, too
-    code: int = sys.modules["trace_cli.main"].main()
+    code = main()
     try:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
     except (OSError, ValueError):
-        return code  # the interpreter tells of it in its own way
+        return code  # the interpreter reports the closed stream
     os._exit(code)

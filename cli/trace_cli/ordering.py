@@ -1,7 +1,7 @@
-"""The order in which options stood on the command line.
+"""The order of options on the command line.
 
-Typer hands over the values of each option apart; where the order between options matters, as for the messages of
-`trace commit`, it is taken from here.
+Typer passes the values of each option separately. Where the order between options matters, as for the messages of
+`trace commit`, it is kept here.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _KEY = "trace_cli.option-order"
 
 
 class InOrder(TyperCommand):
-    """A command that remembers in which order its options stood.
+    """A command that remembers the order of its options.
 
     Attributes:
-        bare: the flags of the option that a number with a dash alone stands for; none when there is none.
+        bare: the flags of the option that `-5` is short for; empty if there is none.
     """
 
     bare: Sequence[str] = ()
@@ -33,15 +33,15 @@ class InOrder(TyperCommand):
         parser = super().make_parser(ctx)
         parse = parser.parse_args
 
-        def remembering(args: list[str]) -> Any:
+        def parse_and_remember(args: list[str]) -> Any:
             values, rest, order = parse(with_flags(self.bare, args))
             ctx.meta[_KEY] = [parameter.name for parameter in order]
             return values, rest, order
 
-        parser.parse_args = remembering  # type: ignore[method-assign]
+        parser.parse_args = parse_and_remember  # type: ignore[method-assign]
         return parser
 
 
 def option_order(ctx: Context) -> Sequence[str]:
-    """Return the names of the parameters given, once for each time they were given."""
+    """Return the names of the given parameters in order, repeated ones repeatedly."""
     return tuple(ctx.meta.get(_KEY, ()))

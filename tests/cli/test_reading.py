@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pytest
 
 from tests.cli.test_bad_input import refused
 from tests.support.command_line import Outcome, Trace
-from trace_cli.advice import GIT_COMMANDS
+from trace_cli.advice import INSTEAD
+from trace_cli.commands import BY_NAME
 from trace_cli.render import tables
 
 Run = Callable[..., Outcome]
@@ -101,15 +103,15 @@ def test_groups_take_the_options_of_what_they_show(ok: Run, repository: Trace) -
         ok("usage", "record", f'{{"input_tokens": {number}, "output_tokens": 1}}')
     assert ok("usage", "-n", "1").out == ok("usage", "show", "-n", "1").out
     assert len(ok("usage", "--json").lines) == 2
-    refused(repository("usage", "--json", "show"), 2, "behind show")
-    refused(repository("tools", "--json", "show"), 2, "behind show")
+    refused(repository("usage", "--json", "show"), 2, "goes after show")
+    refused(repository("tools", "--json", "show"), 2, "goes after show")
 
 
-@pytest.mark.parametrize("name", sorted(GIT_COMMANDS))
-def test_commands_of_git_are_answered(repository: Trace, name: str) -> None:
+@pytest.mark.parametrize("name", sorted(INSTEAD))
+def test_unknown_commands_are_answered_with_what_to_use(repository: Trace, name: str) -> None:
     outcome = repository(name, "-b", "x")
     refused(outcome, 2, f"no such command '{name}'")
-    assert outcome.err.splitlines()[1] == f"hint: {GIT_COMMANDS[name]}"
+    assert outcome.err.splitlines()[1] == f"hint: {INSTEAD[name]}"
 
 
 @pytest.mark.skipif(
@@ -122,3 +124,9 @@ def test_a_repository_that_is_read_only(repository: Trace, ok: Run, tmp_path: Pa
     reason = f"cannot open .trace/journal/{journal.name}: Permission denied"
     refused(repository("commit", "--user", "y"), 14, reason)
     assert len(ok("log").lines) == 1
+
+
+def test_every_command_that_a_hint_names_exists() -> None:
+    named = {name for hint in INSTEAD.values() for name in re.findall(r"`trace ([a-z-]+)", hint)}
+    assert named <= set(BY_NAME)
+    assert not set(INSTEAD) & set(BY_NAME)

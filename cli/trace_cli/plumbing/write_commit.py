@@ -7,7 +7,7 @@ other:
     author    text; TRACE_AUTHOR or the account when it is not given
     time      milliseconds since 1970-01-01T00:00:00Z; the present when it is not given
     parents   a list of commit ids; empty when it is not given
-    ops       a list of [name, fields], as docs/format/objects.md describes them
+    ops       a list of [name, fields]; see `trace help operations`
     message, meta, links    when there is something to say
 
 An object id is its 64 hex characters. Text that happens to be 64 hex characters is written `{"$text": "…"}`, bytes

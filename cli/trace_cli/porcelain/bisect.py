@@ -30,11 +30,9 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.store.handle import Store
 
-HELP = """Find the commit, or the message, that changed an outcome.
-
-A search begins with a bad commit and a good one before it. Between them one is named to try; `trace bisect good`, `bad`
-and `skip` tell what came of it, or `trace bisect run` tries them all with a command. With --messages the points are the
-messages of one context instead: each is tried as the last one."""
+HELP = """A search starts with a bad commit and an earlier good one. Trace then picks a commit between them. Tell
+whether it works with `trace bisect good`, `bad` or `skip`, or let `trace bisect run` try a command on each. With
+--messages the search is over the messages of one context: each step is the context up to one message."""
 SKIPS = 125
 _STANDARD_ERROR = 2
 
@@ -364,9 +362,9 @@ GROUP = Group(
     HELP,
     {
         "start": start,
-        GOOD: _marking(GOOD, "Tell that a point is good: the one to try, or those named."),
-        BAD: _marking(BAD, "Tell that a point is bad: the one to try, or those named."),
-        SKIP: _marking(SKIP, "Tell that a point cannot be tried: the one to try, or those named."),
+        GOOD: _marking(GOOD, "Mark a commit as good; the current one if none is named."),
+        BAD: _marking(BAD, "Mark a commit as bad; the current one if none is named."),
+        SKIP: _marking(SKIP, "Mark a commit as untestable; the current one if none is named."),
         "run": run,
         "next": next_,
         "log": log,

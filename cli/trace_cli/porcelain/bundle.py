@@ -342,6 +342,6 @@ def _at(each: RefOutcome) -> str:
 
 
 GROUP = Group(
-    "Share branches, tags and sessions as one file.",
+    "",
     {"create": create, "verify": verify, "list": list_, "import": import_},
 )

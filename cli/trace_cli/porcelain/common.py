@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 SHOWN_REFS = 3
-JSON = Option("--json", "as_json", "Print JSON, as docs/json.md describes it")
+JSON = Option("--json", "as_json", "Print JSON (see `trace help json`)")
 QUIET = Option("-q --quiet", "quiet", "Print nothing")
 MESSAGE = Option("-m --message", "message", "What to say about the commit", "MESSAGE", default="")
 SECRETS = Option(

@@ -17,11 +17,9 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.llm.contract import Completion
 
-HELP = """Show which model is asked, and try it.
-
-Without a subcommand it is shown: its name, where it is, and where its key comes from. Variables of the environment
-(TRACE_MODEL, TRACE_MODEL_API, TRACE_MODEL_URL, TRACE_MODEL_KEY) go before your own settings (`trace config model`);
-a repository has no say. Nothing but a command that says so asks a model.
+HELP = """Without a subcommand, print the model's name, its address, and where its key comes from. Environment variables
+(TRACE_MODEL, TRACE_MODEL_API, TRACE_MODEL_URL, TRACE_MODEL_KEY) override your own settings (`trace config model`); a
+repository's settings are ignored. Only commands whose help says so ask a model.
 """
 ELSEWHERE = "`trace config model.url ADDRESS` names another place"
 QUESTION = "Answer with the one word: ready"

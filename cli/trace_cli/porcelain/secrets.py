@@ -30,10 +30,8 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 
-HELP = """Find secrets, and say what is none.
-
-What is committed and imported is looked through, and placeholders stand for the secrets that are found. These commands
-show what is looked for, try it on a text, and keep a list of findings that are no secrets.
+HELP = """Trace scans what is committed and imported, and stores placeholders in place of the secrets it finds. These
+commands show the rules, test them on a text, scan the repository, and keep a list of false positives.
 """
 
 

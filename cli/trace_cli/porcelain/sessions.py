@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from trace_store.sessions.listing import SessionInfo
     from trace_store.store.handle import Store
 
-HELP = """List the sessions of agents, and give them titles.
-
-A session is known by its title, its id or the beginning of it, or the name of its branch.
+HELP = """A SESSION is a title, a session id or its first characters, or the name of the session's branch.
 """
 NAME_COLUMNS = 24
 ENDED = "ended"

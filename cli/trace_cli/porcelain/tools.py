@@ -15,9 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
 
-HELP = """Set or show the tools a model is offered.
-
-Without a subcommand the tools in force are listed."""
+HELP = """Without a subcommand, list the current tools."""
 
 
 @takes(JSON)

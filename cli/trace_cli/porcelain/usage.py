@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from trace_store.history.draft import Draft
     from trace_store.store.handle import Store
 
-HELP = """Record or show what providers reported.
-
-Without a subcommand the latest reports are listed."""
+HELP = """Without a subcommand, list the latest reports."""
 COUNTS = ("input_total", "cache_read", "cache_write", "output_total", "reasoning")
 DEFAULT_LIMIT = 20
 LIMIT = Option(
