@@ -57,13 +57,18 @@ def exit_code_of(error: type[errors.TraceError]) -> int:
     return advice.exit_code(error(""))
 
 
+def hint_of(code: str) -> str:
+    """Return the hint for an error code, with a word in capitals for each attribute."""
+    return re.sub(r"\{(\w+)\}", lambda found: found[1].upper(), advice.HINTS.get(code, ""))
+
+
 def errors_page() -> str:
     """Return docs/errors.md."""
     lines = [
         "# Errors and exit codes\n",
         HEAD,
-        "A command that fails prints one line on standard error, sometimes a second one with a hint, and ends with one"
-        " of these codes:\n",
+        "A command that fails prints one line on standard error, often followed by a hint, and exits with one of these"
+        " codes:\n",
         "| exit code | meaning |",
         "|---:|---|",
     ]
@@ -75,9 +80,9 @@ def errors_page() -> str:
     lines += [f"| {code} | {'; '.join(meanings[code])} |" for code in sorted(meanings)]
     lines += [
         "",
-        "The library raises the classes below; all are in `trace_store.errors`, and catching one catches those under"
-        " it. `code` is stable and machine-readable: codes are added, never renamed. What else an error knows"
-        " (a path, candidates, what was expected) is in attributes.\n",
+        "The library raises the classes below, all from `trace_store.errors`. Catching a class catches those under it."
+        " `code` is machine-readable and stable: codes are added, never renamed. Details (a path, candidates) are in"
+        " attributes.\n",
         "| class | `code` | exit code | hint |",
         "|---|---|---:|---|",
     ]
@@ -88,15 +93,20 @@ def errors_page() -> str:
             base.__name__ for base in error.__bases__ if not issubclass(base, errors.TraceError)
         ]
         also = f" ({', '.join(bases)})" if bases and depth else ""
-        hint = advice.HINTS.get(error.code, "")
+        hint = hint_of(error.code)
         indent = "· " * depth
         lines.append(
             f"| {indent}`{error.__name__}`{also} | `{error.code}` | {exit_code_of(error)} | {hint} |"
         )
     unclassed = [code for code in error_codes() if code not in named]
     if unclassed:
-        lines += ["", "Codes of cases without a class of their own:\n"]
-        lines += [f"- `{code}`" for code in unclassed]
+        lines += [
+            "",
+            "Codes of cases without a class of their own:\n",
+            "| `code` | hint |",
+            "|---|---|",
+        ]
+        lines += [f"| `{code}` | {hint_of(code)} |" for code in unclassed]
     return "\n".join(lines) + "\n"
 
 

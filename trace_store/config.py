@@ -32,7 +32,6 @@ MAXIMUM_NESTING = 100
 """Parts that a key may have: reading them takes as long as their number squared."""
 DEFAULT_BRANCH = "main"
 DEFAULT_TOKENIZER = "o200k_base"
-REPAIR = "`trace fsck --repair` writes it anew, with what can be read of it"
 _FIXED = ("store_id", "format", "requires")
 _BLANKS = " \t"
 """What TOML takes for white space; Python would take away more."""
@@ -70,20 +69,18 @@ class Config:
             raise errors.RepositoryNotFoundError("there is no repository here", path=path)
         if b"<<<<<<< " in data and b">>>>>>> " in data:
             what = "git left the marks of a merge conflict in the configuration"
-            raise errors.FormatError(
-                what, path=path, hint="take one side: `git checkout --ours .trace/config`"
-            )
+            raise errors.FormatError(what, path=path, code=errors.ErrorCode.CONFIG_CONFLICT)
         try:
             # A conversion of line ends by git changes nothing in the values.
             return cls(disk, path, data.decode().replace("\r\n", "\n"))
         except UnicodeDecodeError as error:
             raise errors.FormatError(
-                "the configuration is not UTF-8", path=path, hint=REPAIR
+                "the configuration is not UTF-8", path=path, code=errors.ErrorCode.CORRUPT_CONFIG
             ) from error
         except errors.UnsupportedFormatError:
             raise
         except errors.FormatError as error:
-            error.data.setdefault("hint", REPAIR)
+            error.code = errors.ErrorCode.CORRUPT_CONFIG
             raise
 
     @property

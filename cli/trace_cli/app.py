@@ -30,10 +30,10 @@ from trace_cli.arguments import (
     arguments_of,
     bare_flags,
     takes_command,
+    with_flags,
 )
 from trace_cli.commands import BY_NAME, COMMANDS, COMMON, PANELS, PLUMBING, Command
 from trace_cli.failures import EXIT_OK, EXIT_USAGE, usage_error
-from trace_cli.ordering import InOrder, option_order
 from trace_cli.render.escape import one_line
 from trace_cli.runtime import Invocation
 from trace_cli.subcommands import Group
@@ -50,6 +50,8 @@ EPILOG = (
 )
 NOT_A_NUMBER = ("is not a valid int range", "is not an integer")
 """Typer's words for a value that is not an integer, and ours."""
+OPTION_ORDER = "trace_cli.option-order"
+"""The context's key for the names of the given parameters in order, repeated ones repeatedly."""
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -88,6 +90,28 @@ class LazyGroup(TyperGroup):
         return super().shell_complete(ctx, incomplete)
 
 
+class OrderedCommand(TyperCommand):
+    """A command that remembers the order of its options, which Typer passes separately.
+
+    Attributes:
+        bare: the flags of the option that `-5` is short for; empty if there is none.
+    """
+
+    bare: Sequence[str] = ()
+
+    def make_parser(self, ctx: Context) -> Any:
+        parser = super().make_parser(ctx)
+        parse = parser.parse_args
+
+        def parse_and_remember(args: list[str]) -> Any:
+            values, rest, order = parse(with_flags(self.bare, args))
+            ctx.meta[OPTION_ORDER] = [parameter.name for parameter in order]
+            return values, rest, order
+
+        parser.parse_args = parse_and_remember  # type: ignore[method-assign]
+        return parser
+
+
 def load_command(command: Command) -> ClickCommand:
     """Return the Typer command of a row, its module imported."""
     module, _, attribute = command.target.partition(":")
@@ -98,14 +122,14 @@ def load_command(command: Command) -> ClickCommand:
         return group
     info = CommandInfo(
         command.name,
-        cls=InOrder,
+        cls=OrderedCommand,
         callback=_generated(arguments_of(target) or (), target),
         context_settings=SETTINGS,
         help=_help(command, target),
         rich_help_panel=PANELS[command.category],
     )
     made = get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None)
-    assert isinstance(made, InOrder)
+    assert isinstance(made, OrderedCommand)
     made.bare = bare_flags(arguments_of(target) or ())
     return made
 
@@ -245,7 +269,7 @@ def _generated(items: Sequence[Option | Argument], run: Any) -> Any:
         )
 
     def call(ctx: typer.Context, **given: Any) -> int:
-        return run(ctx.obj, **_as_parsed(items, given, option_order(ctx))) or EXIT_OK
+        return run(ctx.obj, **_as_parsed(items, given, ctx.meta.get(OPTION_ORDER, ()))) or EXIT_OK
 
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in parameters}

@@ -37,7 +37,7 @@ def test_target_exists(row: Command) -> None:
 def test_library_function_is_callable(row: Command) -> None:
     """Whether a command calls it is checked by running the commands."""
     head, *rest = row.function.split(".")
-    found = import_module(head)
+    found: object = import_module(head)
     for position, name in enumerate(rest, 2):
         if not hasattr(found, name):
             import_module(".".join(row.function.split(".")[:position]))

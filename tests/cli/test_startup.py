@@ -259,7 +259,7 @@ def test_a_process_that_ends_at_once_has_written_everything(folder: Path) -> Non
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'cli'}"}
 
     def run(*words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        call = "import sys; from trace_cli.console import run; sys.exit(run())"
+        call = "import sys; from trace_cli.main import run; sys.exit(run())"
         command = [sys.executable, "-c", call, *words]
         return subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, check=False, input=stdin

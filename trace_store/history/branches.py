@@ -212,7 +212,7 @@ def name_taken(ref: str) -> errors.AlreadyExistsError:
     """Return the error that there is a branch of a name."""
     return errors.AlreadyExistsError(
         f"there is a branch {short(ref)} already",
-        hint="`branch -f`, `branch -M` and `switch -C` take its name, and keep what it stood for in the trash",
+        code=errors.ErrorCode.BRANCH_EXISTS,
         ref=ref,
     )
 

@@ -184,7 +184,8 @@ def staged(store: Store) -> Staged | None:
                 break
             raise errors.StateError(
                 "what was staged does not continue where HEAD is now",
-                hint=f"`trace branch NAME {ref.removeprefix('refs/')}` makes a branch of it",
+                code=errors.ErrorCode.STAGED_ELSEWHERE,
+                staged=ref.removeprefix("refs/"),
             )
         oid = parents[0]
     return Staged(ref, tip, tuple(reversed(found)))
@@ -205,9 +206,7 @@ def commit_staged(store: Store, *, author: str, message: str = "") -> Recommitte
     check_author(author)
     ready = staged(store)
     if ready is None:
-        raise errors.StateError(
-            "nothing is staged", hint="`trace reset REVISION` stages what was after it"
-        )
+        raise errors.StateError("nothing is staged", code=errors.ErrorCode.NOTHING_STAGED)
     commits = [read_commit(oid, store.objects.read) for oid in ready.commits]
     made = squash(ready.commits, commits, author, store.clock.now(), message)
     data = made.encode()

@@ -98,7 +98,7 @@ def create_tag(
         if before is not None and not force:
             raise errors.AlreadyExistsError(
                 f"there is a tag {short(ref)} already",
-                hint="-f moves it; what it named is kept in the trash",
+                code=errors.ErrorCode.TAG_EXISTS,
                 ref=ref,
             )
         edits = [RefEdit(ref, oid, before)]

@@ -132,7 +132,7 @@ def _last(store: Store) -> Group:
             skipped -= 1
         else:
             return group
-    raise errors.StateError("there is nothing to undo", hint=_NOTHING)
+    raise errors.StateError("there is nothing to undo", code=errors.ErrorCode.NOTHING_TO_UNDO)
 
 
 def _last_undone(store: Store) -> Group:
@@ -147,12 +147,7 @@ def _last_undone(store: Store) -> Group:
             return group
         elif not redone:
             break
-    raise errors.StateError(
-        "there is nothing to redo", hint="it takes up again what `undo` took back last"
-    )
-
-
-_NOTHING = "what moves no ref, such as purge, prune and config, cannot be undone"
+    raise errors.StateError("there is nothing to redo", code=errors.ErrorCode.NOTHING_TO_REDO)
 
 
 def _transactions(store: Store) -> Iterator[Group]:

@@ -164,7 +164,7 @@ class HttpModel:
         if 300 <= answer.status < 400:
             return errors.ModelUnreachableError(
                 f"{self.settings.url} sends us elsewhere ({answer.status}), where no key is sent",
-                hint="`trace config model.url` sets the address itself",
+                code=errors.ErrorCode.REDIRECTED,
                 status=answer.status,
                 retryable=False,
             )

@@ -53,7 +53,9 @@ def kept_settings(disk: Disk, environment: Environment) -> Kept:
     kept = _checked(_parsed(_text(disk, path), path), path)
     if own is not None and kept.get("key") and found.st_mode & _READABLE_BY_OTHERS:
         raise errors.StateError(
-            f"others can read the key of your model in {path}", hint=f"`chmod 600 {path}`"
+            f"others can read the key of your model in {path}",
+            code=errors.ErrorCode.READABLE_KEY,
+            path=path,
         )
     return kept
 

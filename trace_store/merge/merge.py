@@ -123,7 +123,7 @@ def continue_merge(
     if stop.before is not None and store.refs.read(stop.ref) is None:
         raise errors.RefChangedError(
             f"there is no {stop.ref} any more: {stop.said} cannot go on",
-            hint="`trace branch NAME ORIG_HEAD` or `trace undo` brings it back; --abort gives the merge up",
+            code=errors.ErrorCode.BRANCH_GONE,
             ref=stop.ref,
             expected=stop.before,
         )

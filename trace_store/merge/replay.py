@@ -173,7 +173,7 @@ class Rewriting:
             self._refuse_to_drop_pinned(found.before, line)
         if found.after is None and found.before is not None:
             raise errors.InvalidInputError(
-                "nothing of the branch would be left: `trace branch -d` deletes one"
+                "no commit would be left on the branch", code=errors.ErrorCode.NO_COMMIT_LEFT
             )
         if self._judge is not None and found.outcome == DONE:
             found = self._judged(self._judge, found, line)

@@ -123,7 +123,7 @@ def read(text: str, known: Sequence[ObjectId]) -> list[Step]:
         if deed not in DEEDS or len(words) < 2:
             raise errors.InvalidInputError(
                 f"line {number} of the to-do list is not understood: {line[:80]!r}",
-                hint=f"a line is one of {', '.join(DEEDS)}, and the beginning of a commit's id",
+                code=errors.ErrorCode.INVALID_TODO,
                 line=number,
             )
         oid = _named(words[1], known, number)

@@ -7,13 +7,13 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, opened_store
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, short_address, write_record
-from trace_cli.render.snippets import marked
 from trace_cli.render.tables import (
     LEFT,
     RIGHT,
     ROLE_STYLES,
     date,
     fit,
+    marked,
     paint,
     table,
     terminal_width,

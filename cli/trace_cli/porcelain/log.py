@@ -10,8 +10,7 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, opened_store
 from trace_cli.render.commits import Minutes, commit_lines, log_record, log_row
 from trace_cli.render.records import write_record
-from trace_cli.render.snippets import marked
-from trace_cli.render.tables import LEFT, RIGHT, fit, paint, table, terminal_width
+from trace_cli.render.tables import LEFT, RIGHT, fit, marked, paint, table, terminal_width
 from trace_store import context, errors, history
 from trace_store.refs.names import TRASH
 from trace_store.revision import all_commits, parse_moment, reach_of_several, resolve_address

@@ -8,8 +8,7 @@ from trace_cli.porcelain.common import JSON, opened_store
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, short_address, write_record
-from trace_cli.render.snippets import marked
-from trace_cli.render.tables import ROLE_STYLES, moment, paint
+from trace_cli.render.tables import ROLE_STYLES, marked, moment, paint
 from trace_store.exporters.session import session_name
 from trace_store.ident import format_time, known_time, parse_moment
 from trace_store.refs.names import BRANCHES

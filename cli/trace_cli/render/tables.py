@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.context.compiled import CompiledContext
     from trace_store.context.plain import PlainContext
+    from trace_store.context.snippet import Snippet
     from trace_store.history.status import Status
 
 LEFT, RIGHT = "<", ">"
@@ -49,6 +50,12 @@ def paint(invocation: Invocation, text: str, style: str) -> str:
     if not invocation.color or not text or style not in _STYLES:
         return text
     return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+
+
+def marked(invocation: Invocation, snippet: Snippet) -> str:
+    """Return a snippet with the search hit in bold."""
+    text, start, end = snippet.text, snippet.start, snippet.end
+    return safe(text[:start]) + paint(invocation, safe(text[start:end]), "bold") + safe(text[end:])
 
 
 def columns_of(text: str) -> int:

@@ -101,8 +101,7 @@ class Advisor:
         if self._review is not None and not self._review(proposal):
             raise errors.ConflictError(
                 "what the model proposes was not accepted, and nothing is written",
-                code=errors.ErrorCode.MERGE_CONFLICT,
-                hint="merge without `-s semantic`, or once more",
+                code=errors.ErrorCode.PROPOSAL_REJECTED,
             )
         return self._advised(matter, asked, proposal)
 
