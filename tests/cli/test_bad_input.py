@@ -1,4 +1,4 @@
-"""Bad input: one clear line, the documented exit code, no traceback, and a store that is as it was."""
+"""Bad input: one clear error line, the documented exit code, no traceback, an unchanged store."""
 
 from __future__ import annotations
 

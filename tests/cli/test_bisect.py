@@ -1,4 +1,4 @@
-"""`trace bisect`, as it is typed."""
+"""`trace bisect`."""
 
 from __future__ import annotations
 

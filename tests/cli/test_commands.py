@@ -1,4 +1,4 @@
-"""The table of commands, and the parser made from it."""
+"""The command table, and the small parser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trace diff`, as it is typed."""
+"""`trace diff`."""
 
 from __future__ import annotations
 

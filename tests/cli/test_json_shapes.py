@@ -1,4 +1,4 @@
-"""What docs/json.md says of `--json` is what is printed: the same keys, no more and no fewer."""
+"""JSON output has exactly the keys that docs/json.md lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trace log`: its filters, and the lines that it draws."""
+"""`trace log`: filters and output."""
 
 from __future__ import annotations
 

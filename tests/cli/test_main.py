@@ -1,4 +1,4 @@
-"""The entry point: global options, streams, exit codes, and what happens when something goes wrong."""
+"""The entry point: global options, streams, exit codes and unexpected errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trace sessions`: which there are, and what they are called."""
+"""`trace sessions`: the list and the titles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command imports: a start-up costs as much as the modules it loads (trap C38)."""
+"""Which modules a command imports: they decide how long it takes to start (trap C38)."""
 
 from __future__ import annotations
 

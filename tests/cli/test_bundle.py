@@ -1,4 +1,4 @@
-"""`trace bundle`, as people and scripts meet it."""
+"""`trace bundle`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trace repair`: what is told to people and programs, and with which exit codes."""
+"""`trace repair`: output for people and programs, and exit codes."""
 
 from __future__ import annotations
 

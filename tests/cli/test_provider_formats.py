@@ -1,4 +1,4 @@
-"""Every provider's form on the command line: committed as it came, compiled for another, and told in few lines."""
+"""Provider formats: committed as received, compiled for another provider, and summarized."""
 
 from __future__ import annotations
 

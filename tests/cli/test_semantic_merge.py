@@ -1,4 +1,4 @@
-"""`trace merge -s semantic` at the command line, against a server of models on this machine."""
+"""`trace merge -s semantic` against a model server on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trace ls-parts` against the lossless rendering of a context that nobody has changed."""
+"""`trace ls-parts` against the lossless rendering of an unchanged context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trace export`: which file a session becomes, where it goes, and what is said of what it lacks."""
+"""`trace export`: file names, destinations, and reports of what a format cannot hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trace blame` and `trace whohas`, as they are typed."""
+"""`trace blame` and `trace whohas`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `trace commit`, `trace init` and `trace write-commit` take, and what they refuse before anything is written."""
+"""`trace commit`, `trace init` and `trace write-commit`: input they accept and refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trace export --native`: a file comes back as it was, by way of the command line."""
+"""`trace export --native`: an imported file comes back byte for byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trace purge` and `trace commit --private`, as they are typed."""
+"""`trace purge` and `trace commit --private`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many objects in one process: an answer to each question that is asked alone, and no cost of each among many."""
+"""Batch modes of plumbing: each question is answered at once, and thousands run in one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scripts write is sealed now and then, so that the journal stays short and git sees it in the end."""
+"""Plumbing seals now and then, so that the journal stays short and git sees new commits."""
 
 from __future__ import annotations
 

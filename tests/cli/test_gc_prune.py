@@ -1,4 +1,4 @@
-"""`trace gc` and `trace prune`, as people meet them."""
+"""`trace gc` and `trace prune`."""
 
 from __future__ import annotations
 

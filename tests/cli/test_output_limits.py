@@ -1,4 +1,4 @@
-"""What the commands that read say: over budget, cut to the terminal, whole for programs, and of what is not there."""
+"""Output of commands that read: budgets, terminal width, full output for scripts, missing objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trace du`, for people and as a record."""
+"""`trace du`, for people and as JSON."""
 
 from __future__ import annotations
 

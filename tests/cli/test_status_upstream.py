@@ -1,4 +1,4 @@
-"""What `trace status` says of a branch and its upstream."""
+"""`trace status` for a branch and its upstream."""
 
 from __future__ import annotations
 

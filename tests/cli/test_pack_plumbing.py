@@ -1,4 +1,4 @@
-"""Plumbing for packs at work: objects through pipes, into other repositories, and what is refused."""
+"""Plumbing for packs: pipes, transfer to other repositories, and refusals."""
 
 from __future__ import annotations
 

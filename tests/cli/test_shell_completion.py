@@ -1,4 +1,4 @@
-"""Completion in the shells themselves, those that are here."""
+"""Completion in the installed shells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trace import` of what is no transcript, of what is found and not named, and of journals in which nobody speaks."""
+"""`trace import` of other files, of default locations, and of journals without messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody who knows git types to look at things, beside merges and rebases."""
+"""Options of git on the commands that list and show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trace fsck --repair` and `trace doctor`: what they print, and the codes that they end with."""
+"""`trace fsck --repair` and `trace doctor`: output and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody who knows git types at merges and rebases, and what is not passed over."""
+"""Options of git on merges and rebases, and mistakes that git users make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches, tags, steps back and steps back taken back, as they are typed."""
+"""Branches, tags, reset, undo and the reflog."""
 
 from __future__ import annotations
 

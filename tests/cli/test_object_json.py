@@ -1,4 +1,4 @@
-"""Structured objects as JSON: readable, safe to show, and without loss."""
+"""Objects as JSON: readable, safe on a terminal, and lossless."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Porcelain is wired to the library: what a command is told arrives, and what it prints can be read by a script."""
+"""Options of porcelain reach the library, and scripts can parse the output."""
 
 from __future__ import annotations
 

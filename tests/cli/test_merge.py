@@ -1,4 +1,4 @@
-"""Merging at the command line: what is said, which exit codes, and settling in an editor."""
+"""`trace merge`, `rebase` and `cherry-pick`: output, exit codes, and resolution in an editor."""
 
 from __future__ import annotations
 
