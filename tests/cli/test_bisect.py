@@ -38,10 +38,10 @@ def test_by_hand(repository: Trace, talk: Run) -> None:
         talk("bisect", "bad" if number >= 5 else "good")
     assert lines[1].startswith(wanted)
     assert talk("bisect", "log").lines[1].startswith("good ")
-    refused(repository("bisect", "good"), 6, "nothing is left to try")
+    refused(repository("bisect", "good"), 6, "the search is finished")
     refused(repository("bisect", "good", "HEAD~1"), 2, "is good and comes after")
     talk("bisect", "reset")
-    refused(repository("bisect", "next"), 6, "no search is going on")
+    refused(repository("bisect", "next"), 6, "no search is in progress")
 
 
 def test_with_a_command(talk: Run) -> None:
@@ -109,7 +109,7 @@ def test_a_command_that_is_not_deterministic(repository: Trace, talk: Run, tmp_p
     talk("bisect", "start", "HEAD", "HEAD~8")
     outcome = repository("bisect", "run", "--repeat", "3", "--", *program(text))
     assert outcome.code == 3
-    assert "2 of 3 runs failed, which decides nothing" in outcome.err
+    assert "2 of 3 runs failed, which is inconclusive" in outcome.err
     assert "--threshold K" in outcome.err
     talk("bisect", "start", "HEAD", "HEAD~8")
     decided = talk("bisect", "run", "--repeat", "3", "--threshold", "2", "--", *program(text))

@@ -18,7 +18,7 @@ def test_blame(repository: Trace, ok: Run) -> None:
     head, one, two, last = ok("blame", terminal=True).lines
     assert "address" in head
     assert "edit " in one
-    assert last == "all of it was made on main"
+    assert last == "all commits were made on main"
     assert "\x1b[2J" not in two
     (record,) = map(json.loads, ok("blame", "--address", "HEAD~2.0", "--json").lines)
     assert record["since"][0]["operation"] == "edit"
@@ -61,7 +61,7 @@ def test_whohas(repository: Trace, ok: Run) -> None:
     assert ok("whohas", ok("rev-parse", "HEAD").text.strip()).lines == ["refs/heads/main"]
     (record,) = map(json.loads, ok("whohas", "Friday", "--json").lines)
     assert [each["state"] for each in record["refs"]] == ["removed", "shown"]
-    refused(repository("whohas", "Sunday"), 4, "nothing that a ref leads to has 'Sunday'")
+    refused(repository("whohas", "Sunday"), 4, "no ref contains 'Sunday'")
     refused(repository("whohas", "--text", blob), 4, "nothing that a ref leads to")
 
 

@@ -65,7 +65,7 @@ def test_only_what_is_new(filled: Ok, repository: Trace) -> None:
     first = filled("rev-parse", "main").text.strip()
     filled("commit", "--assistant", "42.", "-q")
     made = filled("bundle", "create", "new.bundle", "--since", first)
-    assert made.lines[1] == f"it builds upon {first[:12]}"
+    assert made.lines[1] == f"it requires {first[:12]}"
     outcome = repository("-C", "other", "bundle", "import", "../new.bundle")
     assert outcome.code == 4
     assert f"builds upon a commit that is not here, such as {first}" in outcome.err
@@ -99,8 +99,8 @@ def test_what_happened_is_said(filled: Ok, repository: Trace) -> None:
     filled("bundle", "create", "a.bundle", "--all", "--force")
     outcome = repository("-C", "other", "bundle", "import", "../a.bundle")
     assert outcome.code == 3
-    assert outcome.lines[0] == f"main: diverged: it has a second tip now, {tip}"
-    assert outcome.lines[1].startswith("tags/v1: kept: it stands elsewhere here")
+    assert outcome.lines[0] == f"main: diverged: it has two tips now, {tip}"
+    assert outcome.lines[1].startswith("tags/v1: kept: it differs here")
     assert outcome.err.splitlines()[0] == (
         "trace: error: 1 ref of the bundle stands elsewhere here, such as refs/tags/v1;"
         " everything else was taken"

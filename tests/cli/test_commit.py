@@ -74,7 +74,7 @@ def test_quiet_is_stronger_than_json(ok: Run) -> None:
 
 def test_init_goes_where_it_is_told(trace: Trace, tmp_path: Path) -> None:
     outcome = trace("--dir", "deep/store", "init")
-    assert outcome.text == f"made an empty repository in {tmp_path / 'deep' / 'store'}\n"
+    assert outcome.text == f"created an empty repository in {tmp_path / 'deep' / 'store'}\n"
     assert trace("--dir", "deep/store", "commit", "--user", "x").code == 0
     here = Environment(author="Ada", discovery=False, trace_dir=str(tmp_path / "named"))
     assert json.loads(trace("init", "--json", environment=here).out) == {

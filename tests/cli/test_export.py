@@ -142,7 +142,7 @@ def test_hidden_messages_are_shown_when_asked_for(imported: Trace) -> None:
     assert imported("remove", "HEAD.0", "-q").code == 0
     shown = imported("export", "--format", "html")
     assert b"A secret." not in shown.out
-    assert "note: without 1 message that the model is not shown; --hidden shows all" in shown.err
+    assert "note: without 1 message hidden from the model; --hidden includes them" in shown.err
     whole = imported("export", "--format", "html", "--hidden")
     assert b"A secret." in whole.out
     assert "note:" not in whole.err

@@ -46,7 +46,7 @@ def test_prune_says_what_goes_and_how_long_it_can_be_had(repository: Trace, lone
 
 def test_gc_says_what_only_prune_takes(repository: Trace, lone: str) -> None:
     told = repository("gc", "--grace", "0")
-    assert "2 objects in packs that nothing leads to: `trace prune` takes them" in told.err
+    assert "2 objects in packs unreachable: `trace prune` deletes them" in told.err
     assert record(repository("gc", "--grace", "0", "--json"))["sealed"] == 2
 
 

@@ -32,7 +32,7 @@ def messages(ok: Run) -> list[tuple[str, str]]:
 
 
 def test_init_says_where(trace: Trace, tmp_path: Path) -> None:
-    assert trace("init").text == f"made an empty repository in {tmp_path / '.trace'}\n"
+    assert trace("init").text == f"created an empty repository in {tmp_path / '.trace'}\n"
     assert trace("init").code == 5
     assert record(trace("init", "--json", "other"))["directory"] == str(
         tmp_path / "other" / ".trace"
@@ -138,7 +138,7 @@ def test_who_stands_on_an_empty_branch_is_told_of_the_others(ok: Run, trace: Tra
 
 
 def test_status_says_it_all(ok: Run) -> None:
-    assert ok("status").text == "on branch main, which has no commit yet\n"
+    assert ok("status").text == "on branch main, no commit yet\n"
     ok("commit", "--user", "hello")
     ok("config", "budget", "2k")
     found = record(ok("status", "--json"))
@@ -223,7 +223,7 @@ def test_changes_of_messages(ok: Run) -> None:
     assert (shown["version"], shown["version_count"]) == (1, 2)
     ok("restore", f"{first}.0", "--version", "0")
     assert messages(ok)[0] == ("user", "one")
-    assert "2 wordings; number 0 counts" in ok("show", f"{first}.0").text
+    assert "2 versions; current: 0 counts" in ok("show", f"{first}.0").text
     assert ok("show", f"{first}.0", "--in", f"{first}").lines[0].endswith("dialogue")
 
 
@@ -361,7 +361,7 @@ def test_upkeep(ok: Run) -> None:
     assert ok("pack").err == "nothing to pack\n"
     assert record(ok("pack", "--json"))["kept"] == []
     outcome = ok("fsck")
-    assert (outcome.out, outcome.err) == (b"", "everything is in order\n")
+    assert (outcome.out, outcome.err) == (b"", "no problems found\n")
 
 
 def test_fsck_reports_damage_with_12(ok: Run, repository: Trace, tmp_path: Path) -> None:

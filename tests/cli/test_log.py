@@ -61,7 +61,7 @@ def test_mistakes(repository: Trace, talk: Run) -> None:
     refused(repository("log", "--kind", "No thing"), 2, "one of instruction")
     refused(repository("log", "--role", "usr"), 2, "one of system")
     refused(repository("log", "--follow", "HEAD"), 2, "not the address")
-    refused(repository("log", "--graph", "--json"), 2, "--graph draws for people")
+    refused(repository("log", "--graph", "--json"), 2, "--graph cannot be combined with --json")
 
 
 def test_a_line_and_a_merge(talk: Run) -> None:

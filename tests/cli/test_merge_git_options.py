@@ -186,18 +186,18 @@ def test_the_way_back_is_one_that_is_open_while_something_waits(waiting: Trace) 
 
 def test_what_is_skipped_is_not_said_to_be_up_to_date(waiting: Trace) -> None:
     assert waiting("merge", "--skip").text == (
-        "main is as it was: what the merge stopped at is left out\n"
+        "main is unchanged: the conflicting commit was skipped\n"
     )
     assert waiting("cherry-pick", "side~2").code == 3
     assert waiting("cherry-pick", "--skip").text == "main is as it was: 1 commit left out\n"
-    assert waiting("merge", "main~1").text == "main is up to date: there is nothing to merge\n"
+    assert waiting("merge", "main~1").text == "main is already up to date\n"
 
 
 def test_a_list_of_nothing_is_up_to_date(waiting: Trace) -> None:
     waiting("merge", "--abort")
     for words in (["rebase", "HEAD"], ["rebase", "-i", "HEAD"]):
         outcome = waiting(*words, environment=Environment(discovery=False, editor="false"))
-        assert (outcome.code, outcome.text) == (0, "main is up to date: there is nothing to do\n")
+        assert (outcome.code, outcome.text) == (0, "main is already up to date\n")
     emptied = Environment(discovery=False, editor="truncate -s 0")
     outcome = waiting("rebase", "-i", "HEAD~1", environment=emptied)
     assert (outcome.code, "the to-do list is empty" in outcome.err) == (2, True)

@@ -39,7 +39,7 @@ def test_a_text_is_purged_and_told_and_refused_afterwards(
         stdin=SECRET.encode(),
     )
     assert f"blob {OID}" in purged.out.decode()
-    assert "verified: it is in no file of .trace" in purged.out.decode()
+    assert "verified: not found in any file of .trace" in purged.out.decode()
     assert SECRET not in purged.out.decode() + purged.err
     assert "[purged" in ok("log").out.decode()
     for words in (["show", OID], ["cat-file", "-p", OID[:8]], ["commit", "--user", SAID]):

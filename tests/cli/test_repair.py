@@ -167,7 +167,7 @@ def test_a_file_can_be_checked_without_a_repository(trace: Trace, torn: Path) ->
         (["repair", "nothing-like-it"], 4, "nothing-like-it"),
         (["repair", "--provider", "nobody"], 2, "unknown provider 'nobody'"),
         (["repair", "--file", "a.jsonl", "main"], 2, "--file"),
-        (["repair", "--format", "claude-code"], 2, "--format goes with --file"),
+        (["repair", "--format", "claude-code"], 2, "--format requires --file"),
         (["repair", "--file", "not-there.jsonl"], 2, "not-there.jsonl"),
         (["repair", "main~0", "--in-place"], 2, "is no branch"),
     ],

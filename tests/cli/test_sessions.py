@@ -54,7 +54,7 @@ def test_a_title_stays_with_the_session(session: Trace) -> None:
     session("branch", "-m", "counts")
     session("gc")
     assert session("sessions", "show", "Word counts").lines[0].endswith("Word counts")
-    assert session("fsck").err == "everything is in order\n"
+    assert session("fsck").err == "no problems found\n"
     session("sessions", "rename", "Word counts")
     assert "Word counts" not in session("sessions").text
 

@@ -17,7 +17,7 @@ def test_ahead_and_behind(ok: Run) -> None:
     assert "upstream" not in ok("status").text
     ok("update-ref", "refs/heads/idea", "HEAD")
     ok("branch", "-q", "-u", "idea", "main")
-    assert "upstream: idea, which stands at the same commit" in ok("status").lines
+    assert "upstream: idea, at the same commit" in ok("status").lines
     for text in ("second", "third"):
         ok("commit", "--user", text, "-q")
     assert "upstream: idea, ahead by 2 commits" in ok("status").lines

@@ -1,4 +1,4 @@
-"""`trace blame` and `trace whohas`: where messages come from, and where they are."""
+"""`trace blame` and `trace whohas`: where messages come from, and which branches have them."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ ROOMY = 140
     Argument(
         "REVISION",
         "revision",
-        "The commit whose context is looked at",
+        "The commit whose context to show",
         OPTIONAL,
         default="HEAD",
         completes="COMMIT",
     ),
-    Option("--address", "address", "Of this message alone", "ADDRESS", default=""),
+    Option("--address", "address", "Show only this message", "ADDRESS", default=""),
     JSON,
 )
 def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool) -> None:
-    """Show for each message of a context what brought it, and who changed it since.
+    """Show which commit each message comes from, and who changed it since.
 
-    Of each message: the commit that made it, the branch it was made on, who made it, with which tool, and what was
-    done to it since. The branch of an imported message is that of its session; else the reflogs of this working copy
-    tell, and where they do not, the branch in whose line the commit stands.
+    For each message: the commit that added it, the branch, the author, the tool, and later changes. For an imported
+    message the branch is that of its session. Otherwise it is taken from the reflogs of this working copy, or from the
+    history that contains the commit.
     """
     with opened_store(invocation) as store:
         invocation.page()
@@ -75,7 +75,7 @@ def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool)
             found = list(found)
             if not found:
                 raise errors.MessageNotFoundError(
-                    f"the context of {revision[:80]} does not show {short_address(asked)}",
+                    f"{short_address(asked)} is not in the context of {revision[:80]}",
                     address=asked,
                 )
         if as_json:
@@ -114,7 +114,7 @@ def _blame_lines(invocation: Invocation, rows: Sequence[Sequence[str]]) -> Itera
     names = [header[at] for at in places]
     yield from table(invocation, names, shown, LEFT * len(places), styles)
     if 3 not in places and all(branches):
-        yield paint(invocation, f"all of it was made on {branches.pop()}", "dim")
+        yield paint(invocation, f"all commits were made on {branches.pop()}", "dim")
 
 
 def _narrow(row: Sequence[str]) -> tuple[str, ...]:
@@ -164,17 +164,17 @@ def _deed_record(deed: Deed) -> dict[str, Any]:
 
 
 @takes(
-    Argument("WHAT", "what", "An address, an object id or a beginning of one, or a text"),
-    Option("--text", "as_text", "Look for WHAT as a text, whatever else it might be"),
-    Option("--trash", "trash", "Name refs in the trash, too"),
+    Argument("WHAT", "what", "An address, an object id (prefix), or a text"),
+    Option("--text", "as_text", "Treat WHAT as text"),
+    Option("--trash", "trash", "List refs in the trash, too"),
     JSON,
 )
 def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_json: bool) -> None:
-    """List every ref whose history has a message, a commit, content or a text.
+    """List every ref whose history contains a message, a commit, content or a text.
 
-    With each ref stands whether its context shows the message in this wording, or why it does not: `reworded`,
-    `removed`, `replaced`, `skip`, or `in its history`. An id may be that of a blob, as `trace ls-context` prints them,
-    or of a commit; a text is looked for in any case. Refs in the trash are counted; --trash and --json name them, too.
+    For each ref Trace prints whether its context shows the message in this version, or why not: `reworded`, `removed`,
+    `replaced`, `skip`, or `in its history`. An id may be that of a blob, as `trace ls-context` prints it, or of a
+    commit. Text is matched in any case. Refs in the trash are counted; --trash and --json list them.
 
         trace whohas 627c5f7f4f19.0
         trace whohas "deploy on Friday"
@@ -197,7 +197,7 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_
             else:
                 _show_found(invocation, store, contexts, each, what if is_text else "", trash=trash)
         if not commit and not found:
-            raise errors.NotFoundError(f"nothing that a ref leads to has {one_line(what, 80)!r}")
+            raise errors.NotFoundError(f"no ref contains {one_line(what, 80)!r}")
 
 
 def _found(
@@ -265,7 +265,7 @@ def _show_left_out(invocation: Invocation, refs: Iterable[str], indent: str) -> 
     if count:
         said = "1 ref" if count == 1 else f"{count:,} refs"
         invocation.line(
-            paint(invocation, f"{indent}and {said} in the trash; --trash names them", "dim")
+            paint(invocation, f"{indent}and {said} in the trash; --trash lists them", "dim")
         )
 
 

@@ -1,4 +1,4 @@
-"""`trace bundle`: refs and all they lead to, in one file that goes anywhere."""
+"""`trace bundle`: refs and their objects in one file."""
 
 from __future__ import annotations
 
@@ -40,34 +40,36 @@ if TYPE_CHECKING:
 STREAM = "-"
 _SAYINGS = {
     outcomes.CREATED: ("created", "green"),
-    outcomes.FORWARDED: ("went forward", "green"),
+    outcomes.FORWARDED: ("fast-forwarded", "green"),
     outcomes.UNCHANGED: ("unchanged", "dim"),
     outcomes.BEHIND: ("unchanged: it is ahead of the bundle", "dim"),
-    outcomes.DIVERGED: ("diverged: it has a second tip now", "yellow"),
-    outcomes.KEPT: ("kept: it stands elsewhere here", "yellow"),
+    outcomes.DIVERGED: ("diverged: it has two tips now", "yellow"),
+    outcomes.KEPT: ("kept: it differs here", "yellow"),
 }
 
-FILE = Argument("FILE", "file", "The bundle; - is standard input")
+FILE = Argument("FILE", "file", "The bundle; - reads standard input")
 
 
 @takes(
-    Argument("FILE", "file", "The bundle to write; - is standard output"),
+    Argument("FILE", "file", "The bundle to write; - for standard output"),
     Argument(
         "REV...",
         "words",
-        "Branches, tags, sessions by their id, or A..B; HEAD's branch if not given",
+        "Branches, tags, session ids or A..B (default: the current branch)",
         ANY,
         completes="COMMIT",
     ),
-    Option("--all", "everything", "Every ref, but for what is in the trash"),
-    Option("--trash", "trash", "With --all: the trash too"),
+    Option("--all", "everything", "All refs, without the trash"),
+    Option("--trash", "trash", "With --all: also the trash"),
     Option(
-        "--since", "since", "Leave out what this leads to; the receiver has it", "REV", many=True
+        "--since",
+        "since",
+        "Leave out what the receiver has: everything reachable from this",
+        "REV",
+        many=True,
     ),
-    Option("--force", "force", "Overwrite FILE when it is there already"),
-    Option(
-        "--level", "level", "How hard to compress", "N", number=True, least=1, most=19, default=9
-    ),
+    Option("--force", "force", "Overwrite FILE"),
+    Option("--level", "level", "Compression level", "N", number=True, least=1, most=19, default=9),
     JSON,
     QUIET,
 )
@@ -84,10 +86,10 @@ def create(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Write refs and all they lead to into one file.
+    """Write refs and everything reachable from them to one file.
 
-    A branch goes with the branches under it, and a session with the files that are kept of it. With --since, or a
-    range, only what is new goes into the bundle, and it can be imported where the rest is already.
+    A branch includes the branches below its name, and a session the source files that are kept of it. With --since or a
+    range, the bundle holds only what is new, and can be imported where the rest exists.
 
         trace bundle create work.bundle --all
         trace bundle create - main | ssh host 'cd project && trace bundle import -'
@@ -95,11 +97,13 @@ def create(
     """
     stream = file == STREAM
     if stream and invocation.terminal:
-        raise usage_error("a bundle is not for a terminal", "send it to a file or a program")
+        raise usage_error(
+            "a bundle cannot be written to a terminal", "redirect it to a file or a program"
+        )
     if stream and as_json:
-        raise usage_error("the bundle and the report cannot both go to standard output")
+        raise usage_error("the bundle and the report cannot both be written to standard output")
     if trash and not everything:
-        raise usage_error("--trash goes with --all")
+        raise usage_error("--trash requires --all")
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
     with opened_store(invocation, quiet=quiet) as store, _advised():
         find = secrets.guard.Guard.of(store, invocation.environment).scanner.find_bytes
@@ -134,15 +138,15 @@ def create(
     name = "standard output" if stream else safe(file)
     say(f"{name}: {_contents(report)}")
     if report.prerequisites:
-        say(f"it builds upon {_named(report.prerequisites)}")
+        say(f"it requires {_named(report.prerequisites)}")
 
 
 @takes(FILE, JSON, QUIET)
 def verify(invocation: Invocation, *, file: str, as_json: bool, quiet: bool) -> None:
-    """Read a bundle to its end and hash everything again.
+    """Verify a bundle by rehashing all objects.
 
-    In a repository it is also looked whether what the bundle builds upon is there; if not, the exit code is 4. A bundle
-    that is damaged gives 12.
+    In a repository, also check that it has the commits that the bundle needs; if not, the exit code is 4. A corrupt
+    bundle gives 12.
     """
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
     store = _store(invocation)
@@ -165,14 +169,14 @@ def verify(invocation: Invocation, *, file: str, as_json: bool, quiet: bool) -> 
     invocation.line(f"{_shown(file)}: sound, {_contents(report)}")
     if report.prerequisites:
         here = "no repository is here to look for it" if store is None else "which is here"
-        invocation.line(f"it builds upon {_named(report.prerequisites)}: {here}")
+        invocation.line(f"it requires {_named(report.prerequisites)}: {here}")
 
 
 @takes(FILE, JSON)
 def list_(invocation: Invocation, *, file: str, as_json: bool) -> None:
-    """List the refs of a bundle: a line for each tip, its id and the ref's name.
+    """List the refs of a bundle: one line per tip, with its id and the ref's name.
 
-    Only the beginning of the bundle is read.
+    Only the start of the file is read.
     """
     header = list_bundle(_source(invocation, file))
     if as_json:
@@ -194,7 +198,7 @@ def list_(invocation: Invocation, *, file: str, as_json: bool) -> None:
     Option(
         "--as",
         "prefix",
-        "Import main as PREFIX/main, and so every ref",
+        "Import main as PREFIX/main, and so on",
         "PREFIX",
         default="",
         completes="none",
@@ -203,11 +207,11 @@ def list_(invocation: Invocation, *, file: str, as_json: bool) -> None:
     QUIET,
 )
 def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, quiet: bool) -> None:
-    """Take the objects and refs of a bundle into this repository.
+    """Import the objects and refs of a bundle.
 
-    Everything is checked before anything is stored, and nothing is ever moved back: refs are made, branches go forward,
-    and a branch that went on here too has two tips afterwards. A tag that stands elsewhere here is kept, and the exit
-    code is 3. Importing again adds nothing. When HEAD has no commit yet it goes to the bundle's branch.
+    Everything is checked before anything is stored. New refs are created and branches fast-forwarded. A branch that has
+    new commits on both sides gets two tips; `trace merge` joins them. A tag that differs here is kept, and the exit
+    code is 3. Importing again changes nothing. If HEAD has no commit yet, it moves to the bundle's branch.
     """
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
     with opened_store(invocation, quiet=quiet) as store, _advised():
@@ -232,7 +236,7 @@ def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, qu
             f"{counted(len(kept), 'ref')} of the bundle stand{'s' if len(kept) == 1 else ''}"
             f" elsewhere here, such as {kept[0]}; everything else was taken",
             refs=kept,
-            hint="--as PREFIX puts all refs of the bundle beside those that are here",
+            hint="--as PREFIX imports all refs under a prefix",
         )
 
 
@@ -246,7 +250,7 @@ def _advised() -> Iterator[None]:
         raise
     except ObjectNotFoundError as error:
         if "missing" in error.data:
-            advice = "import the bundle that has it first, or have one made without --since"
+            advice = "import the bundle that has them first, or create one without --since"
             error.data.setdefault("hint", advice)
         raise
 

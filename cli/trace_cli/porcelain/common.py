@@ -33,17 +33,21 @@ if TYPE_CHECKING:
 SHOWN_REFS = 3
 JSON = Option("--json", "as_json", "Print JSON (see `trace help json`)")
 QUIET = Option("-q --quiet", "quiet", "Print nothing")
-MESSAGE = Option("-m --message", "message", "What to say about the commit", "MESSAGE", default="")
+MESSAGE = Option("-m --message", "message", "The commit message", "MESSAGE", default="")
 SECRETS = Option(
     "--secrets",
     "secrets",
-    "What becomes of secrets: redact, block, warn or off",
+    "What to do with secrets: redact, block, warn or off",
     "MODE",
     default="",
     completes="MODE",
 )
 TARGETS = Argument(
-    "ADDRESS...", "targets", "Messages, such as ab12cd.0 or HEAD.0", SOME, completes="ADDRESS"
+    "ADDRESS...",
+    "targets",
+    "Message addresses, such as ab12cd.0 or HEAD.0",
+    SOME,
+    completes="ADDRESS",
 )
 
 

@@ -46,37 +46,39 @@ TOLD_ADAPTATIONS = 3
     Option(
         "-f --format",
         "form",
-        f"One of {', '.join(FORMATS)}; text if not given",
+        f"One of {', '.join(FORMATS)}; default: text",
         "FORMAT",
         completes="RENDERER",
     ),
-    Option("--table", "as_table", "List the messages with their tokens and addresses"),
-    Option("--plain", "plain", "The table with numbers as they are, and tabs between columns"),
+    Option("--table", "as_table", "List messages with tokens and addresses"),
+    Option("--plain", "plain", "Like --table, with plain numbers and tabs"),
     Option(
         "--largest",
         "largest",
-        "The table of the N messages with most tokens",
+        "List the N largest messages",
         "N",
         number=True,
         least=1,
     ),
-    Option("--at", "at", "A revision, or a time: the context as it was then", "WHEN", default=""),
+    Option("--at", "at", "Compile the context as of a time or revision", "WHEN", default=""),
     Option(
         "--strategy",
         "strategy",
-        "full, or messages: one line for each commit",
+        "full, or messages: one line per commit",
         "NAME",
         default="full",
     ),
-    Option("--reasoning", "reasoning", "Show the model its own reasoning", off="--no-reasoning"),
+    Option("--reasoning", "reasoning", "Include reasoning", off="--no-reasoning"),
     Option(
         "--strict",
         "strict",
-        "Refuse a context that its provider would refuse unrepaired, or that is over its budget",
+        "Fail if the context needs repairs or is over budget",
     ),
-    Option("--cache", "cache", "Set cache breakpoints where the format has them"),
-    Option("--model", "model", "The model to count and write for", "MODEL", default=""),
-    Option("--verify", "verify", "Compare the cached context with a fresh one first"),
+    Option("--cache", "cache", "Set cache breakpoints if the format has them"),
+    Option(
+        "--model", "model", "The target model, for token counts and format", "MODEL", default=""
+    ),
+    Option("--verify", "verify", "Check the cached context against a fresh one"),
     Option("-o --output", "output", "Write to FILE", "FILE"),
     JSON,
 )
@@ -100,27 +102,27 @@ def compile_(
 ) -> int:
     """Print the context to send to a model.
 
-    `openai` (chat completions), `openai-responses`, `anthropic` and `gemini` print a request's messages, instructions
-    and tools; a client adds the model and its settings. `text` is for reading. `json` is Trace's own format: it loses
-    nothing, and `trace commit --json` reads it.
+    The formats `openai` (Chat Completions), `openai-responses`, `anthropic` and `gemini` print the messages,
+    instructions and tools of a request; a client adds the model and its settings. `text` is for reading. `json` is
+    Trace's own lossless format, which `trace commit --json` reads.
 
-    Repairs and omissions are reported on standard error. Every fault is listed, but only the first few omissions that
-    are common between providers. --strict refuses faults. It still omits what the provider does not support.
+    Repairs and omissions are reported on standard error: every repair, and the first few omissions. --strict fails
+    instead of repairing. It still omits what the provider does not support.
 
-    With --json a summary is printed instead: commit, tokens, repairs. --table lists the messages, and --plain lists
-    them for `sort` and `cut`; with --json, too, the list is in the JSON. A context over its budget (`trace config
-    budget`) is reported on standard error; with --strict it is not printed, and the exit code is 15.
+    --json prints a summary instead: commit, tokens, repairs. --table lists the messages for people, --plain for `sort`
+    and `cut`. If the context is over its budget (`trace config budget`), a note says so; with --strict nothing is
+    printed, and the exit code is 15.
 
         trace compile 89c6 --largest 5
         trace compile --format anthropic -o request.json
 
-    --at with a time goes back along the first parents of REVISION; with a revision it stands for REVISION.
+    --at with a time follows the first parents of REVISION back to that time. With a revision it replaces REVISION.
     """
     if form is not None and form not in FORMATS:
         raise usage_error(f"unknown format {form!r}", f"formats: {', '.join(FORMATS)}")
     as_table = as_table or plain or largest is not None
     if form is not None and as_table and not as_json:
-        raise usage_error("--table is no --format; give one of them")
+        raise usage_error("give --table or --format, not both")
     to_file = output not in (None, "-")
     # A file gets a table as wide as it is, without colour.
     reader = (
@@ -130,7 +132,7 @@ def compile_(
         if output in (None, "-"):
             invocation.page()
         if at and revision not in ("HEAD", "@") and is_revision(store, at):
-            raise usage_error(f"{revision!r} and --at {at!r} are two revisions; give one")
+            raise usage_error(f"give {revision!r} or --at {at!r}, not both")
         tell_unknown_model(invocation, model)
         contexts = ContextCompiler(store)
         context = compile_context(
@@ -185,9 +187,7 @@ def _verified(
         return True
     position = "the end" if found.first_difference is None else f"message {found.first_difference}"
     invocation.note(f"trace: error: the cached context differs from a fresh one at {position}")
-    invocation.note(
-        "hint: `trace compile-index --rebuild` writes the index anew; please report this"
-    )
+    invocation.note("hint: `trace compile-index --rebuild` rebuilds the index; please report this")
     return False
 
 
@@ -267,7 +267,7 @@ def _table(
     invocation: Invocation, store: Store, context: Context, *, plain: bool, largest: int | None
 ) -> list[str]:
     if not isinstance(context, CompiledContext):
-        raise usage_error("--table goes with the strategy full")
+        raise usage_error("--table requires the strategy full")
     weighed = list(zip(context.messages, context.message_tokens(), strict=True))
     if largest is not None:
         weighed = sorted(weighed, key=lambda each: -each[1][0])[:largest]

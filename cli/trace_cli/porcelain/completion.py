@@ -33,11 +33,11 @@ PROGRAM = "trace"
 
 @takes(Argument("SHELL", "shell", "bash, zsh or fish", choices=("bash", "zsh", "fish")))
 def completion(invocation: Invocation, *, shell: str) -> None:
-    """Print the script by which a shell completes.
+    """Print a shell completion script.
 
-    Put one of these lines where your shell begins: `~/.bashrc`, `~/.zshrc` (behind `compinit`),
-    `~/.config/fish/config.fish`. Commands, options, formats, branches, tags and the addresses of HEAD's latest messages
-    are completed; zsh and fish show what each message says.
+    Add one of these lines to `~/.bashrc`, `~/.zshrc` (after `compinit`) or `~/.config/fish/config.fish`. It completes
+    commands, options, formats, branches, tags and the addresses of HEAD's latest messages. zsh and fish also show the
+    text of each message.
 
         eval "$(trace completion bash)"
         eval "$(trace completion zsh)"

@@ -1,4 +1,4 @@
-"""`trace doctor`: what a repository stands on."""
+"""`trace doctor`: the environment of a repository."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @takes(JSON)
 def doctor(invocation: Invocation, *, as_json: bool) -> int:
-    """Look at what the repository stands on, and say what to do.
+    """Check file system, permissions and git settings.
 
-    The kind of file system, rights and owners of files, the clock, versions, what git is told about .trace, free room,
-    and what interrupted operations left. Nothing is changed, and no program is run. Each finding is a line with a
-    stable code, and one that says what to do; the exit code is 7 when there is any. trace fsck looks at the content.
+    Checks the file system, permissions and owners of files, the clock, versions, git's settings for .trace, free space,
+    and leftovers of interrupted operations. Nothing is changed and no program is run. Each finding has a stable code
+    and a line of advice; the exit code is 7 if there is any. `trace fsck` checks the content.
     """
     with opened_store(invocation, quiet=as_json) as store:
         found = examine(store, invocation.environment)

@@ -1,4 +1,4 @@
-"""`trace du`: what takes how much space, and what storing it here saved."""
+"""`trace du`: disk usage, and the space saved."""
 
 from __future__ import annotations
 
@@ -21,15 +21,22 @@ SESSION, BRANCH, KIND = "session", "branch", "kind"
 
 
 @takes(
-    Option("--by", "by", "What to list", "WHAT", default=SESSION, choices=(SESSION, BRANCH, KIND)),
+    Option(
+        "--by",
+        "by",
+        "What to list a line for",
+        "WHAT",
+        default=SESSION,
+        choices=(SESSION, BRANCH, KIND),
+    ),
     JSON,
 )
 def du(invocation: Invocation, *, by: str, as_json: bool) -> None:
-    """Show what takes how much space.
+    """Show disk usage.
 
-    First the whole: the files that sessions were imported from, the objects that they became, and what these take on
-    the disk. Then a line for each session (or branch, or kind of object), the largest first: OWN is what would go if
-    it alone went, since what several hold is stored once.
+    First the total: imported source files, the objects created from them, and their size on disk. Then one line per
+    session (or branch, or type of object), largest first. OWN is the space freed if only this session were deleted;
+    content that several sessions share is stored once.
 
         trace du
         trace du --by branch

@@ -1,4 +1,4 @@
-"""`trace gc` and `trace prune`: what nothing leads to goes, first aside and then for good."""
+"""`trace gc` and `trace prune`: delete unreachable objects."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.maintenance.gc import Collected
 
-DRY_RUN = Option("-n --dry-run", "dry_run", "Say what would be done, and change nothing")
+DRY_RUN = Option("-n --dry-run", "dry_run", "Only print what would be done")
 GRACE = Option(
     "--grace",
     "grace",
-    "For how many days nothing must have led to what goes",
+    "Remove only objects unreachable for this many days",
     "DAYS",
     number=True,
     default=collecting.GRACE_DAYS,
@@ -35,7 +35,7 @@ GRACE = Option(
     Option(
         "--expire",
         "expire",
-        "Days after which entries of reflogs go; 90 if not given, 30 for those that no ref leads to",
+        "Expire reflog entries after this many days (default: 90; 30 if unreachable)",
         "DAYS",
         number=True,
     ),
@@ -51,11 +51,11 @@ def gc(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Seal, pack, and clear away what nothing has led to for a while.
+    """Seal, pack and delete unreachable data.
 
-    Loose objects that nothing leads to go to .trace/quarantine, and what has been there for as long goes for good. Old
-    entries of reflogs and temporary files go too. What is in packs stays: trace prune takes that. Packs that git has in
-    its index stay as they are. Nothing is removed when a ref or a reflog cannot be read.
+    Loose objects that are unreachable move to .trace/quarantine, and are deleted after the same time again. Old reflog
+    entries and temporary files are deleted. Unreachable objects in packs stay until `trace prune`. Packs in git's index
+    are not rewritten. If a ref or reflog cannot be read, nothing is deleted.
     """
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
     with opened_store(invocation) as store:
@@ -83,28 +83,28 @@ def gc(
         invocation.line(f"{size(report.bytes_emptied)} {done} from quarantine")
     if report.sealed:
         what = counted(report.sealed, "object")
-        invocation.note(f"{what} in packs that nothing leads to: `trace prune` takes them")
+        invocation.note(f"{what} in packs unreachable: `trace prune` deletes them")
     _tell_rest(invocation, report)
 
 
 @takes(
     DRY_RUN,
     GRACE,
-    Option("--now", "now", "The same as --grace 0"),
+    Option("--now", "now", "Same as --grace 0"),
     JSON,
     QUIET,
 )
 def prune(
     invocation: Invocation, *, dry_run: bool, grace: int, now: bool, as_json: bool, quiet: bool
 ) -> None:
-    """Remove what nothing has led to for a while, also from packs. It cannot be undone.
+    """Delete unreachable objects, also from packs. This cannot be undone.
 
-    Packs that hold some of it are written anew. What is removed stays readable in .trace/quarantine until trace gc lets
-    it go. A branch that is only in another branch of your git leads to nothing here: look at them first. Nothing is
-    removed when a ref or a reflog cannot be read.
+    Packs with such objects are rewritten. The objects stay readable in .trace/quarantine until `trace gc` deletes them.
+    Objects that only another git branch uses count as unreachable, so check your other branches first. If a ref or
+    reflog cannot be read, nothing is deleted.
     """
     if now and grace != collecting.GRACE_DAYS:
-        raise errors.InvalidInputError("--now and --grace say different things")
+        raise errors.InvalidInputError("--now and --grace exclude each other")
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
     with opened_store(invocation) as store:
         report = collecting.prune(
@@ -119,13 +119,11 @@ def prune(
     _tell_taken(invocation, report, dry_run)
     if report.taken and not dry_run:
         invocation.note(
-            "it can be read until `trace gc` lets it go; `trace gc --grace 0` does so now"
+            "they stay readable until `trace gc` deletes them; `trace gc --grace 0` does so now"
         )
     if report.tracked:
         what = counted(report.tracked, "pack")
-        invocation.note(
-            f"note: git has {what} of these; its other branches may need what was in them"
-        )
+        invocation.note(f"note: {what} are in git; its other branches may need them")
     _tell_rest(invocation, report)
 
 
@@ -146,6 +144,6 @@ def _tell_taken(invocation: Invocation, report: Collected, dry_run: bool) -> Non
 def _tell_rest(invocation: Invocation, report: Collected) -> None:
     if report.young:
         what = counted(report.young, "object")
-        invocation.note(f"{what} that nothing leads to may still be needed: not old enough")
+        invocation.note(f"{what} unreachable, but too recent to delete")
     for name in report.damaged:
-        invocation.note(f"note: pack {one_line(name)} cannot be read to its end; it was kept")
+        invocation.note(f"note: pack {one_line(name)} is corrupt; it was kept")

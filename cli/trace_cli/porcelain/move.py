@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @takes(
     Argument("ADDRESS...", "targets", "Messages, such as ab12cd.0", SOME, completes="ADDRESS"),
-    Option("--after", "after", "Place them after this message", "ADDRESS", default=""),
-    Option("--before", "before", "Place them before this message", "ADDRESS", default=""),
-    Option("--first", "first", "Place them before all others"),
-    Option("--last", "last", "Place them after all others"),
-    Option("-n --dry-run", "dry_run", "Only say what it may change"),
+    Option("--after", "after", "Move them after this message", "ADDRESS", default=""),
+    Option("--before", "before", "Move them before this message", "ADDRESS", default=""),
+    Option("--first", "first", "Move them to the beginning"),
+    Option("--last", "last", "Move them to the end"),
+    Option("-n --dry-run", "dry_run", "Only print warnings"),
     MESSAGE,
     JSON,
     QUIET,
@@ -41,9 +41,9 @@ def move(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Place messages elsewhere in the context, and warn when that may change what they mean.
+    """Move messages to another position in the context, with warnings if that may change their meaning.
 
-    A tool call and its results move as one, and nothing is put between them.
+    A tool call and its results move together, and nothing can be placed between them.
     """
     ways = [(AFTER, after), (BEFORE, before), (FIRST, first), (LAST, last)]
     given = [(where, each) for where, each in ways if each]
@@ -79,6 +79,6 @@ def move(
         if not quiet:
             done = f"{found.result.oid} " if found.result else ""
             count = len(found.moved)
-            there = "stands there already" if count == 1 else "stand there already"
+            there = "is already there" if count == 1 else "are already there"
             said = "moved" if found.result else "would be moved" if dry_run else there
             invocation.line(f"{done}{counted(count, 'message')} {said}")

@@ -1,4 +1,4 @@
-"""`trace revert`: new commits that take earlier ones back."""
+"""`trace revert`."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 @takes(
     Argument("REVISION...", "wanted", "Commits, or a range A..B", ANY, completes="COMMIT"),
-    Option("-m --message", "message", "What to say about it", "MESSAGE", default=""),
+    Option("-m --message", "message", "The commit message", "MESSAGE", default=""),
     Option(
         "-X --favour --strategy-option",
         "favour",
-        "Where something later changed the same: ours keeps that, theirs takes back all the same",
+        "On conflicts with later changes: ours keeps them, theirs reverts anyway",
         "SIDE",
         default="",
         choices=(OURS, THEIRS),
@@ -55,17 +55,18 @@ def revert(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Take commits back by new commits.
+    """Revert commits by adding new ones.
 
-    What a commit added is removed, what it removed is shown again, and so for edits, priorities, labels, moves,
-    compressions and tools. History stays as it is. Several commits are taken back together, or none; those of a range
-    newest first. Of a merge, what it brought to its first parent is taken back.
+    Added messages are removed, removed ones restored, and edits, priorities, labels, moves, compressions and tools
+    undone. History is not changed. Several commits are reverted together or not at all, those of a range newest first.
+    Reverting a merge undoes what it added to its first parent.
 
-    Where something later changed the same message, nothing is written, and the exit code is 3. `trace resolve` settles
-    that: --ours is what there is now, --theirs what there was before the commit. `trace revert --continue` goes on.
+    If a later commit changed the same message, nothing is written, and the exit code is 3. `trace resolve` resolves
+    that: --ours keeps the current version, --theirs restores the one before the commit. `trace revert --continue`
+    finishes.
 
-        trace revert HEAD~1            take back the commit before the last
-        trace revert main~3..main      and three of them
+        trace revert HEAD~1            revert the commit before the last
+        trace revert main~3..main      revert three commits
     """
     run = Run(
         invocation,
@@ -90,13 +91,13 @@ def revert(
 
     def tell(store: Store, found: Revert) -> None:
         if found.step is not None:
-            invocation.line(f"taking back {found.step.short()}")
+            invocation.line(f"reverting {found.step.short()}")
         elif not quiet:
             for done in found.made:
                 what = ", ".join(done.operations)
-                invocation.line(f"{done.oid.short()} takes back {done.reverts.short()} ({what})")
+                invocation.line(f"{done.oid.short()} reverts {done.reverts.short()} ({what})")
             if not found.made:
-                invocation.line("nothing is taken back")
+                invocation.line("nothing is reverted")
 
     run.carry_out(begin, _records, tell)
 
@@ -106,8 +107,8 @@ def _refuse_mainline(store: Store, wanted: Sequence[str], number: str) -> None:
     for oid in chosen(store, wanted):
         if len(parents_of(store.objects.read(oid))) > 1:
             raise usage_error(
-                f"{oid.short()} is a merge, and -m {number} would be what to say about taking it back",
-                "leave -m out: what the merge brought to its first parent is taken back",
+                f"{oid.short()} is a merge, and -m {number} would be the commit message",
+                "omit -m: a merge is reverted relative to its first parent",
             )
 
 

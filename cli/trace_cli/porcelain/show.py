@@ -1,4 +1,4 @@
-"""`trace show`: a commit, a message or content, in full."""
+"""`trace show`."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ NEAR = 4096
     Argument(
         "WHAT",
         "whats",
-        "Revisions, addresses of messages, object ids; without any, HEAD",
+        "Revisions, message addresses or object ids (default: HEAD)",
         ANY,
         completes="REVISION",
     ),
-    Option("--versions", "versions", "Show every wording a message had"),
-    Option("--raw", "raw", "Print the text alone, as it is; not to a terminal"),
-    Option("--in", "within", "Show a message as this context has it", "REVISION", default="HEAD"),
+    Option("--versions", "versions", "Show every version of a message"),
+    Option("--raw", "raw", "Print the raw text only; not to a terminal"),
+    Option("--in", "within", "Show a message as of this revision", "REVISION", default="HEAD"),
     JSON,
 )
 def show(
@@ -64,18 +64,18 @@ def show(
     within: str,
     as_json: bool,
 ) -> None:
-    """Show commits, messages or blobs.
+    """Show commits, messages or objects.
 
-    A message is shown with the state it has in the context of HEAD, or of the revision that --in names; a commit with
-    the messages it adds, as it adds them.
+    A message is shown with its state in the context of HEAD, or of the revision given with --in; a commit with the
+    messages that it adds, in their original version.
 
         trace show                  the latest commit
-        trace show HEAD~2.0         the first message of the commit before the last but one
+        trace show HEAD~2.0         the first message of HEAD~2
         trace show --versions ab12cd.0
     """
     if raw and invocation.terminal:
         raise usage_error(
-            "raw text is not for a terminal", "send the output to a file or a program"
+            "raw text cannot be written to a terminal", "redirect the output to a file or a program"
         )
     with opened_store(invocation) as store:
         invocation.page()
@@ -89,7 +89,7 @@ def show(
                 )
                 continue
             if versions:
-                raise usage_error("--versions goes with the address of a message, such as HEAD.0")
+                raise usage_error("--versions requires a message address, such as HEAD.0")
             oid = resolve(store, what)
             data = store.objects.read(oid)
             while kind_of(data) == TAG and not (raw or as_json):
@@ -196,8 +196,8 @@ def _show_message(
     invocation.line("  ".join([title, *map(safe, marks)]))
     for number, parts in enumerate(wordings):
         if versions:
-            current = ", the one that counts" if number == entry.current else ""
-            invocation.line(paint(invocation, f"-- wording {number}{current}", "dim"))
+            current = ", current" if number == entry.current else ""
+            invocation.line(paint(invocation, f"-- version {number}{current}", "dim"))
         for line in _lines(parts):
             invocation.line(line)
 
@@ -229,7 +229,7 @@ def _marks(entry: Entry) -> Iterator[str]:
     if entry.hidden:
         yield entry.hidden + (", leaving a ghost" if entry.is_ghost else "")
     if len(entry.versions) > 1:
-        yield f"{len(entry.versions)} wordings; number {entry.current} counts"
+        yield f"{len(entry.versions)} versions; current: {entry.current}"
     yield from (f"#{label}" for label in sorted(entry.labels))
 
 

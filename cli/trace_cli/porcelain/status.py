@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 
-@takes(Option("--model", "model", "Count tokens as for this model", "MODEL", default=""), JSON)
+@takes(Option("--model", "model", "The model for token counts", "MODEL", default=""), JSON)
 def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
-    """Show where things stand: branch, size of the context, budget, and what needs attention."""
+    """Show the branch, the size of the context, its budget, and what needs attention."""
     with opened_store(invocation) as store:
         tell_unknown_model(invocation, model)
         found = standing(context.compiler.ContextCompiler(store), model=model)
@@ -48,13 +48,13 @@ def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
             invocation.line(f"staged: {_staged_line(store, staged, found)}")
         if bisecting:
             invocation.line(
-                "bisecting: a search goes on; `trace bisect log` tells how far it is, `trace bisect reset` ends it"
+                "bisecting: `trace bisect log` shows the progress, `trace bisect reset` ends the search"
             )
         if stop is not None:
             kind, what = safe(stop.kind), porcelain.in_progress.waiting_line(stop)
             invocation.line(paint(invocation, f"waiting: {what}", "red"))
             invocation.line(
-                f"    `trace resolve` lists its conflicts, `trace {kind} --continue` goes on, --abort gives up"
+                f"    `trace resolve` lists conflicts, `trace {kind} --continue` finishes, --abort cancels"
             )
         count = found.branch_count
         if found.oid is None and count == 1:
@@ -67,11 +67,11 @@ def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
 
 def _staged_line(store: Store, staged: ObjectId, found: Status) -> str:
     """Return what is staged, and what to do with it: it may not continue the branch any more."""
-    what = f"what was taken back, up to {staged.short()}"
+    what = f"commits up to {staged.short()}"
     if found.oid is None or history.trash.goes_on(store, staged, found.oid):
-        return f"{what}; `trace commit --staged` commits it again as one"
+        return f"{what}; `trace commit --staged` commits them as one"
     place = safe(staged_ref(found.ref or NAME).removeprefix("refs/"))
-    return f"{what}, which does not continue this; `trace branch NAME {place}` makes a branch of it"
+    return f"{what}, not on top of HEAD; `trace branch NAME {place}` creates a branch from them"
 
 
 def _compared(store: Store, found: Status) -> Tracking | None:
@@ -116,7 +116,7 @@ def _status_lines(
     else:
         head = paint(invocation, "HEAD detached", "red")
     if found.oid is None:
-        return [f"{head}, which has no commit yet", *_attention(invocation, found)]
+        return [f"{head}, no commit yet", *_attention(invocation, found)]
     commit = read_commit(found.oid, store.objects.read)
     when = date(commit.time) + (" UTC" if commit.time else "")
     latest = one_line(history.summary.summary(store, commit), 72)
@@ -149,15 +149,15 @@ def _attention(invocation: Invocation, found: Status) -> list[str]:
             paint(invocation, f"diverged: {safe(name)} has {len(tips)} tips: {ends}", "red")
         )
     lines += [
-        paint(invocation, f"incomplete: the commit of {safe(name)} is not here", "red")
+        paint(invocation, f"incomplete: the commit of {safe(name)} is missing", "red")
         for name in found.incomplete
     ]
     if found.returned:
-        what = f"{counted(len(found.returned), 'purged object')}: the bytes are here again"
+        what = f"{counted(len(found.returned), 'purged object')} stored again"
         lines.append(paint(invocation, f"{what}; `trace purge --again` removes them", "red"))
     if found.unsealed_transactions:
         what = f"{counted(found.unsealed_transactions, 'change')}, {size(found.unsealed_bytes)}"
-        lines.append(f"unsealed: {what}, which git does not see yet; `trace seal` makes it visible")
+        lines.append(f"unsealed: {what} in the journal; `trace seal` writes them for git")
     return lines
 
 
@@ -170,10 +170,10 @@ def upstream_line(compared: Tracking) -> str:
     """Return the line that says so."""
     name = safe(compared.upstream.removeprefix("refs/heads/"))
     if compared.ahead is None or compared.behind is None:
-        return f"upstream: {name}, which has no commit"
+        return f"upstream: {name}, without a commit"
     said = [
         f"{which} by {counted(count, 'commit')}"
         for which, count in (("ahead", compared.ahead), ("behind", compared.behind))
         if count
     ]
-    return f"upstream: {name}, {' and '.join(said) or 'which stands at the same commit'}"
+    return f"upstream: {name}, {' and '.join(said) or 'at the same commit'}"

@@ -1,4 +1,4 @@
-"""`trace tag`: names that stay where they are."""
+"""`trace tag`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 @takes(
-    Argument("NAME REVISION", "names", "The tag, and what it names", ANY, completes="REVISION"),
-    Option("-l --list", "listing", "List the tags whose names are like the patterns given"),
-    Option("-a --annotate", "annotate", "Make a tag with an author, a time and a message"),
-    Option("-m --message", "message", "What it says; makes it annotated", "MESSAGE", default=""),
-    Option("-d --delete", "delete", "Delete tags into the trash"),
-    Option("-f --force", "force", "Move a tag that is there; what it named is kept in the trash"),
+    Argument("NAME REVISION", "names", "The tag, and its target", ANY, completes="REVISION"),
+    Option("-l --list", "listing", "List tags whose names match the patterns"),
+    Option("-a --annotate", "annotate", "Create a tag with author, time and message"),
+    Option("-m --message", "message", "The tag message; implies -a", "MESSAGE", default=""),
+    Option("-d --delete", "delete", "Delete tags; the trash keeps them"),
+    Option("-f --force", "force", "Replace an existing tag; the trash keeps the old target"),
     JSON,
     QUIET,
 )
@@ -44,19 +44,21 @@ def tag(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """List, make or delete tags.
+    """List, create or delete tags.
 
-    A tag names a commit, or any object, and stays there. Without NAME the tags are listed.
+    A tag names a commit or any other object, and does not move. Without NAME, list tags.
 
-        trace tag v1                   name HEAD's commit
-        trace tag v1 main~2            name another
-        trace tag -m "Sent." v1        with a message, an author and a time
-        trace tag -d v1                delete it; the trash keeps what it named
+        trace tag v1                   tag HEAD's commit
+        trace tag v1 main~2            tag another commit
+        trace tag -m "Sent." v1        with message, author and time
+        trace tag -d v1                delete it; the trash keeps the target
     """
     if annotate and not message:
-        raise usage_error("an annotated tag says something", "for example: trace tag -a v1 -m TEXT")
+        raise usage_error(
+            "an annotated tag needs a message", "for example: trace tag -a v1 -m TEXT"
+        )
     if listing and delete:
-        raise usage_error("list tags, or delete some; choose one")
+        raise usage_error("-l and -d exclude each other")
     with opened_store(invocation, quiet=quiet) as store:
         author = invocation.environment.author
         if delete:
@@ -67,7 +69,7 @@ def tag(
             tell_deleted(invocation, store, "tag", found, as_json=as_json, quiet=quiet)
         elif names and not listing:
             if len(names) > 2:
-                raise usage_error("a tag has one name and names one object")
+                raise usage_error("give one name and at most one target")
             message = guarded_message(invocation, store, message)
             made = history.tags.create_tag(
                 store, *names, author=author, message=message, force=force
@@ -76,7 +78,7 @@ def tag(
             if as_json:
                 write_record(invocation, _record(made))
             elif not quiet:
-                invocation.line(f"tag {safe(made.name)} names {made.target.short()}")
+                invocation.line(f"created tag {safe(made.name)} at {made.target.short()}")
         elif message:
             raise usage_error("no tag is named", "for example: trace tag -m TEXT v1")
         else:

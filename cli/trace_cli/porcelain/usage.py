@@ -1,4 +1,4 @@
-"""`trace usage`: what providers reported about the contexts they were sent."""
+"""`trace usage`: token usage reported by providers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DEFAULT_LIMIT = 20
 LIMIT = Option(
     "-n --max-count",
     "limit",
-    f"At most so many reports, not {DEFAULT_LIMIT}",
+    f"Stop after N reports (default: {DEFAULT_LIMIT})",
     "N",
     number=True,
 )
@@ -43,12 +43,12 @@ def usage(invocation: Invocation, *, limit: int | None, as_json: bool) -> None:
 
 
 @takes(
-    Argument("JSON", "report", "The report; - or nothing reads standard input", OPTIONAL),
-    Option("--model", "model", "The model that answered", "MODEL", default=""),
+    Argument("JSON", "report", "The report; - or omitted: read standard input", OPTIONAL),
+    Option("--model", "model", "The model that was asked", "MODEL", default=""),
     Option(
         "--about",
         "about",
-        "The commit whose context was sent; HEAD's if not given",
+        "The commit whose context was sent (default: HEAD)",
         "REVISION",
         default="",
     ),
@@ -66,9 +66,9 @@ def record(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Record a report: the usage dictionary of a response, or the response itself.
+    """Record a report: the usage object of a response, or the whole response.
 
-    The shapes of OpenAI, Anthropic and Gemini are known, and brought to one normal form.
+    Reports of OpenAI, Anthropic and Gemini are converted to one form.
     """
     if report in (None, "-") and invocation.waits_for_keyboard:
         raise usage_error("there is no report to record", "give JSON, or pipe it in")
@@ -95,7 +95,7 @@ def record(
     JSON,
 )
 def show(invocation: Invocation, *, revision: str, limit: int | None, as_json: bool) -> None:
-    """List reports, newest first, in the normal form, in tokens."""
+    """List reports, newest first, with counts in tokens."""
     limit = DEFAULT_LIMIT if limit is None else limit
     rows: list[tuple[str, ...]] = []
     with opened_store(invocation) as store:
