@@ -87,7 +87,7 @@ def test_a_damaged_file_does_not_stop_the_others(
     monkeypatch.setattr("trace_store.exporters.source_files.restore", damaged)
     outcome = repository("export", "--native", "--all", "-o", "out")
     assert outcome.code == 12
-    assert outcome.err.count("does not come back") == 2
+    assert outcome.err.count("cannot be restored") == 2
     found = {path.stem for path in (tmp_path / "out").rglob("*.jsonl")}
     assert found == {ids[0], ids[2]}
 

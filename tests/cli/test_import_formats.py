@@ -47,7 +47,7 @@ def test_a_file_of_no_known_format_says_what_it_is(repository: Trace, tmp_path: 
         assert outcome.code == 2
         assert f"not a transcript of a known format: {name} ({look})" in outcome.err
         assert "hint: tried claude-code, " in outcome.err
-        assert "openai; `--format NAME` takes it for one of them" in outcome.err
+        assert "openai; `--format NAME` forces a format" in outcome.err
     outcome = repository("import", "package.json", "--json")
     assert outcome.code == 2
     assert repository("for-each-ref").text == ""

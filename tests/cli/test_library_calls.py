@@ -123,13 +123,13 @@ def test_tokens_are_told_on_a_terminal(ok: Run) -> None:
 
 def test_who_stands_on_an_empty_branch_is_told_of_the_others(ok: Run, trace: Trace) -> None:
     """As in a clone: git carries the branches, and not where HEAD is."""
-    assert trace("log").err.endswith("makes the first commit\n")
+    assert trace("log").err.endswith("creates the first commit\n")
     ok("commit", "--branch", "sessions/a", "--user", "hello")
     goes = "`trace switch sessions/a` goes to"
     assert ok("status").text.splitlines()[1] == f"1 branch; {goes} it"
     outcome = trace("log")
     assert outcome.code == 6
-    assert outcome.err.splitlines()[1] == f"hint: {goes} a branch that has some"
+    assert outcome.err.splitlines()[1] == f"hint: {goes} a branch with commits"
     ok("commit", "--branch", "sessions/b", "--user", "hello")
     assert ok("status").text.splitlines()[1].startswith("2 branches; ")
     assert trace("log").err.endswith("lists all branches\n")
@@ -223,7 +223,7 @@ def test_changes_of_messages(ok: Run) -> None:
     assert (shown["version"], shown["version_count"]) == (1, 2)
     ok("restore", f"{first}.0", "--version", "0")
     assert messages(ok)[0] == ("user", "one")
-    assert "2 versions; current: 0 counts" in ok("show", f"{first}.0").text
+    assert "2 versions; current: 0" in ok("show", f"{first}.0").text
     assert ok("show", f"{first}.0", "--in", f"{first}").lines[0].endswith("dialogue")
 
 

@@ -37,11 +37,11 @@ def test_a_conflict_from_beginning_to_end(apart: Ok, trace: Trace) -> None:
     assert trace("resolve", "1", "--ours", "--theirs").code == 2
     meanwhile = trace("commit", "--user", "meanwhile")
     assert "note: a merge of side into main is in progress" in meanwhile.err
-    assert "all is settled" in apart("resolve", "1", "in the middle").text
+    assert "all conflicts are resolved" in apart("resolve", "1", "in the middle").text
     said = apart("merge", "--continue").text
-    assert "merged: 0 new messages, 1 changed, 1 conflict settled" in said
+    assert "merged: 0 new messages, 1 changed, 1 conflict resolved" in said
     assert "in the middle" in apart("compile").text
-    assert "nothing to merge" in apart("merge", "side").text
+    assert "already up to date" in apart("merge", "side").text
     assert "nothing to merge" in apart("merge").text
     assert trace("merge", "--continue").code == 6
 
@@ -77,7 +77,7 @@ def test_what_is_committed_while_a_rebase_waits_is_made_anew_too(apart: Ok, trac
     assert "`trace rebase --continue` continues from it" in trace("commit", "--user", "late").err
     assert "both-edited" in apart("resolve").text
     apart("resolve", "1", "--theirs")
-    assert "2 commits made anew" in apart("rebase", "--continue").text
+    assert "2 commits reapplied" in apart("rebase", "--continue").text
     assert apart("log", "--oneline").text.count("late") == 1
     assert apart("compile", "--format", "text").text.rstrip().endswith("late")
 
@@ -122,7 +122,7 @@ def test_a_revert_stops_is_settled_and_goes_on(
         done = ok("revert", "--continue").text
     else:
         done = ok("revert", "--skip").text
-    assert "takes back" in done
+    assert "reverts" in done
     assert ok("compile", "--format", "text").text.split("\n")[1] == after
     assert "more" not in ok("compile", "--format", "text").text
     ok("undo")
@@ -140,7 +140,7 @@ def test_a_revert_is_given_up_and_nothing_has_changed(ok: Ok, trace: Trace, tmp_
     assert "theirs  [removed] assistant: second" in ok("resolve").text
     assert trace("revert").code == 2
     assert trace("revert", "HEAD", "--abort").code == 2
-    assert "gave the revert up" in ok("revert", "--abort").text
+    assert "revert aborted" in ok("revert", "--abort").text
     assert {p: p.read_bytes() for p in before} == before
     ok("revert", "HEAD~1", "-X", "theirs")
     assert ok("compile", "--format", "text").text.strip() == ""
@@ -260,15 +260,15 @@ def test_a_rebase_of_all_commits(ok: Ok, trace: Trace) -> None:
     todo = ok("rebase", "--root", "--print-todo").lines
     assert [line.split()[0] for line in todo[:2]] == ["pick", "pick"]
     turned = "\n".join(reversed(todo[:2])).encode()
-    assert "2 commits made anew" in ok("rebase", "--root", "--todo", "-", stdin=turned).text
+    assert "2 commits reapplied" in ok("rebase", "--root", "--todo", "-", stdin=turned).text
     assert ok("compile", "--format", "text").lines[1] == "b"
     assert trace("rebase", "--root", "HEAD~1").code == 2
 
 
 def test_refusals(apart: Ok, trace: Trace) -> None:
     for words, code, said in (
-        (["merge", "side", "--ff-only"], 6, "without --ff-only a commit joins both"),
-        (["merge", "side", "--ff-only", "--no-ff"], 2, "contradict"),
+        (["merge", "side", "--ff-only"], 6, "without --ff-only a merge commit is created"),
+        (["merge", "side", "--ff-only", "--no-ff"], 2, "exclude"),
         (["merge", "side", "--abort"], 2, "give one of"),
         (["merge", "nowhere"], 4, "no revision"),
         (["merge", "side", "-s", "octopus"], 2, "octopus"),
@@ -309,7 +309,7 @@ def test_a_rebase_from_beginning_to_end(apart: Ok, trace: Trace, tmp_path: Path)
     assert (stopped.code, "both-edited" in stopped.text) == (3, True)
     assert "`trace rebase --continue`" in stopped.err
     assert trace("merge", "--continue").code == 6
-    assert "gave the rebase up" in apart("rebase", "--abort").text
+    assert "rebase aborted" in apart("rebase", "--abort").text
     assert apart("rev-parse", "HEAD").text.strip() == old
     assert "1 dropped" in apart("rebase", "side", "-X", "ours").text
     apart("commit", "--user", "more", "-q")
@@ -332,7 +332,7 @@ def test_picks_and_moves_are_told(apart: Ok, trace: Trace) -> None:
     apart("commit", "--assistant", "new", "-q")
     apart("symbolic-ref", "HEAD", "refs/heads/side")
     assert "1 commit picked" in apart("cherry-pick", "main").text
-    assert "nothing to do" in apart("rebase", "HEAD").text
+    assert "already up to date" in apart("rebase", "HEAD").text
     assert "1 message moved" in apart("move", "HEAD.0", "--first").text
     assert "is already there" in apart("move", "HEAD~1.0", "--first").text
     assert trace("move", "HEAD~1.0").code == 2
@@ -360,7 +360,7 @@ def test_who_settles_a_conflict_may_drop_what_was_pinned(ok: Ok, repository: Tra
     ok("pin", "-q", "HEAD.0")
     assert repository("rebase", "--onto", "base", "HEAD~1").code == 3
     ok("resolve", "1", "--ours")
-    assert "0 commits made anew, 1 dropped" in ok("rebase", "--continue").text
+    assert "0 commits reapplied, 1 dropped" in ok("rebase", "--continue").text
 
 
 def test_a_list_that_comes_back_from_the_editor(ok: Ok, repository: Trace) -> None:
@@ -436,15 +436,15 @@ def test_a_fixup_leaves_out_what_was_said_about_it(ok: Ok, trace: Trace) -> None
     two = [f"pick {line.split()[1]}" for line in todo.splitlines()[:2]]
     listed = f"{two[0]}\n{two[1].replace('pick', 'f')}\n".encode()
     done = trace("rebase", "HEAD~2", "--todo", "-", stdin=listed)
-    assert done.text.endswith("2 commits made anew as 1\n")
+    assert done.text.endswith("2 commits reapplied as 1\n")
     assert "said of 2" in ok("show").text
     assert "said of 3" not in ok("show").text
     assert "message 3" in ok("compile", "--format", "text").text
 
 
 def test_a_hint_names_what_waits(apart: Ok, trace: Trace) -> None:
-    assert "`trace rebase UPSTREAM` begins one" in trace("rebase", "--abort").err
+    assert "`trace rebase UPSTREAM` starts one" in trace("rebase", "--abort").err
     assert trace("merge", "side").code == 3
     refused = trace("rebase", "--abort")
-    assert (refused.code, "`trace merge --abort` gives it up" in refused.err) == (6, True)
+    assert (refused.code, "`trace merge --abort` cancels it" in refused.err) == (6, True)
     apart("merge", "--abort")

@@ -36,7 +36,7 @@ def waiting(repository: Trace) -> Trace:
 def test_how_to_begin_is_not_asked_again(waiting: Trace, option: str) -> None:
     for way in ("--continue", "--abort", "--skip"):
         outcome = waiting("merge", way, option)
-        assert (outcome.code, "at its beginning" in outcome.err) == (2, True)
+        assert (outcome.code, "cannot be combined" in outcome.err) == (2, True)
     assert waiting("rebase", "--continue", "--onto", "main").code == 2
     assert waiting("cherry-pick", "--abort", "-X", "ours").code == 2
     assert "is in progress" in waiting("status").text
@@ -89,7 +89,7 @@ def test_a_list_with_a_mistake_is_kept(waiting: Trace) -> None:
 def test_editors_are_looked_for_as_git_does(waiting: Trace, tmp_path: Path) -> None:
     waiting("merge", "--abort")
     outcome = waiting("rebase", "-i", "main~1", environment=Environment(discovery=False))
-    assert "or give the list with --todo" in outcome.err
+    assert "or use --todo FILE" in outcome.err
     assert "-F" not in outcome.err
     variables = ["TRACE_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_EDITOR", "VISUAL", "EDITOR"]
     for number, name in enumerate(variables):
@@ -181,7 +181,7 @@ def test_the_way_back_is_one_that_is_open_while_something_waits(waiting: Trace) 
     assert waiting(*back).code == 0
     assert waiting("rev-parse", "plan").text == waiting("rev-parse", "v1").text
     waiting("merge", "--abort")
-    assert "`trace undo` brings it back" in waiting("branch", "-d", "plan").text
+    assert "`trace undo` restores it" in waiting("branch", "-d", "plan").text
 
 
 def test_what_is_skipped_is_not_said_to_be_up_to_date(waiting: Trace) -> None:
@@ -189,7 +189,7 @@ def test_what_is_skipped_is_not_said_to_be_up_to_date(waiting: Trace) -> None:
         "main is unchanged: the conflicting commit was skipped\n"
     )
     assert waiting("cherry-pick", "side~2").code == 3
-    assert waiting("cherry-pick", "--skip").text == "main is as it was: 1 commit left out\n"
+    assert waiting("cherry-pick", "--skip").text == "main is unchanged: 1 commit dropped\n"
     assert waiting("merge", "main~1").text == "main is already up to date\n"
 
 
@@ -211,6 +211,6 @@ def test_a_number_is_no_message_for_taking_a_merge_back(repository: Trace) -> No
     ):
         assert repository(*words).code == 0, words
     outcome = repository("revert", "-m", "1", "HEAD")
-    assert (outcome.code, "is a merge, and -m 1 would be what to say" in outcome.err) == (2, True)
+    assert (outcome.code, "is a merge, and -m 1 would be the commit message" in outcome.err) == (2, True)
     assert repository("revert", "-q", "-m", "1", "HEAD~1").code == 0
     assert repository("revert", "-q", "-m", "The side was wrong.", "HEAD~1").code == 0

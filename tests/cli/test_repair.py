@@ -76,7 +76,7 @@ def test_a_sound_context_is_told_on_standard_error(broken: Callable[..., Outcome
     again = broken("repair", "main")
     assert (again.code, again.out) == (0, b"")
     assert again.err == (
-        f"nothing to repair: repaired/main goes on from main and is valid for {takers}\n"
+        f"nothing to repair: repaired/main continues main and is valid for {takers}\n"
     )
     sound = broken("repair", "repaired/main")
     assert sound.err == f"nothing to repair: repaired/main is valid for {takers}\n"

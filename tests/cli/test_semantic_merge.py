@@ -89,7 +89,7 @@ def test_a_proposal_is_shown_and_taken(user: User, serving: Serving) -> None:
         assert line in outcome.err
     assert "takes ours" in outcome.err
     assert "\x1b[2J" not in outcome.err
-    assert "merged: 2 new messages, 2 of them hidden, 1 conflict settled" in outcome.text
+    assert "merged: 2 new messages, 2 of them hidden, 1 conflict resolved" in outcome.text
     context = user("compile", "--format", "text").text
     assert "Postgres" not in context
     assert context.index("SQLite.") < context.index("One machine writes.")
@@ -123,7 +123,7 @@ def test_away_from_a_terminal_nobody_is_asked(user: User, serving: Serving) -> N
     assert (record["outcome"], record["settled"][0]["kind"]) == ("merged", "two-answers")
     assert "take it?" not in outcome.err
     quiet = user("merge", "idea", "-s", "semantic", url=server.url, terminal=True)
-    assert "nothing to merge" in quiet.text
+    assert "already up to date" in quiet.text
     assert len(server.requests) == 1
 
 
@@ -175,7 +175,7 @@ def test_a_rebase_is_judged_when_that_is_asked_for(user: User, serving: Serving)
     assert user("rebase", "--abort").code == 0
     judged = user("rebase", "idea", "--judge", "-X", "theirs", url=server.url)
     assert "two\\x1b[2J answers" in judged.err
-    assert "1 commit made anew" in judged.text
+    assert "1 commit reapplied" in judged.text
     assert len(server.requests) == 1
     (record,) = [json.loads(line) for line in user("usage", "show", "--json").lines]
     assert (record["output_total"], record["model"]) == (3, "tiny-1")

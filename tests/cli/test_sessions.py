@@ -74,7 +74,7 @@ def test_a_session_is_deleted_with_its_subagents(session: Trace) -> None:
 def test_what_is_not_there_is_said(repository: Trace, session: Trace) -> None:
     outcome = repository("sessions", "show", "nothing")
     assert outcome.code == 4
-    assert "`trace sessions` lists them" in outcome.err
+    assert "`trace sessions` lists sessions" in outcome.err
 
 
 def test_only_sessions_that_changed_are_read(

@@ -26,14 +26,14 @@ def test_ahead_and_behind(ok: Run) -> None:
     said = json.loads(ok("status", "--json").out)
     assert (said["upstream"], said["ahead"], said["behind"]) == ("refs/heads/idea", 2, 1)
     ok("update-ref", "-d", "refs/heads/idea")
-    assert "upstream: idea, which has no commit" in ok("status").lines
+    assert "upstream: idea, without a commit" in ok("status").lines
 
 
 def test_the_upstream_is_what_merge_and_rebase_mean(ok: Run, repository: Trace) -> None:
     ok("commit", "--user", "first", "-q")
     ok("switch", "-q", "-c", "idea")
     ok("commit", "--assistant", "beside", "-q")
-    assert ok("merge").lines == ["idea has one tip and no upstream: there is nothing to merge"]
+    assert ok("merge").lines == ["nothing to merge: idea has no second tip and no upstream"]
     assert "`trace branch -u UPSTREAM` sets one" in _failed(repository, 4, "rebase")
     assert "idea has no upstream" in _failed(repository, 4, "rev-parse", "@{u}")
     ok("branch", "-q", "-u", "main")
@@ -61,12 +61,12 @@ def test_what_is_staged_and_a_search_that_goes_on_are_told(ok: Run) -> None:
     assert (nothing["staged"], nothing["bisecting"]) == (None, False)
     tip = ok("rev-parse", "HEAD").text
     ok("reset", "-q", "HEAD~2")
-    assert "staged: what was taken back" in ok("status").text
+    assert "staged: commits up to" in ok("status").text
     assert json.loads(ok("status", "--json").out)["staged"] == tip.strip()
     ok("commit", "--branch", "beside", "--user", "x", "-q")
     ok("commit", "--user", "between", "-q")
     assert (
-        "which does not continue this; `trace branch NAME staged/heads/main`" in ok("status").text
+        "not on top of HEAD; `trace branch NAME staged/heads/main`" in ok("status").text
     )
     ok("undo", "-q")
     ok("commit", "--staged", "-q")

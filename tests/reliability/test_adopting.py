@@ -139,7 +139,7 @@ def test_trace_adopt_in_another_terminal_lets_the_process_go_on(project: Project
     done = run(project.folder, "adopt")
     assert done.code == 0
     assert "refs/heads/main is at" in done.text
-    assert "is not here any more" in done.err, "git has it, and brings it back"
+    assert "is missing" in done.err, "git has it, and brings it back"
     project.say("three")
     assert project.texts() == ["one", "three"]
     git(project.folder, "checkout", "-q", "-f", "code")

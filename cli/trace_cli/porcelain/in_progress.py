@@ -146,7 +146,7 @@ class Run:
             branch = safe(given_up.ref.removeprefix("refs/heads/"))
             now = store.refs.read(given_up.ref) if given_up.ref else None
             moved = now is not None and now != given_up.before
-            where = f"stays at {now.short()}" if now and moved else "is as it was"
+            where = f"stays at {now.short()}" if now and moved else "is unchanged"
             self._invocation.line(f"{WORDS[self._kind]} aborted: {branch} {where}")
 
 

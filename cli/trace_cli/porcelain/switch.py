@@ -173,8 +173,8 @@ def _tell_switch(
         )
         invocation.line(f"HEAD is detached at {after.oid.short()}: {said}")
         invocation.note(
-            "note: you are looking at a commit without a branch; all branches stay where they are. "
-            "`trace switch -` goes back, `trace switch -c NAME` begins a branch here"
+            "note: HEAD is at a commit, on no branch; branches have not moved. "
+            "`trace switch -` goes back, `trace switch -c NAME` creates a branch here"
         )
     if done.replaced is not None:
         kept = safe(done.replaced.removeprefix("refs/"))
