@@ -156,7 +156,9 @@ def test_an_ambiguous_prefix_lists_the_candidates() -> None:
     error = errors.AmbiguousRevisionError(
         "several", candidates=[ObjectId.parse(f"{n:064x}") for n in range(7)]
     )
-    assert hint(error) == f"candidates: {', '.join([f'{n:064x}'[:16] for n in range(5)])} and 2 more"
+    assert (
+        hint(error) == f"candidates: {', '.join([f'{n:064x}'[:16] for n in range(5)])} and 2 more"
+    )
 
 
 def test_messages_and_hints_are_escaped_and_flat(trace: Trace) -> None:

@@ -211,6 +211,9 @@ def test_a_number_is_no_message_for_taking_a_merge_back(repository: Trace) -> No
     ):
         assert repository(*words).code == 0, words
     outcome = repository("revert", "-m", "1", "HEAD")
-    assert (outcome.code, "is a merge, and -m 1 would be the commit message" in outcome.err) == (2, True)
+    assert (outcome.code, "is a merge, and -m 1 would be the commit message" in outcome.err) == (
+        2,
+        True,
+    )
     assert repository("revert", "-q", "-m", "1", "HEAD~1").code == 0
     assert repository("revert", "-q", "-m", "The side was wrong.", "HEAD~1").code == 0

@@ -65,9 +65,7 @@ def test_what_is_staged_and_a_search_that_goes_on_are_told(ok: Run) -> None:
     assert json.loads(ok("status", "--json").out)["staged"] == tip.strip()
     ok("commit", "--branch", "beside", "--user", "x", "-q")
     ok("commit", "--user", "between", "-q")
-    assert (
-        "not on top of HEAD; `trace branch NAME staged/heads/main`" in ok("status").text
-    )
+    assert "not on top of HEAD; `trace branch NAME staged/heads/main`" in ok("status").text
     ok("undo", "-q")
     ok("commit", "--staged", "-q")
     assert "staged" not in ok("status").text
