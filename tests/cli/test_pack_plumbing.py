@@ -86,7 +86,7 @@ def test_a_pack_that_is_damaged_is_taken_by_nobody(
         for words in (["index-pack", "--stdin"], ["unpack-objects", "-n"]):
             outcome = repository("-C", "other", *words, stdin=data)
             assert outcome.code == 12
-            assert outcome.err.splitlines()[1] == "hint: have it sent or copied once more"
+            assert outcome.err.splitlines()[1] == "hint: copy or send the file again"
         assert repository("-C", "other", "index-pack", "--stdin", stdin=data).out == b""
     assert packs(other) == []
     assert not filled("-C", "other", "ls-objects").out

@@ -1,6 +1,6 @@
-"""What differs between two contexts, as lines for people and as a record for programs.
+"""Changes between two contexts, as lines for people and as JSON.
 
-Rule: text of messages is made safe here, line by line, before colour is added.
+Rule: text of messages is escaped here, line by line, before colors are added.
 """
 
 from __future__ import annotations

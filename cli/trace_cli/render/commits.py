@@ -1,6 +1,6 @@
-"""A commit, as a line of a log, as the lines that describe it, and as a record for programs.
+"""Commits as log lines, as descriptions and as JSON.
 
-Rule: what a commit says is made safe here.
+Rule: text of commits is escaped here.
 """
 
 from __future__ import annotations

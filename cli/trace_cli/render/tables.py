@@ -1,7 +1,7 @@
-"""Tables, numbers and colours for people.
+"""Tables, numbers and colors.
 
-Rule: cells are text that is already safe to show. Widths are counted in terminal columns, so that wide characters
-do not break a column; colour is added last and only where the invocation allows it.
+Rule: cells are escaped text. Widths are terminal columns, so that wide characters keep columns aligned. Colors are
+added last, and only if the invocation allows them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ROLE_STYLES = {
 
 
 def paint(invocation: Invocation, text: str, style: str) -> str:
-    """Return text in a style, or as it is where colour is not wanted."""
+    """Return text in a style, or unchanged without colors."""
     if not invocation.color or not text or style not in _STYLES:
         return text
     return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
@@ -59,7 +59,7 @@ def marked(invocation: Invocation, snippet: Snippet) -> str:
 
 
 def columns_of(text: str) -> int:
-    """Return how many terminal columns a line of safe text takes."""
+    """Return the number of terminal columns of a line of escaped text."""
     if text.isascii():
         return len(text)
     import unicodedata
@@ -75,7 +75,7 @@ def columns_of(text: str) -> int:
 
 
 def fit(text: str, width: int) -> str:
-    """Return text cut to `width` columns, with an ellipsis where something is missing."""
+    """Return text cut to `width` columns, with an ellipsis if it was cut."""
     if columns_of(text) <= width:
         return text
     kept, used = [], 0
@@ -88,7 +88,7 @@ def fit(text: str, width: int) -> str:
 
 
 def terminal_width(invocation: Invocation) -> int:
-    """Return the columns of the terminal; 0, meaning any, when output goes elsewhere."""
+    """Return the columns of the terminal; 0 (unlimited) if output is not a terminal."""
     if not invocation.terminal:
         return 0
     try:
@@ -160,7 +160,7 @@ def _within(widths: Sequence[int], total: int) -> list[int]:
 
 
 def number(value: int) -> str:
-    """Return a whole number with its thousands apart."""
+    """Return an integer with thousands separators."""
     return f"{value:,}"
 
 
@@ -180,7 +180,7 @@ def size(size_bytes: int) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """Return a part of a whole in per cent with one decimal; "" of nothing."""
+    """Return a percentage with one decimal; "" if the whole is 0."""
     return f"{100 * part / whole:.1f}%" if whole else ""
 
 
