@@ -70,7 +70,7 @@ def test_what_is_staged_and_a_search_that_goes_on_are_told(ok: Run) -> None:
     ok("commit", "--staged", "-q")
     assert "staged" not in ok("status").text
     ok("bisect", "start", "HEAD", "HEAD~1")
-    assert "bisecting: a search goes on" in ok("status").text
+    assert "bisecting: `trace bisect log`" in ok("status").text
     assert json.loads(ok("status", "--json").out)["bisecting"] is True
     ok("bisect", "reset")
     assert "bisecting" not in ok("status").text

@@ -210,7 +210,7 @@ def test_what_git_clean_deletes_is_refused_and_told(project: Project) -> None:
     git(project.folder, "checkout", "-q", "--", ".trace")
     assert project.refuses().now is not None
     done = run(project.folder, "adopt", "--keep-mine")
-    assert "nothing was moved" in done.err, "git clean took along what tells of it"
+    assert "no ref had moved" in done.err, "git clean took along what tells of it"
     project.refuses()
     assert adopt(project.agent.store, keep_mine=True).gone == (), "the process can read it still"
     project.say("four")
