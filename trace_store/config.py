@@ -317,7 +317,7 @@ def _check_branch(value: object) -> Value:
 
 
 def _is_branch(text: str) -> bool:
-    # The refs, which decide, are on the same floor; whoever opens the store asks them again.
+    # The refs, which decide, are on the same floor; opening the store checks them again.
     return (
         text.isascii() and all(p and p[0] not in "-." for p in text.split("/")) and " " not in text
     )

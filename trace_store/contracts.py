@@ -1,6 +1,6 @@
 """The small contracts between floors, so that nobody above names an implementation.
 
-Rule: protocols and plain values only. Whoever implements one passes its suite in `trace_store.testing`.
+Rule: protocols and plain values only. An implementation must pass its suite in `trace_store.testing`.
 """
 
 from __future__ import annotations

@@ -299,7 +299,7 @@ COMMANDS = (
     _plumbing(
         "symbolic-ref",
         "refs.database.RefDatabase.set_head",
-        "Print or set the ref that HEAD stands for",
+        "Print or set the ref that HEAD points to",
     ),
     _plumbing("for-each-ref", "refs.database.RefDatabase.iterate", "List refs, sorted by name"),
     _plumbing(

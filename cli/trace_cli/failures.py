@@ -22,7 +22,7 @@ EXIT_OUTPUT_CLOSED = 141
 
 
 class OutputClosedError(Exception):
-    """Whoever read our output stopped; there is nobody to tell, so the command ends quietly."""
+    """The reader of our output closed the pipe, so the command ends silently."""
 
 
 def usage_error(message: str, hint: str = "") -> InvalidInputError:

@@ -166,7 +166,7 @@ class BundleReport:
 
     Attributes:
         refs: what it carries.
-        prerequisites: objects that whoever takes it must have.
+        prerequisites: objects that the receiver must have.
         object_count: objects in it.
         pack_count: packs in it.
         size_bytes: its size.
@@ -249,7 +249,7 @@ def _contents(store: Store, choice: Choice) -> tuple[BundleHeader, bytes]:
         purged.add(oid)
 
     found = [oid for oid, _ in reachable(read, starts, hidden=boundary, absent=absent)]
-    # Whoever has a commit has those before it.
+    # A repository with a commit has its ancestors.
     before = set(ancestors((up for oid in boundary.met for up in parents(oid)), parents))
     prerequisites = sorted(boundary.met - before)
     if prerequisites:

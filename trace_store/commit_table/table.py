@@ -81,7 +81,7 @@ class CommitTable:
         try:
             return rows is not None and rows.recent(oid) is not None
         except errors.CorruptIndexError:
-            return False  # whoever needs the rows finds it damaged, too
+            return False  # a reader of the rows reports the damage
 
     def discard(self) -> None:
         """Remove the table, which is made anew when a walk needs it."""

@@ -95,7 +95,7 @@ class Loader:
             with paused:
                 self._fill(found, wanted)
         except errors.TraceError:
-            return found  # whoever asks for that message is told
+            return found  # reading that message raises the error
         return found
 
     def _fill(

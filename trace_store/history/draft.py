@@ -257,7 +257,7 @@ class Draft:
         self._add(ops.move(self._addresses(targets), after=neighbour))
 
     def set_tools(self, schemas: Sequence[Mapping[str, Any]]) -> None:
-        """Set the tools that the model is offered; each schema is stored once, whoever offers it.
+        """Set the tools that the model is offered; each schema is stored once.
 
         Raises:
             InvalidOperationError: a schema is no JSON object.

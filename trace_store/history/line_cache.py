@@ -178,7 +178,7 @@ class Lines:
                     del self._chunks[next(iter(self._chunks))]
                 chunk = self._chunks[number] = _Chunk(places, text.decode().split("\n"))
                 return chunk
-        # Damaged: whoever catches up next begins it anew.
+        # Damaged: the next update rebuilds it.
         self._places = self._texts = None
         self.count = 0
         for path in (self._store.layout.commit_lines_file, self._store.layout.commit_text_file):

@@ -1,11 +1,10 @@
 """Write a plan into a store, in batches.
 
-Rule: what is reachable is a prefix of the plan after every batch, so a killed import leaves a valid store and goes on
-where it was. A branch is only ever moved forward, or over commits that the plan makes anew in full; what it moves over
-stays under `refs/trash/`. A branch that somebody else continued is continued at its end.
+After every batch the reachable commits are a prefix of the plan, so a killed import leaves a valid store and resumes
+there. A branch only moves forward, or over commits that the plan replaces completely; the old tip stays under
+`refs/trash/`. If others extended the branch, the import appends to its end.
 
-Rule: what an import has written is a valid beginning after each of its transactions, whoever is killed; all of it is
-durable before anything is remembered of the file, and before the import returns.
+Everything is durable before the state of the file is saved, and before the import returns.
 """
 
 from __future__ import annotations

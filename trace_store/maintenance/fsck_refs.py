@@ -146,7 +146,7 @@ def check_table(store: Store) -> Iterator[Finding]:
         rows = table.load()
         known = [] if rows is None else list(rows.numbers())
     except errors.CorruptIndexError:
-        return  # it is made anew when a log needs it
+        return  # `log` rebuilds it when needed
     gone = [oid.hex() for oid in known if not store.objects.contains(oid)]
     if gone:
         detail = f"{len(gone)} commits that a log has shown are not here, the newest {gone[-1]}"

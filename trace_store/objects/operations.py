@@ -1,10 +1,10 @@
 """Operations on a context: their fields, and the messages that each adds and names.
 
-Rule: constructors make the stored form and nothing else; what an operation does is in `context/fold.py`. Whoever
-wants to know what an operation adds or names asks here.
+Constructors return the stored form. This module says what an operation adds and names; `context/fold.py` says what it
+does.
 
-A target is an address, `[birth, n]`; an empty birth means the commit that the operation stands in. n numbers all
-messages that a commit adds, over all its operations in order, whether they are new or carried from elsewhere.
+A target is an address, `[birth, n]`; an empty birth means the operation's own commit. n counts all messages that a
+commit adds, over all its operations in order, new or carried.
 
 Rule: pure functions of commits.
 """

@@ -41,7 +41,7 @@ class IndexContent:
     """All that an index says.
 
     Attributes:
-        rows: (id, frame, offset) of each object, sorted by id; an object that stands there twice comes twice.
+        rows: (id, frame, offset) of each object, sorted by id; an object that the pack holds twice is listed twice.
         places: where the frames are.
         pack_size: the size of the pack in bytes.
         check: the hash in the pack's trailer.

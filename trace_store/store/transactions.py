@@ -1,12 +1,11 @@
 """Transactions: objects and ref updates that become durable together.
 
-Rule: whoever removes objects closes the live journal and does it under the journal's lock. So while a writer finds the
-same journals, all that it saw is here still, and it does not look. Otherwise it looks for each object that it names,
-under the lock, and what was removed is brought back before the frame is written.
+A process that removes objects first closes the live journal, under the journal's lock. So if the journals are the same
+as before, nothing was removed and a writer rechecks nothing. Otherwise it looks up each object that it names, under the
+lock, and restores removed ones before it writes the frame.
 
-Rule: one transaction is one frame of the journal, made under its lock with the refs as they are then. `advance` is the
-short way of the commonest one. It looks nothing up that has not changed since the last, and writes what `transact`
-would.
+One transaction is one frame of the journal, written under its lock with the current refs. `advance` is the fast path
+for moving one branch; it writes the same frame as `transact`.
 """
 
 from __future__ import annotations

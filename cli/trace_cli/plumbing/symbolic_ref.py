@@ -1,4 +1,4 @@
-"""`trace symbolic-ref`: the ref that HEAD stands for.
+"""`trace symbolic-ref`: the ref that HEAD points to.
 
 `trace symbolic-ref HEAD` prints the full name, such as `refs/heads/main`, and a newline; with `--short` without
 `refs/heads/`. It exits 6 when HEAD is detached. `trace symbolic-ref HEAD refs/heads/NAME` attaches HEAD to that

@@ -322,6 +322,6 @@ def tell_unknown_model(invocation: Invocation, model: str) -> None:
 
 
 def check_nothing_waits(store: Store, *refs: str) -> None:
-    """Raise StateError when something, or something that moves one of some refs, waits for somebody to settle it."""
+    """Raise StateError if a merge, pick, revert or rebase is in progress; with refs, only if it moves one of them."""
     if something_waits(store):
         merge.in_progress.refuse_while_stopped(store, refs)

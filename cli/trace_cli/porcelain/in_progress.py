@@ -169,7 +169,7 @@ def what_waits(store: Store) -> Stop | None:
     try:
         return read_stop(store)
     except errors.FormatError:
-        return None  # whoever goes on with it is told
+        return None  # `--continue` reports it
 
 
 def tell_stopped(invocation: Invocation, store: Store, refs: Collection[str | None]) -> None:

@@ -58,7 +58,7 @@ def step_record(store: Store, step: Step) -> dict[str, str]:
 def planned(
     invocation: Invocation, store: Store, steps: Sequence[Step], file: str | None
 ) -> Sequence[Step]:
-    """Return the steps of a list in a file, or, without one, of the list that somebody changes in an editor.
+    """Return the steps of a to-do list from a file, or as edited in the user's editor.
 
     Raises:
         InvalidInputError: a line is not understood. What was typed is kept then, and the hint says where.
@@ -102,7 +102,7 @@ def say(store: Store, oid: ObjectId) -> str:
 
 
 def _reworded(invocation: Invocation, store: Store, step: Step) -> Step:
-    """Return a step of an edited list; whoever asks for another message without giving one is asked in an editor."""
+    """Return a step of an edited list; a reworded step without a message opens the editor."""
     if step.deed != todo.REWORD or step.message not in ("", say(store, step.oid)):
         return step
     said = read_commit(step.oid, store.objects.read).message
