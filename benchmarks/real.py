@@ -58,4 +58,4 @@ def _forms(part: Part) -> list[dict[str, str]]:
     if isinstance(part, Opaque):
         data = base64.b64encode(part.data).decode()
         return [{"type": "opaque", "provider": part.provider, "data": data}]
-    raise TypeError(f"not a part of a message: {type(part).__name__}")
+    raise TypeError(f"not a message part: {type(part).__name__}")

@@ -3,10 +3,12 @@
     python -m benchmarks.worker build PEER FOLDER DATA COUNT SECONDS
     python -m benchmarks.worker run PEER TASK FOLDER JSON
     python -m benchmarks.worker write PEER MODE FOLDER DATA START COUNT
+    python -m benchmarks.worker follow PEER FOLDER
 
 A task is timed from the call to its return, in a process that has imported the peer and done nothing else. What it
 did is told after the clock has stopped. A writer appends COUNT messages, one a transaction, for each line that it is
-given, and answers with a line; one that is not empty names the file for a profile of it.
+given, and answers with a line; one that is not empty names the file for a profile of it. A follower prints, for each
+event, when it has it, by the clock that all processes share.
 """
 
 from __future__ import annotations
@@ -88,6 +90,14 @@ def write(name: str, mode: str, folder: Path, data: Path, start: int, count: int
     writer.close()
 
 
+def follow(name: str, folder: Path) -> None:
+    """Print the nanoseconds of the monotonic clock at each event of a store."""
+    events = load(name).follow(folder)
+    print("ready", flush=True)
+    for _ in events:
+        print(time.monotonic_ns(), flush=True)
+
+
 def _append_all(writer: Writer, messages: list[Any]) -> None:
     for message in messages:
         writer.append([message])
@@ -111,6 +121,8 @@ def main(arguments: list[str]) -> None:
     elif verb == "write":
         mode, folder, data, start, count = rest
         write(name, mode, Path(folder), Path(data), int(start), int(count))
+    elif verb == "follow":
+        follow(name, Path(rest[0]))
     else:
         task, folder, options = rest
         print(json.dumps(run(name, task, Path(folder), json.loads(options))))

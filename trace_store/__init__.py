@@ -6,7 +6,7 @@
     repo.append("user", "Plan the release.")
     context = repo.compile()
 
-Names are imported when they are first used, so that a command that needs few of them starts quickly.
+Names are imported on first use, so that a command that needs few of them starts quickly.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trace_store.errors import ErrorCode, TraceError
     from trace_store.history.draft import CommitResult, Draft
     from trace_store.ident import Clock, FixedClock, SystemClock
-    from trace_store.merge.conflicts import Conflict, Settlement
+    from trace_store.merge.conflicts import Conflict, Resolution
     from trace_store.objects.commit import Commit, Tag
     from trace_store.objects.message import Message
     from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
@@ -45,7 +45,7 @@ __all__ = [
     "Opaque",
     "Reasoning",
     "Repo",
-    "Settlement",
+    "Resolution",
     "Store",
     "SystemClock",
     "Tag",
@@ -72,7 +72,7 @@ _HOMES = {
     "Opaque": "objects.parts",
     "Reasoning": "objects.parts",
     "Repo": "repo.repository",
-    "Settlement": "merge.conflicts",
+    "Resolution": "merge.conflicts",
     "Store": "store.handle",
     "SystemClock": "ident",
     "Tag": "objects.commit",

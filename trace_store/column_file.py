@@ -1,13 +1,13 @@
-"""Columns: files of fixed-size records that only grow, each behind a header of its own.
+"""Append-only files of fixed-size records ("columns"), each with its own header.
 
-Rule: records are only appended, by whoever gets a non-blocking lock on the file; any other change writes a new file
-and renames it. A reader keeps the descriptor it opened, so what it has seen stays as it was. Columns are derived:
-nothing here is synced, and losing a file costs time and nothing else.
+Rule: a writer appends only under a non-blocking file lock. Any other change writes a new file and renames it. A reader
+keeps the descriptor it opened, so its view does not change. Columns are derived data: nothing is synced, and a lost
+file only costs time.
 """
 
 from __future__ import annotations
 
-from _thread import allocate_lock  # what `threading` has, which takes longer to load
+from _thread import allocate_lock  # same as in `threading`, which takes longer to import
 
 from trace_store import errors
 from trace_store.files import APPEND, Disk, replace_file, write_all
@@ -16,7 +16,7 @@ HEADER_BYTES = 64
 
 
 class OpenColumn:
-    """One generation of a column: the bytes of one file, whatever its name points to later."""
+    """An open column file, unaffected by later renames onto its path."""
 
     __slots__ = ("_disk", "_fd", "_path", "identity")
 
@@ -27,7 +27,7 @@ class OpenColumn:
         self.identity = disk.identity(fd)
 
     def __del__(self) -> None:
-        # The interpreter may be going down, and what was only read has nothing to lose.
+        # The interpreter may be shutting down. A read-only descriptor has nothing to lose.
         try:
             self._disk.close(self._fd)
         except (errors.StorageError, AttributeError, TypeError):
@@ -38,12 +38,16 @@ class OpenColumn:
         return self._disk.size(self._fd)
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return bytes from an offset; fewer only at the end."""
+        """Return the bytes at an offset; fewer only at the end of the file."""
         return self._disk.read_at(self._fd, offset, size)
 
     def append(self, expected: int, data: bytes) -> bool:
-        """Append when the length is still the expected one and nobody else is writing; tell whether it was done."""
-        # A lock belongs to an open file, which threads and forked children share; so each append opens its own.
+        """Append if the length is as expected and no other writer holds the lock.
+
+        Returns whether the data was appended.
+        """
+        # A lock belongs to an open file description, which threads and forked children share, so each append opens its
+        # own.
         disk = self._disk
         try:
             fd = disk.open(self._path, APPEND)
@@ -61,11 +65,11 @@ class OpenColumn:
         except errors.StorageError:
             return False  # a full disk costs the index, never the answer
         finally:
-            disk.close(fd)  # which releases the lock
+            disk.close(fd)  # also releases the lock
 
 
 class DiskColumn:
-    """A column in a file."""
+    """A column stored in a file."""
 
     __slots__ = ("_disk", "_open", "_path")
 
@@ -75,7 +79,7 @@ class DiskColumn:
         self._open: OpenColumn | None = None
 
     def current(self) -> OpenColumn | None:
-        """Return the column as the path names it now, or None when there is none."""
+        """Return the column that the path currently names, or None."""
         identity = self._disk.identity(self._path)
         if identity is None:
             self._open = None
@@ -84,12 +88,12 @@ class DiskColumn:
         return self._open
 
     def replace(self, data: bytes) -> OpenColumn | MemoryBytes:
-        """Let a new file with these bytes take the path, and return it; in memory when the disk refuses."""
+        """Replace the file with these bytes and return it; in memory if the disk refuses."""
         try:
             replace_file(self._disk, self._path, data, durable=False)
             opened = self.current()
         except errors.StorageError:
-            opened = None  # read-only or full: an answer is still owed
+            opened = None  # read-only or full: the caller still needs an answer
         return opened if opened is not None else MemoryBytes(data)
 
     def _reopen(self) -> OpenColumn | None:
@@ -98,7 +102,7 @@ class DiskColumn:
 
 
 class MemoryBytes:
-    """One generation of a column, in memory."""
+    """The bytes of a column in memory."""
 
     __slots__ = ("_data", "_mutex", "identity")
 
@@ -112,11 +116,11 @@ class MemoryBytes:
         return len(self._data)
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return bytes from an offset; fewer only at the end."""
+        """Return the bytes at an offset; fewer only at the end."""
         return bytes(self._data[offset : offset + size])
 
     def append(self, expected: int, data: bytes) -> bool:
-        """Append when the length is still the expected one; tell whether it was done."""
+        """Append if the length is as expected; return whether the data was appended."""
         with self._mutex:
             if len(self._data) != expected:
                 return False
@@ -125,7 +129,7 @@ class MemoryBytes:
 
 
 class MemoryColumn:
-    """A column without a file: of a store in memory, or of a context that no index covers."""
+    """A column in memory, for a store in memory or a context without an index."""
 
     __slots__ = ("_bytes",)
 
@@ -133,10 +137,10 @@ class MemoryColumn:
         self._bytes: MemoryBytes | None = None
 
     def current(self) -> MemoryBytes | None:
-        """Return the column, or None before its first `replace`."""
+        """Return the column, or None before the first `replace`."""
         return self._bytes
 
     def replace(self, data: bytes) -> MemoryBytes:
-        """Begin a new generation with these bytes and return it."""
+        """Replace the content with these bytes and return it."""
         self._bytes = MemoryBytes(data)
         return self._bytes

@@ -1,4 +1,4 @@
-"""The repository's configuration: the TOML file `.trace/config`.
+"""Repository configuration: the TOML file `.trace/config`.
 
     store_id = "5f0c…"
     format = 2
@@ -6,8 +6,8 @@
     default_branch = "main"
     tokenizer = "o200k_base"
 
-Rule: it may come from a stranger, so nothing in it is executed, names a file, or changes whom one trusts. What this
-version does not know is kept when the file is written; a feature it does not know in `requires` is refused by name.
+Rule: the file may come from a stranger, so nothing in it is executed, names a file, or changes trust. Unknown settings
+are kept when the file is rewritten. Unknown features in `requires` are refused by name.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 MAXIMUM_BYTES = 1 << 16
 MAXIMUM_NESTING = 100
-"""Parts that a key may have: reading them takes as long as their number squared."""
+"""Dots allowed in a key: tomllib's parse time grows with the square of their number."""
 DEFAULT_BRANCH = "main"
 DEFAULT_TOKENIZER = "o200k_base"
-REPAIR = "`trace fsck --repair` writes it anew, with what can be read of it"
+REPAIR = "`trace fsck --repair` rewrites it from what is still readable"
 _FIXED = ("store_id", "format", "requires")
 _BLANKS = " \t"
-"""What TOML takes for white space; Python would take away more."""
+"""TOML's white space; Python's `strip()` removes more."""
 _LONGEST_NUMBER = 18
 _STORE_ID, _ID_LENGTH = frozenset("0123456789abcdef"), 32
 _MULTIPLIERS = {"k": 1_000, "m": 1_000_000}
@@ -43,14 +43,14 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 class Config:
-    """The settings of one repository; `path` is None for one in memory."""
+    """The settings of one repository; `path` is unused for a store in memory."""
 
     def __init__(self, disk: Disk | None, path: str, text: str) -> None:
-        """Accept a configuration that this version understands.
+        """Parse and check a configuration.
 
         Raises:
-            FormatError: it is not readable.
-            UnsupportedFormatError: a newer version wrote it; `required` names what is missing.
+            FormatError: the text is malformed.
+            UnsupportedFormatError: another version wrote it; `required` names what is missing.
         """
         self._disk = disk
         self._path = path
@@ -63,18 +63,18 @@ class Config:
         """Return the configuration in a file.
 
         Raises:
-            RepositoryNotFoundError: there is no such file.
+            RepositoryNotFoundError: the file does not exist.
         """
         data = read_file(disk, path, limit=MAXIMUM_BYTES)
         if data is None:
-            raise errors.RepositoryNotFoundError("there is no repository here", path=path)
+            raise errors.RepositoryNotFoundError("not a Trace repository", path=path)
         if b"<<<<<<< " in data and b">>>>>>> " in data:
-            what = "git left the marks of a merge conflict in the configuration"
+            what = "the configuration has unresolved git merge conflicts"
             raise errors.FormatError(
                 what, path=path, hint="take one side: `git checkout --ours .trace/config`"
             )
         try:
-            # A conversion of line ends by git changes nothing in the values.
+            # git may have converted line ends, which changes no value.
             return cls(disk, path, data.decode().replace("\r\n", "\n"))
         except UnicodeDecodeError as error:
             raise errors.FormatError(
@@ -88,46 +88,46 @@ class Config:
 
     @property
     def store_id(self) -> str:
-        """The random name that the repository was given when it was made."""
+        """The random id that the repository got at `init`."""
         return str(self._values.get("store_id", ""))
 
     @property
     def default_branch(self) -> str:
-        """The short name of the branch that an absent HEAD stands for."""
+        """The branch that an absent HEAD points to (short name)."""
         return str(self._values.get("default_branch", DEFAULT_BRANCH))
 
     @property
     def tokenizer(self) -> str:
-        """The name of the encoding that tokens are counted with."""
+        """The encoding used to count tokens."""
         return str(self._values.get("tokenizer", DEFAULT_TOKENIZER))
 
     @property
     def budget(self) -> int | None:
-        """How many tokens a context may have, or None."""
+        """The token budget of a context, or None."""
         value = self._values.get("budget")
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     def get(self, key: str) -> Value | None:
-        """Return a setting, known or not; None when it is absent and has no default."""
+        """Return a setting, known or not; None if it is absent and has no default."""
         if key in self._values:
             return self._values[key]
         return {"default_branch": DEFAULT_BRANCH, "tokenizer": DEFAULT_TOKENIZER}.get(key)
 
     def items(self) -> list[tuple[str, Value]]:
-        """Return the settings that are in the file, sorted by key."""
+        """Return the settings in the file, sorted by key."""
         return sorted(self._values.items())
 
     def set(self, key: str, value: object) -> None:
-        """Change one setting, in the file too; None takes it out.
+        """Change one setting and write the file; None removes it.
 
         Raises:
-            InvalidInputError: an unknown or fixed key, or a value it cannot have.
+            InvalidInputError: the key is unknown or fixed, or the value is invalid.
         """
         check = KNOWN_KEYS.get(key)
         if key in _FIXED or check is None:
             known = ", ".join(sorted(KNOWN_KEYS))
             raise errors.InvalidInputError(
-                f"not a setting that can be changed: {key!r} (known: {known})", key=key
+                f"unknown or read-only setting {key!r} (known: {known})", key=key
             )
         checked = None if value is None else check(value)
         text = _with_line(
@@ -146,12 +146,12 @@ class Config:
     def _check(self) -> None:
         version = self._values.get("format")
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-            raise errors.FormatError("the configuration names no format version", path=self._path)
+            raise errors.FormatError("the configuration has no format version", path=self._path)
         if version != FORMAT_VERSION:
             age = "newer" if version > FORMAT_VERSION else "older"
             raise errors.UnsupportedFormatError(
-                f"the repository has format {version}, which is {age} than format {FORMAT_VERSION}, the only one "
-                "that this version of Trace reads",
+                f"the repository has format {version}, {age} than format {FORMAT_VERSION}, "
+                "the only one this version of Trace reads",
                 path=self._path,
                 required=(f"format {version}",),
             )
@@ -163,7 +163,7 @@ class Config:
         unknown = tuple(name for name in requires if name not in KNOWN_REQUIREMENTS)
         if unknown:
             raise errors.UnsupportedFormatError(
-                f"the repository requires features unknown here: {', '.join(unknown)}",
+                f"the repository requires unknown features: {', '.join(unknown)}",
                 path=self._path,
                 required=unknown,
             )
@@ -178,22 +178,21 @@ def new_config(store_id: str) -> str:
 
 
 def recovered_config(data: bytes, store_id: str) -> tuple[str, list[str]]:
-    """Return the text of a configuration made of what can be read of a damaged one, and which settings were read.
+    """Rebuild a damaged configuration; return its text and the keys recovered.
 
-    Each line is read by itself. What is not there, or is none, is as in a new repository; of two values the first
-    counts.
+    Each line is parsed by itself. Missing or invalid settings get their defaults; the first of two values wins.
 
     Args:
-        data: the bytes of the damaged file; empty when it is gone.
-        store_id: the id to give the repository when its own cannot be read.
+        data: the bytes of the damaged file; empty if it is missing.
+        store_id: the store id to use if the old one is unreadable.
     """
     values: dict[str, Value] = {}
     for line in data.decode("utf-8", "replace").splitlines():
         try:
-            found = {} if "\ufffd" in line else parse(line.strip(_BLANKS), "")
+            parsed = {} if "\ufffd" in line else parse(line.strip(_BLANKS), "")
         except errors.FormatError:
             continue
-        for key, value in found.items():
+        for key, value in parsed.items():
             if _is_bare(key) and _is_possible(key, value):
                 values.setdefault(key, value)
     fresh = parse(new_config(store_id), "")
@@ -202,7 +201,7 @@ def recovered_config(data: bytes, store_id: str) -> tuple[str, list[str]]:
 
 
 def _is_possible(key: str, value: Value) -> bool:
-    """Tell whether a setting can have a value, which may stand in a damaged line."""
+    """Return True if the value is valid for the key; a damaged line may hold anything."""
     if key == "store_id":
         return isinstance(value, str) and _STORE_ID.issuperset(value) and len(value) == _ID_LENGTH
     if key == "format":
@@ -246,7 +245,7 @@ def _is_bare(key: str) -> bool:
 
 
 def _simple(text: str) -> Value | None:
-    """Return a value as this module writes it, or None when it takes a full parser."""
+    """Parse a value as this module writes it; None if it needs a full parser."""
     if text in ("true", "false"):
         return text == "true"
     if text.isascii() and text.isdecimal() and (text == "0" or text[0] != "0"):
@@ -260,18 +259,18 @@ def _simple(text: str) -> Value | None:
 
 
 def _parse_toml(text: str, path: str) -> dict[str, Value]:
-    # tomllib costs more than a plumbing command; only files with more than plain lines need it.
+    # tomllib takes longer to import than a plumbing command runs; only unusual files need it.
     import tomllib
 
     if any(line.partition("=")[0].count(".") > MAXIMUM_NESTING for line in text.split("\n")):
-        raise errors.FormatError("the configuration is nested too deep", path=path)
+        raise errors.FormatError("the configuration is nested too deeply", path=path)
     values: dict[str, Value] = {}
     try:
         _flatten(tomllib.loads(text), "", values)
-    except ValueError as error:  # also of a number with too many digits
+    except ValueError as error:  # also raised for integers with too many digits
         raise errors.FormatError(f"the configuration is not TOML: {error}", path=path) from error
     except RecursionError as error:
-        raise errors.FormatError("the configuration is nested too deep", path=path) from error
+        raise errors.FormatError("the configuration is nested too deeply", path=path) from error
     return values
 
 
@@ -288,7 +287,10 @@ def _flatten(table: dict[str, Any], prefix: str, values: dict[str, Value]) -> No
 
 
 def _with_line(text: str, key: str, line: str | None) -> str:
-    """Return the text with one top-level line replaced, added before the first table, or taken out."""
+    """Replace, remove, or add one top-level line.
+
+    A new line goes before the first table.
+    """
     lines = text.rstrip("\n").split("\n") if text.strip() else []
     end = next((i for i, known in enumerate(lines) if known.lstrip().startswith("[")), len(lines))
     place = next((i for i in range(end) if lines[i].partition("=")[0].strip() == key), None)
@@ -317,7 +319,7 @@ def _check_branch(value: object) -> Value:
 
 
 def _is_branch(text: str) -> bool:
-    # The refs, which decide, are on the same floor; opening the store checks them again.
+    # A cheap check: the refs floor, which decides, checks the name again when the store is opened.
     return (
         text.isascii() and all(p and p[0] not in "-." for p in text.split("/")) and " " not in text
     )
@@ -325,12 +327,12 @@ def _is_branch(text: str) -> bool:
 
 def _check_text(value: object) -> str:
     if not isinstance(value, str) or not value or len(value) > 200 or not value.isprintable():
-        raise errors.InvalidInputError("a setting is one line of text", value=value)
+        raise errors.InvalidInputError("a setting must be one line of text", value=value)
     return value
 
 
 def _check_budget(value: object) -> Value:
-    """Return a number of tokens, which may be written as 200000, 200_000, 200k or 1.5m."""
+    """Parse a token count such as 200000, 200_000, 200k or 1.5m."""
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
     if isinstance(value, str):
@@ -343,7 +345,7 @@ def _check_budget(value: object) -> Value:
             tokens, rest = divmod(int(digits) * factor, scale)
             if tokens > 0 and not rest:
                 return tokens
-    raise errors.InvalidInputError(f"not a number of tokens: {value!r}", value=value)
+    raise errors.InvalidInputError(f"not a token count: {value!r}", value=value)
 
 
 KNOWN_KEYS: Mapping[str, Callable[[object], Value]] = {
@@ -351,4 +353,4 @@ KNOWN_KEYS: Mapping[str, Callable[[object], Value]] = {
     "default_branch": _check_branch,
     "tokenizer": _check_text,
 }
-"""The settings that can be changed, and what checks a value."""
+"""The settings that can be changed, each with the function that checks its value."""

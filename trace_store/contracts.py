@@ -1,6 +1,6 @@
-"""The small contracts between floors, so that nobody above names an implementation.
+"""Protocols and plain values shared by several layers.
 
-Rule: protocols and plain values only. An implementation must pass its suite in `trace_store.testing`.
+Rule: no implementation is imported here. Every implementation passes its test suite in `trace_store.testing`.
 """
 
 from __future__ import annotations
@@ -15,48 +15,41 @@ if TYPE_CHECKING:
     from trace_store.files import Disk
 
     class ObjectReader(Protocol):
-        """Objects by id."""
+        """Reads objects by id."""
 
         def read(self, oid: bytes) -> bytes:
             """Return the object's canonical bytes, hash-checked.
 
             Raises:
-                ObjectNotFoundError: no such object here.
-                CorruptObjectError: it is here, but its bytes are damaged.
+                ObjectNotFoundError: the object is missing.
+                CorruptObjectError: its bytes are damaged.
             """
             ...
 
         def contains(self, oid: bytes) -> bool:
-            """Tell whether the object is here."""
-            ...
-
-    class ObjectWriter(Protocol):
-        """Where objects are put. There is no delete."""
-
-        def write(self, data: bytes) -> ObjectId:
-            """Store canonical object bytes and return their id; writing again is harmless."""
+            """Return True if the object exists."""
             ...
 
     class Patience(Protocol):
-        """Waits for a lock on behalf of somebody who wants to know for whom."""
+        """Waits for a file lock and reports who holds it."""
 
         def lock(self, disk: Disk, fd: int, path: str) -> None:
-            """Take the exclusive lock of an open file, however long that takes."""
+            """Take the exclusive lock of an open file, waiting as long as needed."""
             ...
 
         def tell(self, holder: object) -> None:
-            """Say who holds the lock."""
+            """Report who holds the lock."""
             ...
 
     class RefReader(Protocol):
-        """Names of objects."""
+        """Reads refs."""
 
         def read(self, name: str) -> ObjectId | None:
-            """Return this working copy's value of a full ref name, or None when it has none."""
+            """Return this working copy's value of a full ref name, or None."""
             ...
 
         def tips(self, name: str) -> tuple[ObjectId, ...]:
-            """Return all maximal values; more than one means that the ref is diverged."""
+            """Return all tips of a ref; more than one means that it has diverged."""
             ...
 
         def iterate(self, prefix: str = "refs/") -> Iterator[tuple[str, ObjectId]]:
@@ -68,7 +61,7 @@ DURABLE = "durable"
 BATCH = "batch"
 FAST = "fast"
 DURABILITIES = (DURABLE, BATCH, FAST)
-"""What an acknowledged transaction survives: loss of power; the same after a `sync`; the end of the process."""
+"""What an acknowledged transaction survives: power loss; power loss after `sync`; the end of the process."""
 
 
 class _Any:
@@ -81,11 +74,14 @@ class _Any:
 
 
 ANY = _Any()
-"""As the expected value of a RefEdit: whatever stands there."""
+"""The expected value of a RefEdit that accepts any current value."""
 
 
 class RefEdit:
-    """One ref's move: from an expected value (None: absent, ANY: whatever) to a new one (None: deleted)."""
+    """A ref update from an expected value to a new one.
+
+    Expected None means absent, ANY anything; new None deletes the ref.
+    """
 
     __slots__ = ("expected", "name", "new")
 
@@ -99,7 +95,7 @@ class RefEdit:
 
 
 class Transaction:
-    """What becomes durable together: new objects, and the ref moves that make them reachable."""
+    """Objects and the ref updates that make them reachable, written atomically."""
 
     __slots__ = ("edits", "message", "objects")
 

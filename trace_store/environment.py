@@ -1,7 +1,6 @@
-"""What Trace takes from the environment, read once into a value.
+"""Environment variables that Trace uses, read once into a value.
 
-Rule: no other module of the library looks at the process's environment; a caller may build its own Environment, and
-then the surroundings of the process have no influence at all.
+Rule: no other module of the library reads the process's environment. A caller can build its own Environment.
 """
 
 from __future__ import annotations
@@ -20,28 +19,27 @@ DISCOVERY_OFF = frozenset({"off", "0", "no", "false", "never"})
 
 
 class Environment:
-    """The surroundings of a call; not changed after it is made.
+    """Settings from the environment; immutable.
 
     Attributes:
-        trace_dir: the `.trace` directory to use (`TRACE_DIR`), or None to look for one.
-        discovery: whether the folders above may be searched (`TRACE_DISCOVERY=off` says no).
-        home: the user's folder, or "" when there is none.
+        trace_dir: the `.trace` directory to use (`TRACE_DIR`), or None to search for one.
+        discovery: whether parent folders are searched (`TRACE_DISCOVERY=off` disables it).
+        home: the home folder, or "".
         claude_dir: where Claude Code keeps its sessions (`CLAUDE_CONFIG_DIR`, else `~/.claude`), or "".
         codex_dir: where Codex keeps its sessions (`CODEX_HOME`, else `~/.codex`), or "".
         gemini_dir: where Gemini CLI keeps its chats (`.gemini` in `GEMINI_CLI_HOME`, else `~/.gemini`), or "".
-        config_dir: where programs keep a user's settings (`XDG_CONFIG_HOME`, else `~/.config`), or "".
-        data_dir: where programs keep a user's data (`XDG_DATA_HOME`, else `~/.local/share`), or "".
-        opencode_database: the database of opencode (`OPENCODE_DB`), or "" for those in `data_dir`.
+        config_dir: the folder for settings (`XDG_CONFIG_HOME`, else `~/.config`), or "".
+        data_dir: the folder for data (`XDG_DATA_HOME`, else `~/.local/share`), or "".
+        opencode_database: opencode's database (`OPENCODE_DB`), or "" for those in `data_dir`.
         editor: the user's editor (`TRACE_EDITOR`, else `GIT_EDITOR`, `VISUAL` or `EDITOR`), or "".
-        list_editor: the one for to-do lists (`TRACE_EDITOR`, else `GIT_SEQUENCE_EDITOR`, else as `editor`), or "".
-        pager: the user's pager (`TRACE_PAGER`, else `GIT_PAGER`); "" for none, None where neither is set.
-        other_pager: that of all programs (`PAGER`, else `less`).
-        color: whether coloured output is welcome (`NO_COLOR` and `TERM=dumb` say no).
-        secrets: names and values of all variables, of which `secrets.known` picks what has to be kept secret; no `repr`
-            shows them.
-        debug: whether an unexpected error may show its traceback (`TRACE_DEBUG=1`).
-        user_ids: whose files are one's own: the user that the process acts for, and behind sudo also who called it;
-            None where the system has no such ids.
+        list_editor: the editor for todo lists (`TRACE_EDITOR`, else `GIT_SEQUENCE_EDITOR`, else as `editor`), or "".
+        pager: the user's pager (`TRACE_PAGER`, else `GIT_PAGER`); "" for none, None if neither is set.
+        other_pager: the fallback pager (`PAGER`, else `less`).
+        color: whether to colour output (not with `NO_COLOR` or `TERM=dumb`).
+        secrets: all variables, from which `secrets.known` picks the secret ones; hidden from `repr`.
+        debug: whether unexpected errors show a traceback (`TRACE_DEBUG=1`).
+        user_ids: user ids that own "our" files: the effective user, and under sudo also the caller; None if the
+            system has no user ids.
     """
 
     __slots__ = (
@@ -104,16 +102,16 @@ class Environment:
 
     @property
     def author(self) -> str:
-        """Who writes (`TRACE_AUTHOR`, else the name of the account).
+        """The author of new commits (`TRACE_AUTHOR`, else the account name).
 
-        An account's name takes a look at the system's list of them, so only who writes asks.
+        Computed on first use, because looking up the account name is slow.
         """
         if self._author is None:
             self._author = _account()
         return self._author
 
     def variables(self, *names: str) -> dict[str, str]:
-        """Return the values of variables, those that are set to something."""
+        """Return the given variables that are set and not empty."""
         return {name: value for name, value in self.secrets if value and name in names}
 
     def __repr__(self) -> str:
@@ -122,7 +120,7 @@ class Environment:
 
     @classmethod
     def read(cls, variables: Mapping[str, str] | None = None) -> Environment:
-        """Return the environment of this process, or the one these variables describe."""
+        """Return the environment of this process, or of the given variables."""
         values = os.environ if variables is None else variables
         home = values.get("HOME") or values.get("USERPROFILE") or ""
         if not home and variables is None:
@@ -160,7 +158,10 @@ class Environment:
 
 
 def _user_ids(sudo_uid: str) -> tuple[int, ...] | None:
-    """Return whose files are one's own; only of root is believed what sudo says, since anybody can set a variable."""
+    """Return the user ids that own "our" files.
+
+    SUDO_UID is trusted only for root, because any user can set it.
+    """
     own = (os.geteuid(),) if hasattr(os, "geteuid") else None
     if own == (0,) and sudo_uid.isascii() and sudo_uid.isdecimal() and len(sudo_uid) < 11:
         return (0, int(sudo_uid))
@@ -169,7 +170,7 @@ def _user_ids(sudo_uid: str) -> tuple[int, ...] | None:
 
 def _account() -> str:
     try:
-        import pwd  # not everywhere
+        import pwd  # POSIX only
 
         return pwd.getpwuid(os.geteuid()).pw_name
     except (ImportError, KeyError, AttributeError):

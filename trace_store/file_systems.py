@@ -1,7 +1,7 @@
-"""What kind of file system a path lies on, and what it does not keep of what it promises.
+"""File system types, and which guarantees they break.
 
-Rule: pure but for one look at the table of mounts, which Linux alone has. Nothing in a repository's order of writes
-depends on the answer: it is for telling people. An append and a start ask nothing here.
+Rule: pure, except for reading Linux's mount table. The answer is only reported to people; it never changes how a
+repository is written, and neither start-up nor append asks for it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ UNKNOWN = "unknown"
 
 @value
 class FileSystem:
-    """A kind of file system.
+    """A file system type.
 
     Attributes:
-        name: as the system calls it, such as `ext4` or `fuse.sshfs`; `unknown` where the system does not say.
-        locks: whether a lock that one process holds keeps out every other, on whatever machine.
-        durable: whether what was synced survives a power cut.
-        links: whether a file may have two names, without which a file is put in place in another way.
-        known: whether Trace knows the kind; one that it does not know is taken for an ordinary one.
-        note: why not, in plain words; empty when there is nothing to say.
-        mounted_at: the folder that it is mounted at; empty where the system does not say.
+        name: the system's name, such as `ext4` or `fuse.sshfs`; `unknown` if it cannot be determined.
+        locks: whether a file lock excludes all processes on all machines.
+        durable: whether synced data survives a power cut.
+        links: whether hard links work; without them, files are put in place by rename.
+        known: whether Trace knows the type; an unknown one is assumed to be sound.
+        note: why a guarantee is broken; empty if none is.
+        mounted_at: the mount point; empty if unknown.
     """
 
     name: str
@@ -40,20 +40,20 @@ class FileSystem:
 
     @property
     def sound(self) -> bool:
-        """Whether locks exclude and syncs last."""
+        """Whether both locks and syncs can be relied on."""
         return self.locks and self.durable
 
 
-_KEPT = "locks here do not keep out processes of other machines"
-_BEHIND = "it depends on the program behind it whether locks exclude and syncs last"
-_SHARED = "locks here do not keep out processes on the other side of the share"
-_MEMORY = "it is in memory: all of it is gone when the machine stops"
+_KEPT = "file locks here do not exclude processes on other machines"
+_BEHIND = "whether locks and syncs work depends on the program behind it"
+_SHARED = "file locks here do not exclude processes on the other side of the share"
+_MEMORY = "it is in memory and is lost when the machine stops"
 
 SOUND = (
     *("bcachefs", "btrfs", "ceph", "ext2", "ext3", "ext4", "f2fs", "fuseblk", "gfs2", "gpfs"),
     *("hfsplus", "jfs", "nilfs2", "ntfs", "ntfs3", "ocfs2", "overlay", "reiserfs", "xfs", "zfs"),
 )
-"""Those where locks exclude, syncs last, and a file may have two names."""
+"""File systems with reliable locks and syncs, and hard links."""
 _WITHOUT_LINKS = ("exfat", "msdos", "vfat")
 
 UNSOUND: dict[str, tuple[bool, bool, bool, str]] = {
@@ -64,7 +64,7 @@ UNSOUND: dict[str, tuple[bool, bool, bool, str]] = {
     "coda": (False, True, True, _KEPT),
     "drvfs": (False, True, True, _SHARED),
     "fuse": (False, False, False, _BEHIND),
-    "lustre": (False, True, True, "locks exclude only where it is mounted with the option `flock`"),
+    "lustre": (False, True, True, "file locks work only if it is mounted with the option `flock`"),
     "ncpfs": (False, True, False, _KEPT),
     "nfs": (False, True, True, _KEPT),
     "nfs4": (False, True, True, _KEPT),
@@ -77,7 +77,7 @@ UNSOUND: dict[str, tuple[bool, bool, bool, str]] = {
     "virtiofs": (False, True, True, _SHARED),
     "vmhgfs": (False, False, False, _SHARED),
 }
-"""By name: locks, durable, links, and why."""
+"""By name: locks, durable, links, note."""
 _NO_BARRIERS = ("barrier=0", "barrier=none", "nobarrier")
 
 
@@ -91,22 +91,22 @@ class _Mount:
 
 
 def kind_of(path: str, *, table: str | None = None) -> FileSystem:
-    """Return the kind of file system that a path lies on, or would; it need not exist.
+    """Return the type of file system that holds a path; the path need not exist.
 
     Args:
-        path: a file or folder; links in it are followed.
-        table: what the table of mounts says, in the form of Linux's `mountinfo`; None reads that of this process.
+        path: a file or folder; symbolic links are followed.
+        table: text in the format of Linux's `mountinfo`; None reads this process's table.
     """
     text = _table() if table is None else table
     where = os.path.realpath(path) if table is None else os.path.normpath(path)
-    found: _Mount | None = None
+    best: _Mount | None = None
     for line in text.splitlines():
         mount = _parse(line)
-        if mount is None or not _holds(mount.point, where):
+        if mount is None or not _contains(mount.point, where):
             continue
-        if found is None or len(mount.point) >= len(found.point):
-            found = mount  # of two at one place the later one covers the earlier
-    return FileSystem(UNKNOWN, known=False) if found is None else _judged(found)
+        if best is None or len(mount.point) >= len(best.point):
+            best = mount  # a later mount on the same point hides the earlier one
+    return FileSystem(UNKNOWN, known=False) if best is None else _classify(best)
 
 
 def _table() -> str:
@@ -115,14 +115,14 @@ def _table() -> str:
     if fd is None:
         return ""
     try:
-        # The file says that it is empty, so its size is no use.
+        # The file reports size 0, so its size is useless.
         return disk.read_at(fd, 0, MAXIMUM_TABLE_BYTES).decode("utf-8", "surrogateescape")
     finally:
         disk.close(fd)
 
 
 def _parse(line: str) -> _Mount | None:
-    """Return what a line says; None when it is none of the form known."""
+    """Return the mount in a line, or None if the line is malformed."""
     fields = line.split(" ")
     try:
         middle = fields.index("-", 6)
@@ -130,11 +130,11 @@ def _parse(line: str) -> _Mount | None:
     except ValueError:
         return None
     options = fields[5].split(",") + ",".join(over).split(",")
-    return _Mount(_plain(fields[4]), name, frozenset(options))
+    return _Mount(_unescape(fields[4]), name, frozenset(options))
 
 
-def _plain(text: str) -> str:
-    r"""Return a path without the escapes that the table has, such as `\040` for a space."""
+def _unescape(text: str) -> str:
+    r"""Unescape a path of the mount table, such as `\040` for a space."""
     if "\\" not in text:
         return text
     for code in ("040", "011", "012", "134"):
@@ -142,25 +142,25 @@ def _plain(text: str) -> str:
     return text
 
 
-def _holds(point: str, path: str) -> bool:
+def _contains(point: str, path: str) -> bool:
     return point == path or path.startswith(point.rstrip("/") + "/")
 
 
-def _judged(mount: _Mount) -> FileSystem:
+def _classify(mount: _Mount) -> FileSystem:
     name, options, point = mount.name, mount.options, mount.point
     family = name if name in UNSOUND or name in SOUND else name.partition(".")[0]
     if name == "9p" and "aname=drvfs" in ",".join(options).replace(";", ","):
-        name = family = "drvfs"  # a drive of Windows, as WSL 2 has it
+        name = family = "drvfs"  # a Windows drive under WSL 2
     if family == "lustre" and "flock" in options:
         return FileSystem(name, mounted_at=point)
     if family in UNSOUND:
         locks, durable, links, note = UNSOUND[family]
         return FileSystem(name, locks, durable, links, note=note, mounted_at=point)
     if options.intersection(_NO_BARRIERS):
-        note = "it is mounted without write barriers, so a sync may leave data in the drive's cache"
+        note = "it is mounted without write barriers, so synced data may stay in the drive's cache"
         return FileSystem(name, durable=False, note=note, mounted_at=point)
     if family == "overlay" and "volatile" in options:
-        note = "it is mounted as volatile, so nothing on it is ever synced"
+        note = "it is mounted as volatile, so nothing is ever synced"
         return FileSystem(name, durable=False, note=note, mounted_at=point)
     if family in _WITHOUT_LINKS:
         return FileSystem(name, links=False, mounted_at=point)

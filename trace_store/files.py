@@ -1,8 +1,8 @@
-"""The one seam to the disk.
+"""The only access to the disk.
 
-Rule: only this module opens, writes, syncs, renames, lists or locks files, and everything above is given a Disk, so
-that a test can count the calls or let the n-th one fail. Symbolic links are never followed at the last component and
-only regular files are read; an absent file is an answer (None or False), any other failure a StorageError.
+Rule: only this module opens, writes, syncs, renames, lists or locks files. All other modules are given a Disk, so that
+tests can count calls or inject failures. Symbolic links are never followed in the last component and only regular files
+are read. An absent file is a return value (None or False); any other failure is a StorageError.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from trace_store.system_calls import COMMON_FLAGS
 READ, APPEND, WRITE, CREATE, PRIVATE = "read", "append", "write", "create", "create for its owner"
 
 WRITABLE = stat.S_IWUSR
-"""The bit of a mode that `Disk.protect` takes away."""
+"""The mode bit that `Disk.protect` clears."""
 MAXIMUM_READ_BYTES = 1 << 31
-SETTLED_MS = 50  # kernels note times every 1 to 10 ms: a later change than this shows
+SETTLED_MS = 50  # file times have a resolution of 1 to 10 ms, so any later change is visible
 _MILLISECOND, _CLOCK = 1_000_000, SystemClock()
-_NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # opening a named pipe must not wait for its other end
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # opening a named pipe must not block
 _FLAGS = {
     READ: os.O_RDONLY | COMMON_FLAGS | _NONBLOCK,
     APPEND: os.O_RDWR | os.O_APPEND | COMMON_FLAGS | _NONBLOCK,
@@ -35,25 +35,26 @@ _CREATES = (CREATE, PRIVATE)
 _DIRECTORY = os.O_RDONLY | COMMON_FLAGS | getattr(os, "O_DIRECTORY", 0)
 _LISTS_OPEN = os.listdir in os.supports_fd
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
-# Some network and user-space file systems cannot sync a directory; that is not a failed write.
+# Some network and FUSE file systems cannot sync a directory. The write itself has not failed.
 _NO_DIRECTORY_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 _HAS_LINKS = hasattr(os, "link") and os.link in os.supports_follow_symlinks
-"""Whether the system gives a file, and not what it points to, a second name."""
+"""Whether `os.link` can link a symbolic link itself instead of its target."""
 _NO_LINK = (errno.EEXIST, errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 
 
 class Disk:
-    """Access to files; has no state of its own. Paths are text."""
+    """File operations, without state. Paths are str."""
 
     __slots__ = ()
 
     def open(self, path: str, mode: str = READ) -> int | None:
-        """Return a descriptor of a regular file.
+        """Open a regular file and return its descriptor.
 
-        None means: absent (READ, APPEND, WRITE), or already there (CREATE, and PRIVATE, which nobody else can read).
+        Returns None if the file is absent (READ, APPEND, WRITE) or exists already (CREATE, PRIVATE). PRIVATE creates a
+        file that only its owner can read.
 
         Raises:
-            StorageError: the path is a link or no regular file, or the disk refuses.
+            StorageError: the path is a link or not a regular file, or the system refuses.
         """
         try:
             fd = os.open(path, _FLAGS[mode], 0o600 if mode == PRIVATE else 0o666)
@@ -74,7 +75,7 @@ class Disk:
         """Close a descriptor.
 
         Raises:
-            StorageError: the disk reports a late write error.
+            StorageError: the system reports a late write error.
         """
         path = OPENED.pop(fd, "")
         try:
@@ -83,10 +84,10 @@ class Disk:
             raise failure(error, "close", path) from error
 
     def read_at(self, fd: int, offset: int, size: int) -> bytes:
-        """Return up to `size` bytes from an offset; fewer only at the end of the file."""
+        """Return up to `size` bytes at an offset; fewer only at the end of the file."""
         try:
             data = piece = system_calls.pread(fd, size, offset)
-            while piece and len(data) < size:  # a large read may come in pieces
+            while piece and len(data) < size:  # one call may return fewer bytes than asked
                 piece = system_calls.pread(fd, size - len(data), offset + len(data))
                 data += piece
             return data
@@ -94,18 +95,20 @@ class Disk:
             raise failure(error, "read", fd) from error
 
     def write(self, fd: int, data: bytes, at: int | None = None) -> int:
-        """Append with one call, or write at an offset of what is open for WRITE; return how many bytes were taken."""
+        """Append with one call, or write at an offset (WRITE mode).
+
+        Returns the number of bytes written.
+        """
         try:
             return os.write(fd, data) if at is None else system_calls.pwrite(fd, data, at)
         except OSError as error:
             raise failure(error, "write", fd) from error
 
     def sync(self, fd: int) -> None:
-        """Return when the file's content is on stable storage.
+        """Sync the file's content to stable storage.
 
         Raises:
-            StorageError: it may not be; the descriptor must not be synced again, since a second call can succeed
-                falsely.
+            StorageError: the sync failed. Do not retry on this descriptor: a second sync can falsely succeed.
         """
         try:
             system_calls.sync(fd)
@@ -113,47 +116,47 @@ class Disk:
             raise failure(error, "sync", fd) from error
 
     def sync_directory(self, path: str) -> None:
-        """Return when the names in a directory are on stable storage."""
+        """Sync the names in a directory to stable storage."""
         try:
             system_calls.sync_directory(path)
         except OSError as error:
             if error.errno not in _NO_DIRECTORY_SYNC:
-                raise failure(error, "sync the names in", path) from error
+                raise failure(error, "sync directory", path) from error
 
     def size(self, fd: int) -> int:
         """Return the length of an open file in bytes."""
         return os.fstat(fd).st_size
 
     def identity(self, target: int | str) -> tuple[int, int] | None:
-        """Return (device, inode) of an open file or a path; None when the path is absent."""
-        found = self.stat(target) if isinstance(target, str) else os.fstat(target)
-        return None if found is None else (found.st_dev, found.st_ino)
+        """Return (device, inode) of an open file or a path; None if absent."""
+        result = self.stat(target) if isinstance(target, str) else os.fstat(target)
+        return None if result is None else (result.st_dev, result.st_ino)
 
     def stat(self, path: str) -> os.stat_result | None:
-        """Return what the file system knows of a path, without following links; None when absent."""
+        """Return the stat result of a path, without following links; None if absent."""
         try:
             return os.lstat(path)
         except OSError as error:
             if error.errno in _ABSENT:
                 return None
-            raise failure(error, "look at", path) from error
+            raise failure(error, "stat", path) from error
 
     def protect(self, fd: int) -> None:
-        """Take the right to write away from an open file, for all to see."""
+        """Make an open file read-only for everybody."""
         try:
             system_calls.protect(fd)
         except OSError as error:
             raise failure(error, "protect", fd) from error
 
     def exists(self, path: str) -> bool:
-        """Tell whether there is anything at a path; cheaper than `stat` where mostly nothing is."""
+        """Return True if the path exists; cheaper than `stat` if it usually does not."""
         return os.access(path, os.F_OK)
 
     def names(self, path: str) -> list[str]:
-        """Return the names in a directory, sorted; none when it is absent.
+        """Return the sorted names in a directory; empty if it is absent.
 
         Raises:
-            StorageError: it is a link, or the disk refuses.
+            StorageError: it is a link, or the system refuses.
         """
         try:
             if not _LISTS_OPEN:
@@ -169,25 +172,25 @@ class Disk:
             raise failure(error, "list", path) from error
 
     def scan(self, path: str) -> tuple[list[str], list[str]]:
-        """Return the sorted names of (directories, everything else) in a directory; links count as else."""
+        """Return the sorted names of (directories, other entries); links count as other."""
         try:
             with os.scandir(path) as entries:
-                found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+                items = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
         except OSError as error:
             if error.errno in _ABSENT:
                 return [], []
             raise failure(error, "list", path) from error
-        found.sort()
-        return [n for n, is_dir in found if is_dir], [n for n, is_dir in found if not is_dir]
+        items.sort()
+        return [n for n, is_dir in items if is_dir], [n for n, is_dir in items if not is_dir]
 
     def make_directory(self, path: str) -> None:
-        """Create a directory and its parents where absent.
+        """Create a directory and its parents if absent.
 
         Raises:
-            StorageError: something else stands there, such as a link.
+            StorageError: the path exists but is not a directory.
         """
-        found = self.stat(path)
-        if found is None:
+        result = self.stat(path)
+        if result is None:
             parent = os.path.dirname(path)
             if parent and parent != path:
                 self.make_directory(parent)
@@ -197,18 +200,18 @@ class Disk:
                 pass
             except OSError as error:
                 raise failure(error, "create", path) from error
-        elif not stat.S_ISDIR(found.st_mode):
+        elif not stat.S_ISDIR(result.st_mode):
             raise errors.StorageError("not a directory", path=path, errno=errno.ENOTDIR)
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file its name, replacing what has it."""
+        """Rename a file, replacing the target."""
         try:
             os.replace(source, target)
         except OSError as error:
             raise failure(error, "rename a file to", target) from error
 
     def link(self, source: str, target: str) -> bool:
-        """Give a file a second name; False when that name is taken, or the file system knows no links."""
+        """Create a hard link; False if the name exists or links are not supported."""
         if not _HAS_LINKS:
             return False
         try:
@@ -220,7 +223,7 @@ class Disk:
         return True
 
     def remove(self, path: str) -> bool:
-        """Remove a file; False when it was absent already."""
+        """Remove a file; False if it was absent."""
         try:
             os.unlink(path)
         except OSError as error:
@@ -230,7 +233,7 @@ class Disk:
         return True
 
     def remove_directory(self, path: str) -> bool:
-        """Remove a directory if it is there and empty; False when it was not."""
+        """Remove a directory if it is empty; return whether it was removed."""
         try:
             os.rmdir(path)
         except OSError:
@@ -238,7 +241,7 @@ class Disk:
         return True
 
     def lock(self, fd: int, *, blocking: bool = True) -> bool:
-        """Take the exclusive lock of an open file; False when it is taken and `blocking` is not asked."""
+        """Lock an open file exclusively; False if not `blocking` and already locked."""
         try:
             return system_calls.lock(fd, blocking)
         except OSError as error:
@@ -253,10 +256,10 @@ class Disk:
 
 
 def read_file(disk: Disk, path: str, *, limit: int = MAXIMUM_READ_BYTES) -> bytes | None:
-    """Return a file's bytes, or None when it is absent.
+    """Return a file's bytes, or None if it is absent.
 
     Raises:
-        StorageError: it is larger than `limit` bytes, a link, or cannot be read.
+        StorageError: it is larger than `limit` bytes, a link, or unreadable.
     """
     fd = disk.open(path)
     if fd is None:
@@ -265,7 +268,7 @@ def read_file(disk: Disk, path: str, *, limit: int = MAXIMUM_READ_BYTES) -> byte
         size = disk.size(fd)
         if size > limit:
             raise errors.StorageError(
-                f"file of {size} bytes is over the limit of {limit}",
+                f"the file has {size} bytes, over the limit of {limit}",
                 path=path,
                 errno=errno.EFBIG,
             )
@@ -275,29 +278,31 @@ def read_file(disk: Disk, path: str, *, limit: int = MAXIMUM_READ_BYTES) -> byte
 
 
 def check_folders(disk: Disk, root: str, path: str) -> None:
-    """Accept a path below a directory when none of the directories between the two is a link; absent ones are none.
+    """Check that no folder between `root` and `path` is a symbolic link.
 
-    Whatever opens a file refuses a link in its place, but follows those on the way to it.
+    Opening a file refuses a link in the last component only. Absent folders are fine.
 
     Raises:
-        StorageError: one is, or is something else than a directory.
+        StorageError: a folder is a link or not a directory.
     """
-    folders, here = os.path.relpath(os.path.dirname(path), root).split(os.sep), root
+    folders, folder = os.path.relpath(os.path.dirname(path), root).split(os.sep), root
     for name in folders:
-        here = os.path.join(here, name)
-        found = disk.stat(here)
-        if found is None:
+        folder = os.path.join(folder, name)
+        result = disk.stat(folder)
+        if result is None:
             return
-        if not stat.S_ISDIR(found.st_mode):
-            raise errors.StorageError(f"not a directory: {here}", path=here, errno=errno.ENOTDIR)
+        if not stat.S_ISDIR(result.st_mode):
+            raise errors.StorageError(
+                f"not a directory: {folder}", path=folder, errno=errno.ENOTDIR
+            )
 
 
 def create_file(
     disk: Disk, path: str, data: bytes = b"", *, durable: bool = True, private: bool = False
 ) -> bool:
-    """Create a file with this content; False when the path is taken.
+    """Create a file with this content; False if it exists already.
 
-    Its name is durable only after a sync of the directory. One that is private only its owner can read.
+    The name itself is durable only after the directory is synced. `private`: only the owner can read the file.
     """
     fd = disk.open(path, PRIVATE if private else CREATE)
     if fd is None:
@@ -313,24 +318,24 @@ def create_file(
 
 
 def stamp(disk: Disk, path: str) -> object:
-    """Return what to give `unchanged` later, taken before reading what is there; None when nothing is.
+    """Return a stamp for `unchanged`, taken before reading; None if absent.
 
-    What was changed a moment ago, or lies where times are whole milliseconds, gets a stamp that fits nothing.
+    If the file changed a moment ago, or the file system has only coarse times, the stamp never matches.
     """
-    found = disk.stat(path)
-    if found is None:
+    result = disk.stat(path)
+    if result is None:
         return None
-    changed = found.st_mtime_ns
-    settled = _CLOCK.now() - changed // _MILLISECOND > SETTLED_MS
-    return _traits(found) if settled and changed % _MILLISECOND else object()
+    changed = result.st_mtime_ns
+    is_settled = _CLOCK.now() - changed // _MILLISECOND > SETTLED_MS
+    return _stat_key(result) if is_settled and changed % _MILLISECOND else object()
 
 
 def unchanged(disk: Disk, path: str, stamp: object) -> bool:
-    """Tell whether a file, or the names in a directory, are for certain as they were when the stamp was taken."""
+    """Return True if a file, or the names in a directory, surely did not change."""
     if stamp is None:
         return not disk.exists(path)
-    found = disk.stat(path)
-    return found is not None and stamp == _traits(found)
+    result = disk.stat(path)
+    return result is not None and stamp == _stat_key(result)
 
 
 def replace_file(
@@ -342,15 +347,15 @@ def replace_file(
     scratch: str = "",
     private: bool = False,
 ) -> None:
-    """Give a path new content at once: a reader, or a crash, sees the old or the new, never a mixture.
+    """Replace a file's content atomically.
 
     Args:
-        disk: where the file is.
+        disk: the disk.
         path: the file.
-        data: all of its new content.
-        durable: whether to return only when it would survive a power cut.
-        scratch: a directory of the same file system for the file while it is incomplete; else that of `path`.
-        private: whether only its owner can read it.
+        data: its new content.
+        durable: whether to sync before returning.
+        scratch: a directory on the same file system for the temporary file; default: the folder of `path`.
+        private: whether only the owner can read the file.
     """
     folder = os.path.dirname(path)
     disk.make_directory(folder)
@@ -369,10 +374,10 @@ def replace_file(
 
 
 def make_durable_directory(disk: Disk, path: str) -> None:
-    """Create a directory and its parents where absent, and return when the names of those that were are durable.
+    """Create a directory and its parents if absent, and sync their names.
 
     Raises:
-        StorageError: something else stands there, or the disk refuses.
+        StorageError: the path exists but is not a directory, or the system refuses.
     """
     parent = os.path.dirname(path)
     is_new = disk.stat(path) is None
@@ -384,7 +389,7 @@ def make_durable_directory(disk: Disk, path: str) -> None:
 
 
 def write_all(disk: Disk, fd: int, data: bytes) -> None:
-    """Append all the bytes, in as many calls as it takes."""
+    """Append all bytes, with as many calls as needed."""
     written = disk.write(fd, data)
     if written < len(data):
         rest = memoryview(data)[written:]
@@ -392,5 +397,5 @@ def write_all(disk: Disk, fd: int, data: bytes) -> None:
             rest = rest[disk.write(fd, bytes(rest)) :]
 
 
-def _traits(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_dev
+def _stat_key(result: os.stat_result) -> tuple[int, ...]:
+    return result.st_ino, result.st_size, result.st_mtime_ns, result.st_ctime_ns, result.st_dev

@@ -1,13 +1,12 @@
-"""Values: classes that are their fields, for modules that start quickly.
+"""Frozen value classes: a fast replacement for dataclasses.
 
     @value
     class Place:
         commit: bytes
         number: int = 0
 
-Rule: it makes what `dataclass(frozen=True, slots=True)` makes, and costs a tenth of it to load: `__slots__`, the fields
-as arguments in their order, equality and a hash by the fields, and a `repr`. A type checker sees to it that a value is
-not changed; nothing does so while the program runs. `mutable` makes what `dataclass(slots=True, eq=False)` makes.
+`value` is like `dataclass(frozen=True, slots=True)` at a tenth of the load time, except that only the type checker
+prevents changes. `mutable` is like `dataclass(slots=True, eq=False)`.
 """
 
 from __future__ import annotations
@@ -20,26 +19,26 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
     def field(*, default_factory: Callable[[], T] | None = None, hidden: bool = False) -> Any:
-        """Return what stands for a field's default.
+        """Describe a field's default.
 
         Args:
-            default_factory: makes the default of each value that is made without the field.
-            hidden: whether equality, hash and `repr` leave the field out.
+            default_factory: called for each instance created without the field.
+            hidden: whether to leave the field out of equality, hash and `repr`.
         """
 
     @dataclass_transform(frozen_default=True, field_specifiers=(field,))
     def value(cls: type[T]) -> type[T]:
-        """Return the class with its fields as slots, and the methods that a value has."""
+        """Turn the class into a frozen value class with slots."""
 
     @dataclass_transform(field_specifiers=(field,))
     def mutable(cls: type[T]) -> type[T]:
-        """Return the class with its fields as slots, which may be changed; it is equal to itself alone."""
+        """Turn the class into a mutable class with slots, compared by identity."""
 
-    def fields(made: object) -> tuple[str, ...]:
-        """Return the names of the fields of a class that was made here, or of one of its values."""
+    def fields(instance: object) -> tuple[str, ...]:
+        """Return the field names of a value class or of an instance."""
 
-    def replace(made: T, **changes: Any) -> T:
-        """Return another of the same class, with the same fields but for those given."""
+    def replace(instance: T, **changes: Any) -> T:
+        """Return a copy with some fields changed."""
 
 else:
 
@@ -47,40 +46,42 @@ else:
         __slots__ = ("factory", "hidden")
 
     def field(*, default_factory=None, hidden=False):
-        """Return what stands for a field's default."""
-        made = _Field()
-        made.factory, made.hidden = default_factory, hidden
-        return made
+        """Describe a field's default."""
+        result = _Field()
+        result.factory, result.hidden = default_factory, hidden
+        return result
 
     def value(cls):
-        """Return the class with its fields as slots, and the methods that a value has."""
-        return _made(cls, (("__eq__", _eq), ("__hash__", _hash), ("__repr__", _repr)))
+        """Turn the class into a frozen value class with slots."""
+        return _build_class(cls, (("__eq__", _eq), ("__hash__", _hash), ("__repr__", _repr)))
 
     def mutable(cls):
-        """Return the class with its fields as slots, which may be changed; it is equal to itself alone."""
-        return _made(cls, (("__repr__", _repr),))
+        """Turn the class into a mutable class with slots, compared by identity."""
+        return _build_class(cls, (("__repr__", _repr),))
 
-    def fields(made):
-        """Return the names of the fields of a class that was made here, or of one of its values."""
-        return made.__match_args__
+    def fields(instance):
+        """Return the field names of a value class or of an instance."""
+        return instance.__match_args__
 
-    def replace(made, **changes):
-        """Return another of the same class, with the same fields but for those given."""
-        return made.__class__(**{n: getattr(made, n) for n in made.__match_args__} | changes)
+    def replace(instance, **changes):
+        """Return a copy with some fields changed."""
+        return instance.__class__(
+            **{n: getattr(instance, n) for n in instance.__match_args__} | changes
+        )
 
-    def _made(cls, methods):
+    def _build_class(cls, methods):
         members = dict(cls.__dict__)
         names = tuple(members.get("__annotations__", ()))
         given = {name: members.pop(name) for name in names if name in members}
         fields = {name: each for name, each in given.items() if each.__class__ is _Field}
-        made = {name for name, each in fields.items() if each.factory}
+        factories = {name for name, each in fields.items() if each.factory}
         defaults = {
-            name: each for name, each in given.items() if name in made or name not in fields
+            name: each for name, each in given.items() if name in factories or name not in fields
         }
         for name in ("__dict__", "__weakref__"):
             members.pop(name, None)
         arguments = "".join(f", {n}={n}" if n in defaults else f", {n}" for n in names)
-        values = {n: f"{n}.factory() if {n}.__class__ is _Field else {n}" for n in made}
+        values = {n: f"{n}.factory() if {n}.__class__ is _Field else {n}" for n in factories}
         body = "".join(f"\n    self.{n} = {values.get(n, n)}" for n in names) or "\n    pass"
         scope = {**defaults, "_Field": _Field}
         exec(f"def __init__(self{arguments}):{body}", scope)
@@ -110,5 +111,5 @@ def _hash(self: Any) -> int:
 
 
 def _repr(self: Any) -> str:
-    said = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__shown__)
-    return f"{self.__class__.__qualname__}({said})"
+    shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__shown__)
+    return f"{self.__class__.__qualname__}({shown})"

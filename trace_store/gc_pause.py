@@ -1,11 +1,10 @@
-"""Python's garbage collector, paused while very many values are made at once.
+"""A pause of Python's garbage collector while many objects are created.
 
-The collector looks for cycles each time some hundred more values were made than freed, and now and then among all that
-there are. Whoever makes a hundred thousand messages makes no cycle, and pays for that a quarter of the time.
+The collector runs each time a few hundred more objects were created than freed. Creating a hundred thousand messages
+makes no cycles, but would spend a quarter of its time in the collector.
 
-Rule: it is paused for one batch, or for one call that makes a whole context, never while a caller's code runs or a
-process is forked, and whoever was the last to pause it lets it go on as it was. A collection that fell due meanwhile
-comes with the next value that is made.
+Rule: pause for one batch, or for one call that builds a context; never while a caller's code runs or the process forks.
+When the last holder leaves, the collector is as before.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from _thread import allocate_lock
 
 
 class _Pause:
-    """The one context manager, for any number of holders in any number of threads."""
+    """A re-entrant context manager shared by all threads."""
 
     __slots__ = ("_holders", "_lock", "_was_enabled")
 
@@ -39,7 +38,7 @@ class _Pause:
                 gc.enable()
 
     def resume(self) -> None:
-        """Let go for all holders: a fork takes none of the other threads along."""
+        """Reset in a forked child, which does not inherit the other threads."""
         if self._holders and self._was_enabled:
             gc.enable()
         self._lock = allocate_lock()
@@ -47,7 +46,7 @@ class _Pause:
 
 
 paused = _Pause()
-"""`with paused:` no collection begins by itself, in any thread."""
+"""`with paused:` stops automatic collections in all threads."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=paused.resume)

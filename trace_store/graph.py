@@ -1,7 +1,7 @@
-"""Walks over the graph of commits.
+"""Walks over the commit graph.
 
-Rule: pure functions over `parents(oid)`. They never recurse, so a history may have any depth, and they visit no more
-than the answer needs.
+Rule: pure functions over `parents(oid)`. They do not recurse, so a history can have any depth, and they visit only what
+the answer needs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def ancestors(starts: Iterable[ObjectId], parents: ParentsOf) -> Iterator[ObjectId]:
-    """Yield the starts and everything reachable from them, each once, nearest first."""
+    """Yield the starts and all their ancestors, each once, nearest first."""
     level = list(dict.fromkeys(starts))
     seen = set(level)
     while level:
@@ -34,12 +34,12 @@ def ancestors(starts: Iterable[ObjectId], parents: ParentsOf) -> Iterator[Object
 
 
 def is_ancestor(candidate: ObjectId, descendant: ObjectId, parents: ParentsOf) -> bool:
-    """Tell whether `candidate` is `descendant` or lies in its past."""
+    """Return True if `candidate` equals `descendant` or is its ancestor."""
     return any(oid == candidate for oid in ancestors([descendant], parents))
 
 
 def maximal(values: Iterable[ObjectId], parents: ParentsOf) -> list[ObjectId]:
-    """Return the values that lie in no other value's past, in the order given, each once."""
+    """Return the values that are no ancestor of another one, in order."""
     remaining = list(dict.fromkeys(values))
     for value in list(remaining):
         if len(remaining) < 2:
@@ -56,27 +56,28 @@ def maximal(values: Iterable[ObjectId], parents: ParentsOf) -> list[ObjectId]:
     return remaining
 
 
-def simplified(
-    line: Sequence[tuple[ObjectId, Sequence[ObjectId]]], kept: Collection[ObjectId]
+def simplify(
+    commits: Sequence[tuple[ObjectId, Sequence[ObjectId]]], kept: Collection[ObjectId]
 ) -> dict[ObjectId, list[ObjectId]]:
-    """Return of each commit that is kept the nearest ones in its past that are kept, too: what stands for its parents.
+    """Map each kept commit to its nearest kept ancestors, its new parents.
 
     Args:
-        line: commits with their parents, children before their parents.
-        kept: those that are left when the others are taken away.
+        commits: commits with their parents, children before parents.
+        kept: the commits to keep.
     """
-    found: dict[ObjectId, list[ObjectId]] = {}
+    result: dict[ObjectId, list[ObjectId]] = {}
     nearest: dict[ObjectId, list[ObjectId]] = {}
-    for oid, parents in reversed(line):
+    for oid, parents in reversed(commits):
         above = list(dict.fromkeys(each for p in parents for each in nearest.get(p, ())))
         nearest[oid] = above
         if oid in kept:
-            found[oid], nearest[oid] = above, [oid]
-    return found
+            result[oid], nearest[oid] = above, [oid]
+
+    return result
 
 
 def merge_bases(one: ObjectId, other: ObjectId, parents: ParentsOf) -> list[ObjectId]:
-    """Return the best common ancestors: those that are no ancestor of another common one."""
+    """Return the best common ancestors: those that are no ancestor of another one."""
     if one == other:
         return [one]
     past = set(ancestors([one], parents))
@@ -86,7 +87,7 @@ def merge_bases(one: ObjectId, other: ObjectId, parents: ParentsOf) -> list[Obje
     while stack:
         oid = stack.pop()
         if oid in past:
-            common.append(oid)  # what lies behind it is common too, but never better
+            common.append(oid)  # its ancestors are common too, but never better
             continue
         for parent in parents(oid):
             if parent not in seen:
@@ -95,10 +96,10 @@ def merge_bases(one: ObjectId, other: ObjectId, parents: ParentsOf) -> list[Obje
     return sorted(maximal(common, parents))
 
 
-class Ready:
-    """What may come next in an order in which children come before their parents.
+class TopologicalQueue:
+    """Queue of commits whose children have all been yielded.
 
-    Without times it is a stack: lines of history are not interleaved. With times the latest comes first.
+    Without times it is a stack, so that branches are not interleaved. With times the latest commit comes first.
     """
 
     __slots__ = ("_count", "_time_of", "_waiting")
@@ -111,16 +112,16 @@ class Ready:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def push(self, one: Any) -> None:
-        """Add one: it comes before all that was added, or by its time, and after what was added of the same time."""
+    def push(self, entry: Any) -> None:
+        """Add an entry. Entries of the same time come out in the order they were added."""
         if self._time_of is None:
-            self._waiting.append(one)
+            self._waiting.append(entry)
         else:
             self._count += 1
-            heappush(self._waiting, (-self._time_of(one), self._count, one))
+            heappush(self._waiting, (-self._time_of(entry), self._count, entry))
 
     def pop(self) -> Any:
-        """Take what comes next."""
+        """Remove and return the next entry."""
         return self._waiting.pop() if self._time_of is None else heappop(self._waiting)[-1]
 
 
@@ -131,29 +132,29 @@ def topological(
     hidden: Iterable[ObjectId] = (),
     time_of: Callable[[ObjectId], int] | None = None,
 ) -> Iterator[ObjectId]:
-    """Yield all that is reachable from `starts` and not from `hidden`, children before their parents.
+    """Yield commits reachable from `starts` but not from `hidden`, children first.
 
-    Lines of history are not interleaved: after a merge its last parent's line comes first, then the others. With
-    `time_of` they are, the latest first.
+    Branches are not interleaved: after a merge, its last parent's branch comes first. With `time_of`, the latest commit
+    comes first instead.
     """
     excluded = set(ancestors(hidden, parents))
     tips = [oid for oid in dict.fromkeys(starts) if oid not in excluded]
 
-    def shown(oid: ObjectId) -> list[ObjectId]:
+    def visible_parents(oid: ObjectId) -> list[ObjectId]:
         return [p for p in dict.fromkeys(parents(oid)) if p not in excluded]
 
     children: dict[ObjectId, int] = dict.fromkeys(tips, 0)
-    for oid in ancestors(tips, shown):
-        for parent in shown(oid):
+    for oid in ancestors(tips, visible_parents):
+        for parent in visible_parents(oid):
             children[parent] = children.get(parent, 0) + 1
-    ready = Ready(time_of)
+    ready = TopologicalQueue(time_of)
     for oid in reversed(tips):
         if children[oid] == 0:
             ready.push(oid)
     while ready:
         oid = ready.pop()
         yield oid
-        for parent in shown(oid):
+        for parent in visible_parents(oid):
             children[parent] -= 1
             if children[parent] == 0:
                 ready.push(parent)

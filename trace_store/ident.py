@@ -1,8 +1,7 @@
-"""Who did it and when, and what tells one repository from another.
+"""Clocks, authors and random ids.
 
-Rule: only a Clock tells the time, and times are whole milliseconds since 1970-01-01T00:00:00Z. They are written
-and shown in UTC, so nothing depends on the time zone or the locale of a machine. What is random and kept comes from
-a Randomness, so that a repository is a function of its inputs.
+Rule: only a Clock reads the time. Times are milliseconds since the epoch, written and shown in UTC. Random values that
+are stored come from a Randomness. With both injected, a repository is a function of its inputs.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _UNITS = {
 
 
 class Clock:
-    """Tells the time. A caller may inject another, so that a repository is a function of its inputs."""
+    """The clock; a caller can inject another one."""
 
     __slots__ = ()
 
@@ -46,7 +45,7 @@ class SystemClock(Clock):
 
 
 class FixedClock(Clock):
-    """A clock for tests and examples: starts where told and moves by a fixed step at each look."""
+    """A clock for tests and examples: advances by a fixed step on each call."""
 
     __slots__ = ("_next", "_step")
 
@@ -61,36 +60,35 @@ class FixedClock(Clock):
         return now
 
 
-class RisingClock(Clock):
-    """A clock that never tells the same time twice, and none before one that was told elsewhere.
+class MonotonicClock(Clock):
+    """A clock that never repeats a time, nor returns one before the latest logged.
 
-    What came first is read from the times in the logs. So they go up though several things are done in a millisecond,
-    and though somebody has set the clock back.
+    Log entries thus stay in order, even within a millisecond or if the system clock is set back.
     """
 
-    __slots__ = ("_clock", "_last", "_told")
+    __slots__ = ("_clock", "_last", "_latest_logged")
 
-    def __init__(self, clock: Clock, told: Callable[[bool], int]) -> None:
-        """Make one.
+    def __init__(self, clock: Clock, latest_logged: Callable[[bool], int]) -> None:
+        """Wrap a clock.
 
         Args:
-            clock: tells the time otherwise.
-            told: returns the last time that was told elsewhere, or 0; the first look is with True, and may cost more.
+            clock: the clock to read.
+            latest_logged: returns the latest time in the logs, or 0. The first call gets True, and may be slower.
         """
         self._clock = clock
-        self._told = told
+        self._latest_logged = latest_logged
         self._last = 0
 
     def now(self) -> int:
-        """Return milliseconds since the epoch, UTC, or a little more where the clock has not gone on."""
+        """Return milliseconds since the epoch, UTC, adjusted if the clock did not advance."""
         now = self._clock.now()
-        last = max(self._last, self._told(not self._last))
+        last = max(self._last, self._latest_logged(not self._last))
         self._last = now if now > last else last + 1
         return self._last
 
 
 class Randomness:
-    """Gives bytes that nobody has had before. A caller may inject another, as with the clock."""
+    """The source of random bytes; a caller can inject another one."""
 
     __slots__ = ()
 
@@ -100,7 +98,7 @@ class Randomness:
 
 
 class FixedRandomness(Randomness):
-    """For tests and examples: all bytes of the n-th answer are n, so they are known again in a file."""
+    """For tests and examples: every byte of the n-th result is n."""
 
     __slots__ = ("_taken",)
 
@@ -108,20 +106,20 @@ class FixedRandomness(Randomness):
         self._taken = 0
 
     def take(self, size: int) -> bytes:
-        """Return `size` bytes of the number of this answer, counted from 1."""
+        """Return `size` bytes that all hold the number of this call, from 1."""
         self._taken += 1
         return bytes([self._taken % 256]) * size
 
 
 def check_author(author: str) -> str:
-    """Return the author unchanged when it may stand in a commit.
+    """Return the author unchanged if it is valid in a commit.
 
     Raises:
-        InvalidInputError: empty, over 1,024 bytes, not strict UTF-8, or holding control characters.
+        InvalidInputError: it is empty, over 1,024 bytes, not valid UTF-8, or has control characters.
     """
     plain = author.isascii() and author.isprintable()
     if plain and len(author) <= MAXIMUM_AUTHOR_BYTES and author.strip():
-        return author  # as nearly always
+        return author  # the usual case
     try:
         size = len(author.encode())
     except UnicodeEncodeError:
@@ -129,7 +127,7 @@ def check_author(author: str) -> str:
     if not author.strip() or size > MAXIMUM_AUTHOR_BYTES:
         raise errors.InvalidInputError("the author is empty or too long", author=author)
     if any(ord(c) < 32 or ord(c) == 127 for c in author):
-        raise errors.InvalidInputError("the author holds control characters", author=author)
+        raise errors.InvalidInputError("the author has control characters", author=author)
     return author
 
 
@@ -147,22 +145,22 @@ def format_time(milliseconds: int) -> str:
 
 
 def known_time(milliseconds: int) -> str | None:
-    """Return the time of a commit like `format_time`, or None for 0: what it was made from had no time."""
+    """Return a commit's time like `format_time`, or None for 0 (no time known)."""
     return format_time(milliseconds) if milliseconds else None
 
 
 def is_count(text: str) -> bool:
-    """Tell whether a text is a number from 0, in ASCII digits."""
+    """Return True if the text is a non-negative integer in ASCII digits."""
     return text.isascii() and text.isdigit()
 
 
 def count_of(digits: str) -> int:
-    """Return the number that digits say; of very many one that is greater than there can be of anything."""
+    """Return the value of digits, capped at 10**15."""
     return int(digits) if len(digits) <= _MOST_DIGITS else 10**_MOST_DIGITS
 
 
 def parse_moment(text: str, now: int) -> int | None:
-    """Return the milliseconds of a time as people write it, given what the clock says; None when it is not one."""
+    """Return the milliseconds of a time such as `2 hours ago`, or None if invalid."""
     words = text.strip().lower().replace(".", " ").split()
     if words == ["now"]:
         return now
@@ -178,12 +176,12 @@ def parse_moment(text: str, now: int) -> int | None:
 
 
 def parse_time(text: str) -> int:
-    """Return the milliseconds of an ISO 8601 time or date; without an offset it is UTC.
+    """Return the milliseconds of an ISO 8601 time or date; UTC if it has no offset.
 
     Raises:
         InvalidInputError: the text is not such a time.
     """
-    # datetime costs as much as a plumbing command; only those that are given a time pay for it.
+    # datetime takes as long to import as a plumbing command runs.
     from datetime import UTC, datetime, timedelta
 
     try:

@@ -1,6 +1,6 @@
-"""Where everything is under `.trace/`, and which version of the format this is.
+"""Paths under `.trace/`, and the format version.
 
-Rule: every file name below the root is spelled here and nowhere else.
+Rule: every file name below `.trace/` is defined here and nowhere else.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ DIRECTORY_NAME = ".trace"
 TEMPORARY_PREFIX = ".trace.tmp-"
 FORMAT_VERSION = 2
 KNOWN_REQUIREMENTS: frozenset[str] = frozenset()
-"""Features a repository may demand in `requires` and this version has."""
+"""Features in a repository's `requires` that this version supports."""
 
 MAXIMUM_OBJECT_BYTES = 17 * 1024 * 1024
-"""Room for the largest structured object and the largest blob, with their heads."""
+"""Room for the largest structured object or blob, with its header."""
 
 IGNORED = (
     "/HEAD\n/journal/\n/logs/\n/index/\n/cache/\n/tmp/\n/locks/\n/local/\n"
@@ -24,9 +24,9 @@ IGNORED = (
     "!/objects/\n!/objects/**\n!/refs/\n!/refs/**\n"
     "!/tombstones/\n!/tombstones/**\n!/lost-found/\n!/lost-found/**\n/objects/pack/*.idx\n"
 )
-"""It wins over the patterns of folders above, unless one of these excludes the repository's directory itself."""
+"""Takes precedence over patterns of folders above, unless one of these excludes the `.trace` directory itself."""
 ATTRIBUTES = "* -text -diff -ident -filter -working-tree-encoding -eol -export-subst !merge\n"
-"""It wins over the attributes of folders above, but not over `.git/info/attributes`."""
+"""Takes precedence over attributes of folders above, but not over `.git/info/attributes`."""
 
 CONFIG_NAME = "config"
 DIRECTORIES = frozenset(
@@ -35,16 +35,17 @@ DIRECTORIES = frozenset(
         *("lost-found", "quarantine", "tombstones"),
     )
 )
-"""What may stand directly in a repository's directory, if anything of that name does, is a directory."""
+"""Names directly below `.trace` that must be directories if they exist."""
 
 PACK_SUFFIX = ".pack"
 INDEX_SUFFIX = ".idx"
+LOG_SUFFIX = ".log"
 _LONGEST_INDEX_NAME = 200
-"""File systems take names of 255 bytes; columns have suffixes."""
+"""File systems allow 255 bytes; columns have suffixes."""
 
 
 class Layout:
-    """The file names of one repository; `root` is the `.trace` directory."""
+    """The paths of one repository; `root` is the `.trace` directory."""
 
     __slots__ = (
         "adopted_file",
@@ -80,7 +81,7 @@ class Layout:
 
     def __init__(self, root: str) -> None:
         self.root = root
-        # Put together here, since a store is opened by every command and joins of paths take long.
+        # Joined once here, because every command opens a store and `os.path.join` is slow.
         here, sep = os.path.join(root, ""), os.sep
         self.config_file = here + CONFIG_NAME
         self.head_file = here + "HEAD"
@@ -119,32 +120,32 @@ class Layout:
         return os.path.join(self.journal_dir, str(number))
 
     def loose_file(self, hexadecimal: str) -> str:
-        """Return the path of the loose object with this id."""
+        """Return the path of a loose object."""
         return os.path.join(self.objects_dir, hexadecimal[:2], hexadecimal[2:])
 
     def pack_base(self, name: str) -> str:
-        """Return the path of a pack and its index, given its 64-character name, without their suffixes."""
+        """Return the path of a pack and its index without their suffixes."""
         return os.path.join(self.pack_dir, name)
 
     def pack_file(self, name: str) -> str:
-        """Return the path of the pack with this 64-character name."""
+        """Return the path of a pack, given its 64-character name."""
         return self.pack_base(name) + PACK_SUFFIX
 
     def pack_index_file(self, name: str) -> str:
-        """Return the path of the index beside a pack."""
+        """Return the path of a pack's index."""
         return self.pack_base(name) + INDEX_SUFFIX
 
     def kept_pack_file(self, name: str) -> str:
-        """Return the second place of a pack, for as long as git does not have it."""
+        """Return the path of the extra copy that a pack has until git has it."""
         return os.path.join(self.kept_packs_dir, name + PACK_SUFFIX)
 
     def ref_dir(self, name: str) -> str:
-        """Return the directory that holds the tips of a ref, given its checked full name."""
+        """Return the directory that holds a ref's tips, given its checked full name."""
         return os.path.join(self.root, *name.split("/"))
 
     def log_file(self, name: str) -> str:
         """Return the reflog of a ref, given its checked full name, or of HEAD."""
-        return os.path.join(self.logs_dir, *name.split("/")) + ".log"
+        return os.path.join(self.logs_dir, *name.split("/")) + LOG_SUFFIX
 
     def index_file(self, ref: str, column: str) -> str:
         """Return the path of a column of a branch's compile index."""
@@ -154,7 +155,7 @@ class Layout:
         return os.path.join(self.index_dir, f"{name}.{column}")
 
     def ref_of_index(self, file_name: str) -> str | None:
-        """Return the ref whose messages column has this file name; None for every other file."""
+        """Return the ref whose messages column has this file name, or None."""
         name, _, column = file_name.rpartition(".")
         if column != "messages" or not name or (name.startswith("%") and name[1:3] != "25"):
             return None
@@ -162,39 +163,44 @@ class Layout:
 
     @property
     def ages_file(self) -> str:
-        """The file that says since when nothing leads to an object."""
+        """The file that records since when each object is unreachable."""
         return os.path.join(self.local_dir, "unreachable")
 
     @property
+    def followers_dir(self) -> str:
+        """Where each process that follows the journals holds a file, so that a seal keeps them for a while."""
+        return os.path.join(self.local_dir, "followers")
+
+    @property
     def original_file(self) -> str:
-        """The file that says where HEAD stood before the last command that took it elsewhere: ORIG_HEAD."""
+        """ORIG_HEAD: where HEAD was before the last command that moved it."""
         return os.path.join(self.local_dir, "ORIG_HEAD")
 
     @property
     def stopped_file(self) -> str:
-        """The file that says which merge, pick or rebase waits for somebody to settle it."""
+        """The state of a merge, pick or rebase that stopped for conflicts."""
         return os.path.join(self.local_dir, "stopped")
 
     @property
     def upstreams_file(self) -> str:
-        """The file that says which branch each branch is compared with."""
+        """The file that records each branch's upstream."""
         return os.path.join(self.local_dir, "upstreams")
 
     def tip_table_file(self, name: str) -> str:
-        """Return the path of the table of published tips with this name."""
+        """Return the path of a table of published tips."""
         return f"{self.published_file}-{name}"
 
     def name_of_tip_table(self, file_name: str) -> str | None:
-        """Return the name of the table of published tips in this file of `local/`; None for every other file."""
+        """Return the name of the published-tips table in this file of `local/`, or None."""
         before, _, name = file_name.partition("published-")
         return None if before else name or None
 
     def token_memo_file(self, encoding: str) -> str:
-        """Return the path of the remembered token counts of an encoding."""
+        """Return the path of the token count cache of an encoding."""
         return os.path.join(self.cache_dir, "tokens", encoding)
 
     def search_files(self) -> list[str]:
-        """Return the paths of the full-text index and of what SQLite puts beside it."""
+        """Return the paths of the full-text index and SQLite's files beside it."""
         base = os.path.join(self.cache_dir, "search.sqlite3")
         return [base + ending for ending in ("", "-journal", "-wal", "-shm")]
 

@@ -1,12 +1,12 @@
-"""Who holds a lock, for people who wait for it.
+"""Owners of file locks, shown to users who wait.
 
     pid 4711
     host forge
     command trace pack
     since 1795353681000
 
-Rule: what is read here is told and never acted upon; a lock is free when the system gives it, not before, however long
-it has been held. Who works for long leaves a file beside the lock; where there is none, Linux is asked.
+Rule: for display only. A lock is free when the system grants it, never because its owner looks dead. Long operations
+leave a file beside the lock; without one, Linux's lock table is read.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _MAXIMUM_TABLE_BYTES = 1 << 22
 
 
 @value
-class Holder:
+class LockOwner:
     """A process that holds a lock.
 
     Attributes:
-        pid: its number; 0 when nothing is known.
-        host: the machine that it runs on.
-        command: what it does.
-        since: when it took the lock, in milliseconds; None when that is not known.
+        pid: its process id; 0 if unknown.
+        host: its machine.
+        command: what it runs.
+        since: when it took the lock, in milliseconds; None if unknown.
         here: whether it runs on this machine.
     """
 
@@ -44,24 +44,24 @@ class Holder:
     here: bool = True
 
     def __str__(self) -> str:
-        """Return such as `trace pack (pid 4711, 40 s)`."""
+        """Return a text such as `trace pack (pid 4711, 40 s)`."""
         if not self.pid:
             return "another process"
-        told = [f"pid {self.pid}"]
+        details = [f"pid {self.pid}"]
         if not self.here:
-            told.append(f"on {self.host}")
+            details.append(f"on {self.host}")
         if self.since is not None:
-            told.append(_duration(SystemClock().now() - self.since))
-        return f"{self.command or 'a process'} ({', '.join(told)})"
+            details.append(_duration(SystemClock().now() - self.since))
+        return f"{self.command or 'a process'} ({', '.join(details)})"
 
 
-UNKNOWN = Holder()
+UNKNOWN = LockOwner()
 
 
-def note_holder(disk: Disk, path: str, command: str, scratch: str) -> None:
-    """Leave word beside a lock of who has it; called by who does.
+def write_owner(disk: Disk, path: str, command: str, scratch: str) -> None:
+    """Write the owner's file beside a lock; called by the owner.
 
-    A disk that refuses is no reason not to work.
+    Errors are ignored: the operation does not depend on it.
     """
     since = SystemClock().now()
     text = f"pid {os.getpid()}\nhost {_host()}\ncommand {command}\nsince {since}\n"
@@ -71,26 +71,26 @@ def note_holder(disk: Disk, path: str, command: str, scratch: str) -> None:
         return
 
 
-def forget_holder(disk: Disk, path: str) -> None:
-    """Take the word away before the lock is released."""
+def remove_owner(disk: Disk, path: str) -> None:
+    """Remove the owner's file before the lock is released."""
     try:
         disk.remove(path + SUFFIX)
     except errors.StorageError:
         return
 
 
-def holder_of(disk: Disk, path: str) -> Holder:
-    """Return who holds the lock of a file, as far as can be found out; `UNKNOWN` when it cannot."""
+def owner_of(disk: Disk, path: str) -> LockOwner:
+    """Return the owner of a file's lock; `UNKNOWN` if it cannot be determined."""
     try:
         noted = _parse(read_file(disk, path + SUFFIX, limit=_MAXIMUM_BYTES) or b"")
         if noted is not None and not (noted.here and _is_gone(noted.pid)):
             return noted
-        return _told_by_system(disk, path)
+        return _from_lock_table(disk, path)
     except errors.StorageError:
         return UNKNOWN
 
 
-def _parse(data: bytes) -> Holder | None:
+def _parse(data: bytes) -> LockOwner | None:
     fields: dict[str, str] = {}
     for line in data.decode("utf-8", "replace").splitlines():
         name, _, text = line.partition(" ")
@@ -102,28 +102,28 @@ def _parse(data: bytes) -> Holder | None:
     host = fields.get("host", "")
     if pid <= 0:
         return None
-    return Holder(pid, host, fields.get("command", ""), since, host == _host())
+    return LockOwner(pid, host, fields.get("command", ""), since, host == _host())
 
 
-def _told_by_system(disk: Disk, path: str) -> Holder:
+def _from_lock_table(disk: Disk, path: str) -> LockOwner:
     """Look the lock up in Linux's table of all locks."""
-    found = disk.stat(path)
-    table = _special(disk, LOCKS)
-    if found is None or not table:
+    stat = disk.stat(path)
+    table = _read_proc(disk, LOCKS)
+    if stat is None or not table:
         return UNKNOWN
-    place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    place = f"{os.major(stat.st_dev):02x}:{os.minor(stat.st_dev):02x}:{stat.st_ino}"
     for line in table.splitlines():
         fields = line.split()
         if "->" not in fields and place in fields and fields[1] == "FLOCK":
             pid = int(fields[fields.index(place) - 1])
             if pid > 0:
-                return Holder(pid, _host(), _command_of(disk, pid))
+                return LockOwner(pid, _host(), _command_of(disk, pid))
     return UNKNOWN
 
 
 def _command_of(disk: Disk, pid: int) -> str:
-    """Return what a process runs, without its arguments: they may be nobody's business."""
-    words = [word for word in _special(disk, f"/proc/{pid}/cmdline").split("\0") if word]
+    """Return the program of a process, without its arguments, which may be private."""
+    words = [word for word in _read_proc(disk, f"/proc/{pid}/cmdline").split("\0") if word]
     names = [os.path.basename(word) for word in words]
     if len(names) > 1 and names[0].startswith("python"):
         plain = [name for name in names[1:] if not name.startswith("-")]
@@ -133,8 +133,8 @@ def _command_of(disk: Disk, pid: int) -> str:
     return names[0][:60] if names else ""
 
 
-def _special(disk: Disk, path: str) -> str:
-    """Return what a file of the system says, whose size is no use; empty when there is none."""
+def _read_proc(disk: Disk, path: str) -> str:
+    """Return the content of a file in /proc, whose size is useless; "" if absent."""
     fd = disk.open(path)
     if fd is None:
         return ""

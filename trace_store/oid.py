@@ -1,7 +1,7 @@
-"""Object ids: the blake3-256 of an object's bytes.
+"""Object ids: the BLAKE3-256 hash of an object's bytes.
 
-Rule: this is the only module that hashes. blake3 is specified at
-https://github.com/BLAKE3-team/BLAKE3-specs; the 32-byte default output is used everywhere.
+Rule: only this module hashes. BLAKE3 is specified at https://github.com/BLAKE3-team/BLAKE3-specs; the 32-byte default
+output is used everywhere.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
 
     def blake3(*arguments, **options):
-        """Import blake3, which takes its place here, when something is hashed first: many commands hash nothing."""
+        """Import blake3 on first use: many commands hash nothing."""
         global blake3
         from blake3 import blake3
 
@@ -32,13 +32,13 @@ else:
 
 
 class ObjectId(bytes):
-    """The 32-byte name of an object; `str()` gives its 64 hex characters."""
+    """A 32-byte object id; `str()` gives its 64 hex digits."""
 
     __slots__ = ()
 
     @classmethod
     def parse(cls, text: str) -> ObjectId:
-        """Return the id written as 64 lower-case hex characters.
+        """Parse 64 lower-case hex digits.
 
         Raises:
             InvalidInputError: the text is anything else.
@@ -54,7 +54,7 @@ class ObjectId(bytes):
         return f"ObjectId({self.hex()!r})"
 
     def short(self, length: int = 12) -> str:
-        """Return the first `length` hex characters, for people."""
+        """Return the first `length` hex digits."""
         return self.hex()[:length]
 
 
@@ -64,21 +64,21 @@ def hash_object(data: bytes) -> ObjectId:
 
 
 def digest(data: bytes | memoryview) -> bytes:
-    """Return the 32-byte hash of bytes that are not an object (a file, a prefix chain)."""
+    """Return the 32-byte hash of bytes that are not an object."""
     return blake3(data).digest()
 
 
 def joined_digests(pieces: Iterable[bytes]) -> bytes:
-    """Return the 32-byte hashes of many pieces, one after the other."""
-    # One hasher begun anew costs two thirds of one made for each piece, where these are short.
+    """Return the concatenated 32-byte hashes of many pieces."""
+    # For short pieces, resetting a hasher takes two thirds of the time of creating one.
     hasher = blake3()
     reset, update, digest_of = hasher.reset, hasher.update, hasher.digest
-    found: list[bytes] = []
+    digests: list[bytes] = []
     for piece in pieces:
         reset()
         update(piece)
-        found.append(digest_of())
-    return b"".join(found)
+        digests.append(digest_of())
+    return b"".join(digests)
 
 
 def keyed_digest(key: bytes, data: bytes) -> bytes:
@@ -87,19 +87,19 @@ def keyed_digest(key: bytes, data: bytes) -> bytes:
 
 
 def derived_key(key: bytes, purpose: str) -> bytes:
-    """Return a key of 32 bytes for one purpose, from which nothing is learned of the other."""
+    """Derive an independent 32-byte key for one purpose."""
     return blake3(key, derive_key_context=purpose).digest()
 
 
 def sha256_hex(data: bytes) -> str:
-    """Return the SHA-256 of bytes in hex: by it other programs name folders. Nothing of ours has it for a name."""
-    import hashlib  # which few need
+    """Return the hex SHA-256 of bytes, for folder names of other programs."""
+    import hashlib  # rarely needed
 
     return hashlib.sha256(data).hexdigest()
 
 
 class Digester:
-    """A running hash, for bytes that come in pieces."""
+    """An incremental hash."""
 
     __slots__ = ("_hash",)
 
@@ -116,18 +116,18 @@ class Digester:
 
 
 def is_full_id(text: str) -> bool:
-    """Tell whether the text is an object id written out: 64 lower-case hex characters."""
+    """Return True if the text is a full object id: 64 lower-case hex digits."""
     return len(text) == HEX_CHARACTERS and _HEX.issuperset(text)
 
 
 def is_prefix(text: str) -> bool:
-    """Tell whether the text may abbreviate an object id: 4 to 64 lower-case hex characters."""
+    """Return True for an object id prefix: 4 to 64 lower-case hex digits."""
     return MINIMUM_PREFIX <= len(text) <= HEX_CHARACTERS and _HEX.issuperset(text)
 
 
 def sha256_base64(data: bytes) -> str:
-    """Return the SHA-256 of bytes in base64, by which a content security policy names a script."""
-    import base64  # these two are for exports alone
+    """Return the base64 SHA-256 of a script, for a content security policy."""
+    import base64  # only exports need these
     import hashlib
 
     return base64.b64encode(hashlib.sha256(data).digest()).decode()

@@ -1,4 +1,4 @@
-"""What the system refused, as an error that says what could not be done to which file, and why."""
+"""StorageErrors from OSErrors, with the operation and the path."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ import os
 from trace_store import errors
 
 OPENED: dict[int, str] = {}
-"""Which file each open descriptor is of."""
+"""Path of each open descriptor."""
 _REPOSITORY = f"{os.sep}.trace{os.sep}"
 
 
 def failure(error: OSError, operation: str, target: str | int) -> errors.StorageError:
-    """Return the error for what was refused.
+    """Return a StorageError for an OSError.
 
     Args:
-        error: what the system says.
-        operation: what was to be done, as a verb.
-        target: to which file: its path, or its descriptor.
+        error: the system's error.
+        operation: what failed, as a verb.
+        target: the file: its path or descriptor.
     """
     path = OPENED.get(target, "") if isinstance(target, int) else target
     return errors.StorageError(
-        f"cannot {operation} {shown(path) or 'a file'}: {error.strerror or error}",
+        f"cannot {operation} {display_path(path) or 'a file'}: {error.strerror or error}",
         path=path,
         operation=operation,
         errno=error.errno,
     )
 
 
-def shown(path: str) -> str:
-    """Return a path as messages have it: of a file of a repository from its `.trace` on."""
+def display_path(path: str) -> str:
+    """Return a path for messages; in a repository, relative to the folder of `.trace`."""
     place = f"{path}{os.sep}".rfind(_REPOSITORY)
     return path if place < 0 else path[place + 1 :]

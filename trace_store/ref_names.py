@@ -1,8 +1,8 @@
-"""Which names a ref may have.
+"""Rules for ref names.
 
-Rule: names become directories on every operating system, and arguments of commands, so one function decides, for
-names that a caller gives and for those that stand in a file alike. Full names begin with `refs/`; a component that
-looks like an object id would be taken for a tip.
+Rule: names become directories on every operating system, and command arguments, so one function checks both names from
+callers and names in files. Full names start with `refs/`. A component that looks like an object id would be taken for a
+tip.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SPECIAL = frozenset(("HEAD", "ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD"))
 _NAMED_BY_USERS = frozenset(("heads", "tags", "checkpoints"))
 _HEX = frozenset("0123456789abcdef")
 _ACCEPTED_NAMES = 16 * 1024
-"""Names that were found to be allowed are remembered: a command meets each several times."""
+"""Valid names are cached, because a command checks each several times."""
 _accepted: set[str] = set()
 _DEVICES = frozenset(
     ["con", "prn", "aux", "nul", "conin$", "conout$"]
@@ -31,7 +31,7 @@ _DEVICES = frozenset(
 
 
 def is_ref_name(name: str) -> bool:
-    """Tell whether this is an allowed full ref name."""
+    """Return True if this is a valid full ref name."""
     if name in _accepted:
         return True
     if problem_of(name):
@@ -42,22 +42,25 @@ def is_ref_name(name: str) -> bool:
 
 
 def problem_of(name: str) -> str:
-    """Return what is wrong with a full ref name, as the end of a sentence; nothing when it is allowed."""
+    """Return what is wrong with a full ref name, as the end of a sentence.
+
+    "" if valid.
+    """
     if not name.startswith(PREFIX):
-        return "does not begin with refs/"
+        return "does not start with refs/"
     if not name.isascii() or not name.isprintable():
-        return "holds characters other than printable ASCII"
+        return "has characters other than printable ASCII"
     if len(name) > MAXIMUM_NAME_BYTES:
         return f"is longer than {MAXIMUM_NAME_BYTES} bytes"
     if "@{" in name:
-        return "holds '@{'"
+        return "contains '@{'"
     if not _FORBIDDEN.isdisjoint(name):
-        return 'holds a space or one of < > : " | ? * [ \\ ~ ^'
+        return 'contains a space or one of < > : " | ? * [ \\ ~ ^'
     components = name.split("/")
     if len(components) < 3:
-        return "has no part after its namespace"
+        return "has no component after its namespace"
     if len(components) == 3 and components[2] in _SPECIAL and components[1] in _NAMED_BY_USERS:
-        return "is a name that revisions use for something else"
+        return "is reserved for revisions"
     for component in components:
         problem = _component_problem(component)
         if problem:
@@ -67,21 +70,23 @@ def problem_of(name: str) -> str:
 
 def _component_problem(component: str) -> str:
     if not component:
-        return "has an empty part"
+        return "has an empty component"
     if len(component) > MAXIMUM_COMPONENT_BYTES:
-        return f"has a part longer than {MAXIMUM_COMPONENT_BYTES} bytes"
+        return f"has a component longer than {MAXIMUM_COMPONENT_BYTES} bytes"
     if component[0] in "-.":
-        return "has a part that begins with '-' or '.'"
+        return "has a component that starts with '-' or '.'"
     if component.lower().endswith((".", ".lock", ".log")):
-        return "has a part that ends with '.', '.lock' or '.log'"  # `a.log` is the reflog of `a`
+        return (
+            "has a component that ends with '.', '.lock' or '.log'"  # `a.log` is the reflog of `a`
+        )
     if ".." in component:
-        return "holds '..'"
+        return "contains '..'"
     if component == "@":
-        return "has a part '@'"
+        return "has a component '@'"
     if len(component) == HEX_CHARACTERS and _HEX.issuperset(component.lower()):
-        return "has a part that looks like an object id"
+        return "has a component that looks like an object id"
     if component.split(".")[0].lower() in _DEVICES:
-        return "has a part that names a device on Windows"
+        return "has a component that is a device name on Windows"
     return ""
 
 
@@ -90,10 +95,10 @@ def named_by_users(name: str) -> bool:
     return name.split("/", 2)[1] in _NAMED_BY_USERS
 
 
-class Spellings:
-    """The spellings of names that are in use, to find those that differ by case only.
+class UsedNames:
+    """The names in use, to find those that differ only by case.
 
-    macOS and Windows take such names for the same file, so one ref would overwrite the other.
+    macOS and Windows treat such names as one file, so one ref would overwrite the other.
     """
 
     __slots__ = ("_by_lower",)
@@ -104,7 +109,7 @@ class Spellings:
             self.add(name)
 
     def add(self, name: str) -> None:
-        """Take note of a name in use, and of the folders in it."""
+        """Add a name and the folders in it."""
         lower = name.lower()
         while lower not in self._by_lower:
             self._by_lower[lower] = name
@@ -113,11 +118,11 @@ class Spellings:
             if not name:
                 break
 
-    def twin(self, name: str) -> str:
-        """Return a name, or folder of one, in use that differs from this one by case only; "" if there is none."""
+    def case_conflict(self, name: str) -> str:
+        """Return a used name or folder that differs from this one only by case, or ""."""
         while name:
-            there = self._by_lower.get(name.lower(), name)
-            if there != name:
-                return there
+            used = self._by_lower.get(name.lower(), name)
+            if used != name:
+                return used
             name = name.rpartition("/")[0]
         return ""

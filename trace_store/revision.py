@@ -1,17 +1,17 @@
 """Revisions: text that names an object, a commit, a range or a message.
 
     HEAD  @            what is checked out               main~2  HEAD^2    ancestors, by first parents or by parent
-    main  v1           branch, tag, or any ref           main@{1}  @{2}    where a branch was, n moves ago
-    ab12cd             id, or at least 4 digits of it    main@{TIME}       where it was at a time
-    -  @{-1}           the branch that was left last     A..B  A...B       ranges
-    @{u}  main@{u}     where a branch's upstream stands  (also `upstream`)
-    ORIG_HEAD          where HEAD stood before it was last taken elsewhere, by a reset or the like
-    ab12cd.0  HEAD.2   message n that a commit adds, wherever it was carried since
-    062a8bdd           the branch of the session with this id, or whose id alone begins so; also codex/062a8bdd
+    main  v1           branch, tag, or any ref           main@{1}  @{2}    the branch's value n moves ago
+    ab12cd             id, or at least 4 digits of it    main@{TIME}       its value at a time
+    -  @{-1}           the previously checked out branch     A..B  A...B       ranges
+    @{u}  main@{u}     the branch's upstream  (also `upstream`)
+    ORIG_HEAD          HEAD before the last reset, merge or rebase
+    ab12cd.0  HEAD.2   message n that a commit adds
+    062a8bdd           the branch of the session whose id starts so; also codex/062a8bdd
 
-TIME is ISO 8601 (UTC when it names no zone), `now`, `yesterday`, or like `2 hours ago` (also `2.hours.ago`).
+TIME is ISO 8601 (UTC unless it has a zone), `now`, `yesterday`, or like `2 hours ago` (also `2.hours.ago`).
 
-Rule: reads, and changes nothing. Names of refs win over abbreviated ids of objects, and these over ids of sessions.
+Rule: read-only. Ref names win over abbreviated object ids, and these over session ids.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ if TYPE_CHECKING:
 HEADS = "refs/heads/"
 TAGS = "refs/tags/"
 SESSIONS = HEADS + "sessions/"
-"""Where each session has its branch, `<format>/<id>`."""
+"""Prefix of session branches, `<format>/<id>`."""
 _PLACES = ("", "refs/", TAGS, HEADS, "refs/checkpoints/", "refs/trash/")
 
 
 class Range:
-    """What `A..B` or `A...B` names.
+    """The commits that `A..B` or `A...B` selects.
 
     Attributes:
-        include: commits whose history is meant.
-        exclude: commits whose history is taken out.
+        include: commits whose history is included.
+        exclude: commits whose history is excluded.
+        symmetric: whether it is `A...B`.
     """
 
     __slots__ = ("exclude", "include", "symmetric")
@@ -60,7 +61,7 @@ class Range:
 
 
 def commits_of(store: Store) -> commit_table.commits.Commits:
-    """Return what answers questions about the commits of a store."""
+    """Return the commit graph of a store."""
     if not store.local:
         return commit_table.commits.Commits(store.objects)
     path = store.layout.commit_table_file
@@ -72,33 +73,33 @@ def resolve(store: Store, text: str) -> ObjectId:
     """Return the id of the object that a revision names.
 
     Raises:
-        RevisionNotFoundError: it names nothing here, or a message; `.address` holds that then, as it was typed.
+        RevisionNotFoundError: it names nothing, or a message; then `.address` holds the text.
         UnbornBranchError: it starts from HEAD, which has no commit yet.
-        AmbiguousRevisionError: several ids begin like this; `.candidates` holds them.
-        InvalidInputError: it cannot be a revision at all.
+        AmbiguousRevisionError: several ids start like this; `.candidates` holds them.
+        InvalidInputError: it is not a valid revision.
     """
-    if (whole := _whole(store, text)) is not None:
-        return whole
+    if (oid := _full_id(store, text)) is not None:
+        return oid
     try:
-        return _resolved(store, text)
+        return _resolve(store, text)
     except (errors.RevisionNotFoundError, errors.InvalidInputError):
-        _refuse_address(store, text)
+        _reject_address(store, text)
         raise
 
 
 def resolve_commit(
     store: Store, revision: str | bytes, commits: commit_table.commits.Commits | None = None
 ) -> ObjectId:
-    """Return the id of the commit that a revision names, through tags.
+    """Return the id of the commit that a revision names, peeling tags.
 
-    With `commits`, an id among the newest of their table is not read to see that it is a commit's.
+    With `commits`, an id among the newest of their table is known to be a commit without reading it.
 
     Raises:
-        As `resolve`; and RevisionNotFoundError when it names an object of another kind.
+        RevisionNotFoundError: it names an object of another type; otherwise as `resolve`.
     """
     if isinstance(revision, bytes):
         return _peel(store, ObjectId(revision), revision.hex(), commits)
-    oid = _whole(store, revision)
+    oid = _full_id(store, revision)
     if oid is None and is_prefix(revision) and branch_of(store, revision) is None:
         oid = _id(store, revision, commits=True)
     return _peel(store, oid or resolve(store, revision), revision, commits)
@@ -107,10 +108,9 @@ def resolve_commit(
 def resolve_range(
     store: Store, text: str, commits: commit_table.commits.Commits | None = None
 ) -> Range:
-    """Return what a range names; a plain revision is all of its history. An empty side is HEAD.
+    """Parse a range; a plain revision means its whole history, an empty side HEAD.
 
-    Raises:
-        As `resolve_commit`, which also says what `commits` is for.
+    Raises as `resolve_commit`, which also describes `commits`.
     """
     symmetric = "..." in text
     left, dots, right = text.partition("..." if symmetric else "..")
@@ -121,9 +121,10 @@ def resolve_range(
 
 
 def resolve_address(store: Store, text: str) -> Address:
-    """Return the message that `revision.n` names: the n-th that the commit adds, from 0, by its own address.
+    """Return the address of the message that `revision.n` names.
 
-    The commit in which a message was born may be gone; then the address is that of a message which a branch carries.
+    `n` counts the messages that the commit adds, from 0. If the birth commit is gone, a branch's message with that
+    address is found.
 
     Raises:
         MessageNotFoundError: the commit adds no such message.
@@ -137,22 +138,22 @@ def resolve_address(store: Store, text: str) -> Address:
     try:
         commit = resolve_commit(store, revision)
     except errors.RevisionNotFoundError:
-        if (carried := _carried(store, revision, number)) is None:
+        if (carried := _find_carried(store, revision, number)) is None:
             raise
         return carried
-    return _added(store, commit, number)
+    return _added_message(store, commit, number)
 
 
 def require_message(store: Store, address: Address) -> None:
-    """Return when a message has an address, in whatever context; raises as `resolve_address`."""
+    """Check that a message exists; raises as `resolve_address`."""
     resolve_address(store, address.hex)
 
 
 def as_address(given: Any) -> Address:
-    """Return an address of a message, or that of the message which a commit adds as the n-th, given its whole id.
+    """Return the Address for an (id, number) pair; the id may be a whole commit id.
 
     Raises:
-        InvalidInputError: it is none.
+        InvalidInputError: the value is not such a pair.
     """
     if isinstance(given, tuple) and len(given) == 2:
         birth, number = given
@@ -162,12 +163,12 @@ def as_address(given: Any) -> Address:
     raise not_an_address(given)
 
 
-def _added(store: Store, commit: ObjectId, number: int) -> Address:
-    made = objects.commit.read_commit(commit, store.objects.read)
-    for at, (address, _) in enumerate(objects.operations.added_messages(made, commit)):
+def _added_message(store: Store, commit: ObjectId, number: int) -> Address:
+    born = objects.commit.read_commit(commit, store.objects.read)
+    for at, (address, _) in enumerate(objects.operations.added_messages(born, commit)):
         if at == number:
             return address
-    count = objects.operations.added_by(made)
+    count = objects.operations.added_by(born)
     raise errors.MessageNotFoundError(
         f"commit {commit.short()} adds {count} message{'' if count == 1 else 's'}, "
         f"none numbered {number}",
@@ -175,8 +176,8 @@ def _added(store: Store, commit: ObjectId, number: int) -> Address:
     )
 
 
-def _carried(store: Store, prefix: str, number: int) -> Address | None:
-    """Return the message on a branch whose birth begins so, though the commit that it was born in is not here."""
+def _find_carried(store: Store, prefix: str, number: int) -> Address | None:
+    """Find a message on a branch whose birth commit starts with `prefix` but is gone."""
     prefix = prefix[: 2 * BIRTH_BYTES]
     if not is_prefix(prefix):
         return None
@@ -208,11 +209,10 @@ def ref_of(store: Store, name: str) -> str | None:
 
 
 def branch_of(store: Store, name: str) -> str | None:
-    """Return the full name of the ref that a revision starts from, or None: as `ref_of`, or a session's branch.
+    """Return the full name of the ref or session branch of a short name, or None.
 
     Raises:
-        AmbiguousRevisionError: several sessions have this id, or ids that begin like this; `.candidates` holds their
-            branches.
+        AmbiguousRevisionError: several sessions match; `.candidates` holds their branches.
     """
     ref = ref_of(store, name)
     if ref is not None or name in ("HEAD", "@") or not name:
@@ -221,27 +221,27 @@ def branch_of(store: Store, name: str) -> str | None:
         return None
     wanted = name.removeprefix("sessions/")
     depth = SESSIONS.count("/") + 1
-    called: list[str] = []
-    begin: list[str] = []
+    exact: list[str] = []
+    matches: list[str] = []
     for full, _ in store.refs.iterate(SESSIONS):
         path = full.removeprefix(SESSIONS)
         session = path if "/" in wanted else path.partition("/")[2]
         if full.count("/") == depth and session.startswith(wanted):
-            begin.append(full)
+            matches.append(full)
             if session == wanted:
-                called.append(full)  # programs may give the same id, or one the other's
-    found = called or begin
-    if len(found) > 1:
-        candidates = [full.removeprefix(HEADS) for full in found]
-        verb = "are called" if called else "begin with"
+                exact.append(full)  # several programs may use the same id
+    matches = exact or matches
+    if len(matches) > 1:
+        candidates = [full.removeprefix(HEADS) for full in matches]
+        verb = "have the id" if exact else "start with"
         raise errors.AmbiguousRevisionError(
             f"several sessions {verb} {name[:80]}", revision=name, candidates=candidates
         )
-    return found[0] if found else None
+    return matches[0] if matches else None
 
 
 def upstreams(store: Store) -> dict[str, str]:
-    """Return the upstream of each branch that has one, both by their full names."""
+    """Return each branch's upstream, both as full names."""
     return (
         refs.upstreams.read_upstreams(store.disk, store.layout.upstreams_file)
         if store.local
@@ -250,12 +250,12 @@ def upstreams(store: Store) -> dict[str, str]:
 
 
 def parse_moment(text: str, store: Store) -> int | None:
-    """Return the milliseconds of a time as people write it, or None when it is not one."""
+    """Return the milliseconds of a time such as `2 hours ago`, or None if invalid."""
     return ident.parse_moment(text, store.clock.now())
 
 
 def newest_not_after(store: Store, start: ObjectId, moment: int) -> ObjectId | None:
-    """Return the newest commit along first parents that is not younger than a time, or None."""
+    """Return the newest first-parent ancestor whose time is at most `moment`, or None."""
     oid: ObjectId | None = start
     while oid is not None:
         commit = objects.commit.read_commit(oid, store.objects.read)
@@ -265,7 +265,7 @@ def newest_not_after(store: Store, start: ObjectId, moment: int) -> ObjectId | N
     return None
 
 
-def _resolved(store: Store, text: str) -> ObjectId:
+def _resolve(store: Store, text: str) -> ObjectId:
     base, suffixes = _split(text)
     oid = _base(store, base, suffixes, text)
     for suffix in suffixes:
@@ -273,34 +273,37 @@ def _resolved(store: Store, text: str) -> ObjectId:
     return oid
 
 
-def _refuse_address(store: Store, text: str) -> None:
-    """Raise when what is no revision is the address of a message that is here."""
+def _reject_address(store: Store, text: str) -> None:
+    """Raise if a text that is not a revision is the address of a message."""
     revision, _, digits = text.rpartition(".")
     if not (revision and ident.is_count(digits)):
         return
     try:
-        commit = _peel(store, _resolved(store, revision), revision)
-        _added(store, commit, ident.count_of(digits))
+        commit = _peel(store, _resolve(store, revision), revision)
+        _added_message(store, commit, ident.count_of(digits))
     except (errors.NotFoundError, errors.InvalidInputError):
         return
     raise errors.RevisionNotFoundError(
-        f"{text[:120]} names a message, and a commit is needed", revision=text, address=text
+        f"{text[:120]} names a message, not a commit", revision=text, address=text
     )
 
 
-def _whole(store: Store, text: str) -> ObjectId | None:
-    """Return the id that a text is, of an object that is here; it means that, whatever else is called so."""
+def _full_id(store: Store, text: str) -> ObjectId | None:
+    """Return the id if the text is the full id of an existing object.
+
+    It wins over any name.
+    """
     if not is_full_id(text):
         return None
     oid = ObjectId.parse(text)
-    try:  # what was pruned is still to be had for a while
+    try:  # pruned objects stay readable for a while
         return oid if store.objects.contains(oid) or store.objects.read(oid) else None
     except (errors.NotFoundError, errors.FormatError):
         return None
 
 
 def _split(text: str) -> tuple[str, list[str]]:
-    """Return the base and the suffixes `~n`, `^n`, `@{…}` of a revision."""
+    """Split a revision into its base and the suffixes `~n`, `^n`, `@{…}`."""
     if not text or any(ord(c) < 33 and c != " " for c in text) or ".." in text:
         raise errors.InvalidInputError(f"not a revision: {text[:80]!r}", text=text)
     base, rest, at = text, "", 0
@@ -325,11 +328,14 @@ def _split(text: str) -> tuple[str, list[str]]:
 
 
 def _base(store: Store, base: str, suffixes: list[str], text: str) -> ObjectId:
-    """Return what a revision starts from; takes a leading `@{…}` from the suffixes."""
+    """Return the object that a revision starts from.
+
+    Removes a leading `@{…}` from `suffixes`.
+    """
     if base == "-":
         base, suffixes[:0] = "", ["@{-1}"]
     if suffixes and suffixes[0].startswith("@{"):
-        return _moved(store, base, suffixes.pop(0)[2:-1], text)
+        return _from_reflog(store, base, suffixes.pop(0)[2:-1], text)
     if base in ("HEAD", "@"):
         oid = store.refs.head().oid
         if oid is None:
@@ -341,7 +347,7 @@ def _base(store: Store, base: str, suffixes: list[str], text: str) -> ObjectId:
     if base == ORIGINAL:
         oid = store.refs.original()
         if oid is None:
-            raise errors.RevisionNotFoundError("nothing has set ORIG_HEAD yet", revision=text)
+            raise errors.RevisionNotFoundError("ORIG_HEAD is not set", revision=text)
         return oid
     ref = branch_of(store, base) if base else None
     if ref is not None and not (len(base) == HEX_CHARACTERS and is_prefix(base)):
@@ -354,24 +360,24 @@ def _base(store: Store, base: str, suffixes: list[str], text: str) -> ObjectId:
 
 
 def _id(store: Store, prefix: str, *, commits: bool = False) -> ObjectId:
-    found = store.objects.resolve_prefix(prefix)
-    if commits and len(found) > 1:
-        kinds = [(oid, kind_of(store.objects.read(oid))) for oid in found]
-        found = [oid for oid, kind in kinds if kind in (COMMIT, TAG)] or found
-    if not found:
-        raise errors.RevisionNotFoundError(f"no object begins with {prefix}", revision=prefix)
-    if len(found) > 1:
+    matches = store.objects.resolve_prefix(prefix)
+    if commits and len(matches) > 1:
+        kinds = [(oid, kind_of(store.objects.read(oid))) for oid in matches]
+        matches = [oid for oid, kind in kinds if kind in (COMMIT, TAG)] or matches
+    if not matches:
+        raise errors.RevisionNotFoundError(f"no object starts with {prefix}", revision=prefix)
+    if len(matches) > 1:
         raise errors.AmbiguousRevisionError(
-            f"several objects begin with {prefix}", revision=prefix, candidates=found
+            f"several objects start with {prefix}", revision=prefix, candidates=matches
         )
-    return found[0]
+    return matches[0]
 
 
-def _moved(store: Store, base: str, inner: str, text: str) -> ObjectId:
-    """Return `base@{inner}`: n moves ago, at a time, or `@{-n}` the n-th branch left."""
+def _from_reflog(store: Store, base: str, inner: str, text: str) -> ObjectId:
+    """Resolve `base@{n}`, `base@{TIME}`, or `@{-n}`, the n-th previous branch."""
     if inner.startswith("-") and ident.is_count(inner[1:]) and not base:
         return resolve(
-            store, refs.reflog_query.branch_left(store.refs, ident.count_of(inner[1:]), text)
+            store, refs.reflog_query.previous_branch(store.refs, ident.count_of(inner[1:]), text)
         )
     if inner.lower() in ("u", "upstream"):
         branch = branch_of(store, base)
@@ -380,8 +386,8 @@ def _moved(store: Store, base: str, inner: str, text: str) -> ObjectId:
         return resolve(store, refs.upstreams.upstream_in(upstreams(store), branch))
     name = "HEAD" if base in ("HEAD", "@") else branch_of(store, base)
     if name is None and base:
-        raise errors.RevisionNotFoundError(f"no ref {base!r} to look back on", revision=text)
-    return refs.reflog_query.stood_at(store.refs, name or "HEAD", inner, store.clock.now(), text)
+        raise errors.RevisionNotFoundError(f"no ref {base!r} with a reflog", revision=text)
+    return refs.reflog_query.value_at(store.refs, name or "HEAD", inner, store.clock.now(), text)
 
 
 def _step(store: Store, oid: ObjectId, suffix: str, text: str) -> ObjectId:
@@ -391,9 +397,7 @@ def _step(store: Store, oid: ObjectId, suffix: str, text: str) -> ObjectId:
             return _peel(store, oid, text)
         raise errors.InvalidInputError(f"not a revision: {text[:80]!r}", text=text)
     if suffix.startswith("@{"):
-        raise errors.InvalidInputError(
-            f"only a ref has a log to look back on: {text[:80]!r}", text=text
-        )
+        raise errors.InvalidInputError(f"only a ref has a reflog: {text[:80]!r}", text=text)
     number = ident.count_of(suffix[1:]) if len(suffix) > 1 else 1
     oid = _peel(store, oid, text)
     if suffix[0] == "~":
@@ -432,29 +436,32 @@ def _peel(
 
 
 def reach(store: Store, text: str, commits: Commits | None = None) -> Ends:
-    """Return the commits that `A`, `^A`, `A..B` or `A...B` starts from, and those whose past it leaves out.
+    """Return (starts, excluded commits) of `A`, `^A`, `A..B` or `A...B`.
 
     Args:
-        store: where the commits are.
-        text: as it is typed.
-        commits: as in `revision.resolve_commit`.
+        store: the store.
+        text: the revision or range.
+        commits: as in `resolve_commit`.
 
     Raises:
-        RevisionNotFoundError, AmbiguousRevisionError, InvalidInputError: as in `trace_store.revision`.
+        RevisionNotFoundError, AmbiguousRevisionError, InvalidInputError: as in `resolve`.
     """
     if text.startswith("^"):
         return [], [resolve_commit(store, text[1:], commits)]
-    found = resolve_range(store, text, commits)
-    hidden = list(found.exclude)
-    if found.symmetric:
-        hidden += (commits or commits_of(store)).merge_bases(*found.include)
-    return list(found.include), hidden
+    selected = resolve_range(store, text, commits)
+    hidden = list(selected.exclude)
+    if selected.symmetric:
+        hidden += (commits or commits_of(store)).merge_bases(*selected.include)
+    return list(selected.include), hidden
 
 
 def reach_of_several(
     store: Store, revisions: Iterable[str | ObjectId], commits: Commits | None = None
 ) -> Ends:
-    """Return what several revisions and ranges start from and leave out together; raises as `reach`."""
+    """Return (starts, excluded commits) of several revisions and ranges.
+
+    Raises as `reach`.
+    """
     starts: list[ObjectId] = []
     hidden: list[ObjectId] = []
     for each in revisions:
@@ -468,7 +475,7 @@ def reach_of_several(
 
 
 def tips_of_refs(store: Store, without: tuple[str, ...] = ()) -> list[ObjectId]:
-    """Return every tip of every ref but those whose names begin with one of `without`."""
+    """Return all tips of all refs, except refs that start with one of `without`."""
     return [
         tip
         for name, tips in store.refs.iterate_tips()
@@ -478,27 +485,27 @@ def tips_of_refs(store: Store, without: tuple[str, ...] = ()) -> list[ObjectId]:
 
 
 def all_tips(store: Store, without: tuple[str, ...] = ()) -> list[ObjectId]:
-    """Return what `tips_of_refs` does, each once, and HEAD when it is detached."""
-    found = tips_of_refs(store, without)
+    """Return the tips of all refs and a detached HEAD, without duplicates."""
+    tips = tips_of_refs(store, without)
     head = store.refs.head()
     if head.ref is None and head.oid is not None:
-        found.append(head.oid)
-    return list(dict.fromkeys(found))
+        tips.append(head.oid)
+    return list(dict.fromkeys(tips))
 
 
 def all_commits(store: Store, without: tuple[str, ...] = ()) -> list[ObjectId]:
-    """Return the commits that `all_tips` stand for, through tags; a ref may stand for any object."""
+    """Return the commits that `all_tips` point to, peeling tags."""
     return commits_among(store, all_tips(store, without))
 
 
 def commits_among(
     store: Store, tips: Iterable[ObjectId], commits: Commits | None = None
 ) -> list[ObjectId]:
-    """Return the commits that tips of refs stand for; `commits` is as in `revision.resolve_commit`."""
-    found: list[ObjectId] = []
+    """Return the commits that tips point to; `commits` is as in `resolve_commit`."""
+    result: list[ObjectId] = []
     for tip in tips:
         try:
-            found.append(resolve_commit(store, tip, commits))
+            result.append(resolve_commit(store, tip, commits))
         except errors.RevisionNotFoundError:
             continue
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(result))

@@ -1,6 +1,6 @@
-"""What operating systems do differently: locks, reading and writing at a place, and what reaches stable storage.
+"""System calls that differ between systems: locks, positioned I/O, syncs.
 
-Rule: `files` alone calls this. Each function raises OSError, as the system has it.
+Rule: only `files` calls these functions. They raise OSError.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from time import sleep
 
 COMMON_FLAGS = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"))
 FAILED_WRITES_SHOW = sys.platform == "linux"
-"""Whether a write that failed behind a file's back shows in the next sync by each descriptor that was open then.
+"""Whether a failed background write is reported to the next sync of each descriptor open at the time.
 
-Linux keeps that with each descriptor (since 4.13); elsewhere the first who syncs may be the only one to learn of it.
+Linux does so since 4.13; elsewhere only the first sync may report it.
 """
 PAUSES = (0.00005, 0.0001, 0.0002, 0.0004, 0.0008)
-"""In seconds: how long who waits for a lock sleeps between looks, before the kernel is asked to wake it."""
+"""Seconds to sleep between attempts at a lock, before waiting in the kernel."""
 
 if sys.platform == "win32":
     import msvcrt
 
-    _LOCK_OFFSET = 1 << 40  # locks are mandatory there, so it lies beyond any content
+    _LOCK_OFFSET = 1 << 40  # locks are mandatory on Windows, so lock a byte beyond any content
 
     def lock(fd: int, blocking: bool) -> bool:
-        """Take the exclusive lock of an open file; False when it is taken and `blocking` is not asked."""
+        """Lock an open file exclusively; False if not `blocking` and already locked."""
         os.lseek(fd, _LOCK_OFFSET, os.SEEK_SET)
         while True:
             try:
@@ -48,14 +48,14 @@ if sys.platform == "win32":
         return os.read(fd, size) if os.lseek(fd, offset, os.SEEK_SET) >= 0 else b""
 
     def pwrite(fd: int, data: bytes, offset: int, /) -> int:
-        """Write at an offset, and return how many bytes were taken."""
+        """Write at an offset; return the number of bytes written."""
         return os.write(fd, data) if os.lseek(fd, offset, os.SEEK_SET) >= 0 else 0
 
     def sync_directory(path: str) -> None:
-        """Do nothing: Windows keeps names in its own log, and opens no directory."""
+        """Do nothing: Windows logs names itself, and cannot open directories."""
 
     def protect(fd: int) -> None:
-        """Do nothing: what is open for writing is not changed there."""
+        """Do nothing: a file open for writing cannot be made read-only on Windows."""
 
     sync = os.fsync
 
@@ -66,13 +66,13 @@ else:
     _AT_ONCE = fcntl.LOCK_EX | fcntl.LOCK_NB
 
     def lock(fd: int, blocking: bool) -> bool:
-        """Take the exclusive lock of an open file; False when it is taken and `blocking` is not asked.
+        """Lock an open file exclusively; False if not `blocking` and already locked.
 
-        A journal's lock is held for a tenth of a millisecond, so who waits looks by itself for a while, and then
-        waits in the kernel, which serves in turns, so nobody waits for long where many write.
+        A journal's lock is held for about 0.1 ms, so a waiter polls for a while first, and then waits in the kernel,
+        which is fair to all waiters.
         """
         try:
-            fcntl.flock(fd, _AT_ONCE)  # mostly it is free
+            fcntl.flock(fd, _AT_ONCE)  # usually free
             return True
         except BlockingIOError:
             if not blocking:
@@ -92,11 +92,11 @@ else:
         fcntl.flock(fd, fcntl.LOCK_UN)
 
     def protect(fd: int) -> None:
-        """Take the right to write away from an open file, for all to see."""
+        """Make an open file read-only for everybody."""
         os.fchmod(fd, 0o444)
 
     def sync_directory(path: str) -> None:
-        """Return when the names in a directory are on stable storage."""
+        """Sync the names in a directory to stable storage."""
         fd = os.open(path, os.O_RDONLY | COMMON_FLAGS)
         try:
             os.fsync(fd)
@@ -106,8 +106,8 @@ else:
     if sys.platform == "darwin":
 
         def sync(fd: int) -> None:
-            """Return when the content of an open file is on stable storage."""
-            # fsync only reaches the drive's own cache there; network file systems know nothing stronger.
+            """Sync the content of an open file to stable storage."""
+            # fsync only reaches the drive's cache on macOS; network file systems support nothing stronger.
             try:
                 fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
             except OSError as error:

@@ -1,8 +1,7 @@
-"""The user's own files, outside every repository: what a repository must not decide about itself.
+"""The user's own files, which no repository can influence.
 
-Rule: settings (whom to trust, rules of the user's own) stand in `trace/` under the folder for settings, keys and what
-was noted about one repository in `trace/<store id>/` under the folder for data. Nothing read here comes from a
-repository, and nothing here is readable by other users.
+Rule: settings are in `trace/` below the settings folder; keys and notes about one repository are in `trace/<store id>/`
+below the data folder. Nothing here comes from a repository, and no other user can read it.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ _HEXADECIMAL = frozenset("0123456789abcdef")
 
 
 def settings_file(environment: Environment, name: str) -> str:
-    """Return the path of one of the user's settings files, which need not exist.
+    """Return the path of a user settings file, which need not exist.
 
     Raises:
-        StateError: the user has no folder for settings.
+        StateError: the user has no settings folder.
     """
     return os.path.join(_folder(environment.config_dir, "XDG_CONFIG_HOME"), FOLDER, name)
 
@@ -32,14 +31,13 @@ def store_file(environment: Environment, store_id: str, name: str) -> str:
     """Return the path of a file about one repository, which need not exist.
 
     Args:
-        environment: says where the user's data are.
-        store_id: the repository's id, in hexadecimal characters.
-        name: the file.
+        environment: has the user's data folder.
+        store_id: the repository's id, in hex digits.
+        name: the file name.
 
     Raises:
-        FormatError: it is no id: the configuration of a repository, which may come from a stranger, tells it, and it
-            becomes a path.
-        StateError: the user has no folder for data.
+        FormatError: the id is invalid. It comes from a repository's configuration and becomes part of a path.
+        StateError: the user has no data folder.
     """
     if not store_id or not _HEXADECIMAL.issuperset(store_id):
         raise errors.FormatError("the configuration has no valid store_id")
@@ -48,5 +46,5 @@ def store_file(environment: Environment, store_id: str, name: str) -> str:
 
 def _folder(path: str, variable: str) -> str:
     if not path:
-        raise errors.StateError(f"there is no home folder; set HOME or {variable}")
+        raise errors.StateError(f"no home folder; set HOME or {variable}")
     return path

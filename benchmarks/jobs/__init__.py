@@ -7,6 +7,7 @@ from benchmarks.jobs import (
     appends,
     branches,
     compiles,
+    events,
     growth,
     history,
     imports,
@@ -20,6 +21,7 @@ from benchmarks.jobs import (
 JOBS: tuple[Job, ...] = (
     *appends.JOBS,
     *writers.JOBS,
+    *events.JOBS,
     *growth.JOBS,
     *compiles.JOBS,
     *history.JOBS,

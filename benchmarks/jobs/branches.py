@@ -13,7 +13,7 @@ SIZES = (2_000, 10_000, STATED)
 TRACE, GIT, SPARSE = "Trace", "git", "git, sparse"
 FRESH, GIT_FRESH = "Trace, the first in a fresh copy", "git, without a commit graph"
 SHORT = ", a tenth of the history"
-GROWN = 1.2
+COMPLETION = 1.2
 """How many times as long a command of Trace may take in a history that is ten times as long."""
 
 
@@ -84,7 +84,7 @@ class _Command(NamedTuple):
                 *self._gits(tenth=True),
             ),
             rows=(
-                self._grown(TRACE, GROWN),
+                self._grown(TRACE, COMPLETION),
                 *(self._grown(each.name, 0) for each in gits),
             ),
         )

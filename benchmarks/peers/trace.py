@@ -6,7 +6,7 @@ import base64
 import functools
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -37,10 +37,10 @@ from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.repack import pack
 from trace_store.objects.content import read_content, text_of
 from trace_store.objects.parts import Part
-from trace_store.odb.compression import deflate, inflate
+from trace_store.odb.compression import compress, decompress
 from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES
 
-inflate(deflate(b"", level=1), 0)  # imports what compresses
+decompress(compress(b"", level=1), 0)  # imports what compresses
 NOBODY = Environment(author="benchmark")
 
 
@@ -70,6 +70,10 @@ class Trace:
     def writer(self, folder: Path, mode: str) -> TraceWriter:
         """Open for appending; `mode` is Trace's durability."""
         return TraceWriter(folder, mode)
+
+    def follow(self, folder: Path) -> Iterator[object]:
+        """Return the events of a repository as they come."""
+        return Repo.open(folder).store.follow()
 
     def compile_lazy(self, folder: Path) -> Proof:
         """Return all messages, whose content is decoded when it is looked at."""

@@ -41,7 +41,7 @@ from trace_store.errors import (
 
 # The first class that an error belongs to decides, so a special case stands before its group.
 EXIT_CODES: tuple[tuple[type[TraceError], int, str], ...] = (
-    (RepositoryNotFoundError, 10, "there is no repository here"),
+    (RepositoryNotFoundError, 10, "not a Trace repository"),
     (NotFoundError, 4, "an object, ref, revision or message is not here"),
     (AlreadyExistsError, 5, "it exists already"),
     (InvalidInputError, EXIT_USAGE, "the call or its input is wrong"),

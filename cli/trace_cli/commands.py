@@ -225,8 +225,8 @@ COMMANDS = (
     _ancillary(
         "doctor",
         "doctor:doctor",
-        "maintenance.doctor.examine",
-        "Look at what the repository stands on, and say what to do",
+        "maintenance.doctor.diagnose",
+        "Scan at what the repository stands on, and say what to do",
     ),
     _ancillary(
         "seal",
@@ -328,7 +328,7 @@ COMMANDS = (
     ),
     _plumbing(
         "unpack-objects",
-        "odb.verify.Examination",
+        "odb.verify.PackVerifier",
         "Store the objects of packs on standard input one by one",
     ),
     _plumbing(
@@ -338,10 +338,16 @@ COMMANDS = (
     ),
     _plumbing(
         "verify-pack",
-        "odb.verify.Examination",
+        "odb.verify.PackVerifier",
         "Read packs to their end and hash everything again",
     ),
     _plumbing("show-index", "odb.index_scan.IndexContent", "Print what the index of a pack holds"),
+    _plumbing(
+        "follow", "store.handle.Store.follow", "Print ref moves and emitted events as they come"
+    ),
+    _plumbing(
+        "emit", "store.handle.Store.emit", "Tell those who follow something that need not last"
+    ),
     _plumbing("count-objects", "store.handle.Store", "Count objects and the space they take"),
 )
 

@@ -128,7 +128,7 @@ class TestDamage:
             with pytest.raises(CorruptBundleError):
                 import_bundle(there, io.BytesIO(data[:length]).read)
         for more in (b"\n", data):
-            with pytest.raises(CorruptBundleError, match="something follows"):
+            with pytest.raises(CorruptBundleError, match="unexpected data"):
                 import_bundle(there, io.BytesIO(data + more).read)
         assert files(tmp_path / "there") == before
         assert everything(there) == {}
@@ -137,12 +137,12 @@ class TestDamage:
         data = bytearray(bundle(small_store(tmp_path / "here").store))
         at = data.index(b"refs/heads/main")
         data[at + 11 : at + 15] = b"evil"
-        with pytest.raises(CorruptBundleError, match="its header has another hash"):
+        with pytest.raises(CorruptBundleError, match="header hash mismatch"):
             list_bundle(io.BytesIO(bytes(data)).read)
 
     def test_a_file_of_another_kind(self, tmp_path: Path) -> None:
         for data in (b"", b"PK\x03\x04", b"# v2 git bundle\n", b"trace bundle x\n" + bytes(80)):
-            assert "does not begin like a bundle" in refused(tmp_path, data)
+            assert "not a bundle" in refused(tmp_path, data)
         with pytest.raises(UnreadableInputError):
             list_bundle(str(tmp_path / "nothing"))
         with pytest.raises(UnreadableInputError):
@@ -191,7 +191,7 @@ class TestDeceit:
         refused(tmp_path, head_only(b"\x91" * 100 + b"\x90"))
         refused(tmp_path, head_only(b"\xde\x00\x04" + encode(good)[1:]))  # not the shortest form
         long = b"trace bundle 1\n" + struct.pack("<I", MAXIMUM_HEADER_BYTES + 1)
-        assert "declares" in refused(tmp_path, long)
+        assert "too large" in refused(tmp_path, long)
 
     def test_unknown_fields_are_passed_over(self, tmp_path: Path) -> None:
         fields = {"objects": 0, "prerequisites": [], "refs": [], "requires": [], "zebra": 1}
@@ -204,25 +204,25 @@ class TestDeceit:
         tip = hash_object(lonely)
         assert "lacks" in refused(tmp_path, made({MAIN: [tip]}, [lonely]))
         assert "lacks" in refused(tmp_path, made({MAIN: [ABSENT]}, [blob]))
-        assert "holds 1 objects" in refused(tmp_path, made({}, [blob], count=2))
-        assert "holds 1 objects" in refused(tmp_path, made({}, [blob], count=0))
+        assert "has 1 objects" in refused(tmp_path, made({}, [blob], count=2))
+        assert "has 1 objects" in refused(tmp_path, made({}, [blob], count=0))
         needing = made({MAIN: [tip]}, [lonely], prerequisites=(ABSENT,))
-        assert "a commit that is not here" in refused(tmp_path, needing, ObjectNotFoundError)
+        assert "a commit that is missing here" in refused(tmp_path, needing, ObjectNotFoundError)
         with Store.open(str(tmp_path / ".trace")) as store:
             here = store.refs.read(MAIN)
         assert here is not None
         other = made({MAIN: [tip]}, [lonely], prerequisites=(here,))
-        assert "which" in refused(tmp_path, other, ObjectNotFoundError)
+        assert "missing here" in refused(tmp_path, other, ObjectNotFoundError)
         verify_bundle(io.BytesIO(other).read)  # without a repository nobody can tell
 
     def test_a_branch_is_a_commit(self, tmp_path: Path) -> None:
         blob = encode_blob(b"said")
         oid = hash_object(blob)
-        assert "no commit" in refused(tmp_path, made({"refs/heads/x": [oid]}, [blob]))
+        assert "not a commit" in refused(tmp_path, made({"refs/heads/x": [oid]}, [blob]))
         with Store.open(str(tmp_path / ".trace")) as store:
             store.objects.write(blob)
         data = made({"refs/heads/x": [oid]}, [], prerequisites=(oid,))
-        assert "no commit" in refused(tmp_path, data)
+        assert "not a commit" in refused(tmp_path, data)
 
     @pytest.mark.parametrize(
         "data",
@@ -256,7 +256,7 @@ class TestDeceit:
     def test_a_bundle_that_counts_its_packs_wrong(self, tmp_path: Path) -> None:
         data = made({}, [encode_blob(b"x")])[:-40]
         data += END + struct.pack("<I", 2)
-        assert "1 packs, not 2" in refused(tmp_path, data + digest(data))
+        assert "1 packs, expected 2" in refused(tmp_path, data + digest(data))
 
 
 class KilledError(Exception):

@@ -21,7 +21,7 @@ from tests.importers.support.transcripts import (
 )
 from tests.support.command_line import Trace
 from trace_store import Repo
-from trace_store.exporters.source_files import find_file, native_file
+from trace_store.exporters.source_files import find_file, restore_file
 from trace_store.importers.import_all import import_paths
 from trace_store.store.handle import Store
 
@@ -76,7 +76,7 @@ def grows_into(data: bytes, expected: dict[str, list[str]], folder: Path) -> Non
                 file.write(line)
             import_paths(store, [str(path)], format="claude-code")
         assert {name: in_short(store, tip) for name, tip in branches(store).items()} == expected
-        assert native_file(store, find_file(store, session)).to_bytes() == data
+        assert restore_file(store, find_file(store, session)).to_bytes() == data
 
 
 class Compacted(Transcript):
@@ -335,7 +335,7 @@ def test_case_44_rows_of_another_session_join_it(order: list[str], tmp_path: Pat
         }
         assert len(branches(store)) == 2
         for name, path in files.items():
-            kept = native_file(store, find_file(store, {"A": A, "B": B}[name]))
+            kept = restore_file(store, find_file(store, {"A": A, "B": B}[name]))
             assert kept.to_bytes() == Path(path).read_bytes()
 
 
@@ -412,7 +412,7 @@ def test_a_renamed_session_is_still_that_session(
         tip = store.refs.read("refs/heads/parser")
         assert in_short(store, tip) == ["Q1", "A1", "Q3", "A3", *mine, "Q4", "A4"]
         for name in ("parser", SESSION):
-            assert native_file(store, find_file(store, name)).to_bytes() == t.data
+            assert restore_file(store, find_file(store, name)).to_bytes() == t.data
 
 
 def test_a_subagent_of_a_renamed_session_begins_at_its_call(tmp_path: Path) -> None:

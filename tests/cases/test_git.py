@@ -247,7 +247,7 @@ def test_case_42_attributes_that_win_are_named(ok: Callable[..., Outcome], trace
     Path(".git/info/attributes").write_text("*.pack ident\n")
     outcome = trace("doctor")
     assert ".git/info/attributes: `*.pack ident` lets git convert files of .trace" in outcome.text
-    advice = outcome.text.partition("write behind it: `")[2].partition("`")[0]
+    advice = outcome.text.partition("add after it: `")[2].partition("`")[0]
     with Path(".git/info/attributes").open("a") as file:
         file.write(advice + "\n")
     assert "ident: unset" in git("check-attr", "ident", ".trace/objects/pack/x.pack")
@@ -291,7 +291,7 @@ def test_case_42_a_pattern_that_hides_the_folder_is_named(
 ) -> None:
     git("init", "-q", "-b", "main")
     Path(".gitignore").write_text(pattern + "\n")
-    assert f"`{pattern}` lets git pass over .trace" in trace("doctor").text
+    assert f"`{pattern}` makes git ignore .trace" in trace("doctor").text
     assert git("status", "--porcelain", ".trace") == ""
 
 
@@ -477,7 +477,7 @@ def test_case_50_repair_goes_on_from_what_is_whole(
     with Store.open(".trace") as store:
         store.objects.write(kept)
     repaired = trace("fsck", "--repair")
-    assert f"ref refs/heads/main: it was {tip}, whose history is not whole" in repaired.text
+    assert f"ref refs/heads/main: was {tip}, whose history is incomplete" in repaired.text
     assert f"lost {missing}" in repaired.text
     assert said(trace) == ["base"]
     project("commit", "--user", "next")

@@ -13,7 +13,7 @@ from tests.cases.support.inputs import INPUTS
 from tests.support.command_line import Outcome, Trace
 from tests.support.pictures import GIF, JPEG, PNG, png
 from trace_store import Image, Message, Repo, Text
-from trace_store.context.repair.steps import mend
+from trace_store.context.repair.steps import repair_context
 from trace_store.providers.media_facts import (
     ANTHROPIC_IMAGES,
     OPENAI_IMAGES,
@@ -83,8 +83,8 @@ def test_case_16_many_images_have_to_be_smaller(count: int, wrong: bool) -> None
         repo.commit([Message("user", [Text("look"), *images])])
         context = repo.compile()
         messages = list(context.messages)
-        assert bool(mend(messages, providers=("anthropic",)).faults) is wrong
-        assert not mend(messages, providers=("openai", "gemini")).faults
+        assert bool(repair_context(messages, providers=("anthropic",)).faults) is wrong
+        assert not repair_context(messages, providers=("openai", "gemini")).faults
         sent = str(context.to_anthropic())
         assert ("not shown" in sent) is wrong
         assert "not shown" not in str(context.to_openai())

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Outcome, Trace
-from trace_store.ref_names import Spellings, is_ref_name
+from trace_store.ref_names import UsedNames, is_ref_name
 
 Run = Callable[..., Outcome]
 
@@ -65,7 +65,7 @@ def test_case_53_branches_that_differ_by_case_only(ok: Run, repository: Trace) -
     ):
         refused = repository(*words)
         assert refused.code == 2, words
-        assert "by case only" in refused.err
+        assert "only by case" in refused.err
     ok("seal")
     assert repository("branch", "Main").code == 2
     assert (
@@ -136,7 +136,7 @@ def test_case_53_an_import_of_a_folder_follows_no_link_that_leads_out_of_it(
 
 
 def test_spellings_know_folders() -> None:
-    there = Spellings(["refs/heads/main", "refs/heads/a/b"])
-    assert there.twin("refs/heads/A/c") == "refs/heads/a"
-    assert there.twin("refs/heads/a/c") == ""
-    assert there.twin("refs/heads/Main/x") == "refs/heads/main"
+    there = UsedNames(["refs/heads/main", "refs/heads/a/b"])
+    assert there.case_conflict("refs/heads/A/c") == "refs/heads/a"
+    assert there.case_conflict("refs/heads/a/c") == ""
+    assert there.case_conflict("refs/heads/Main/x") == "refs/heads/main"

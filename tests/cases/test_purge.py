@@ -199,7 +199,7 @@ def test_case_45_short_content_is_purged_only_by_force(
     oid = ok("ls-context").text.split()[-1]
     refused = repository("purge", oid, "--yes")
     assert refused.code == 2
-    assert "2 messages say it" in refused.err
+    assert "2 messages have it" in refused.err
     assert "--force" in refused.err
     ok("commit", "-q", "--user", word)
     ok("purge", oid, "--yes", "--force")

@@ -195,5 +195,5 @@ def test_a_message_where_a_commit_is_needed(ok: Callable[..., Outcome], reposito
         for address in ("HEAD.0", "HEAD~1.0"):
             outcome = repository(*words, address, *["HEAD"] * (words[0] == "cherry-pick"))
             assert outcome.code == 4, words
-            assert f"error: {address} names a message, and a commit is needed" in outcome.err
+            assert f"error: {address} names a message, not a commit" in outcome.err
             assert f"hint: `trace show {address}` shows it" in outcome.err

@@ -39,7 +39,7 @@ def test_by_hand(repository: Trace, talk: Run) -> None:
     assert lines[1].startswith(wanted)
     assert talk("bisect", "log").lines[1].startswith("good ")
     refused(repository("bisect", "good"), 6, "nothing is left to try")
-    refused(repository("bisect", "good", "HEAD~1"), 2, "is good and comes after")
+    refused(repository("bisect", "good", "HEAD~1"), 2, "is good but comes after")
     talk("bisect", "reset")
     refused(repository("bisect", "next"), 6, "no search is going on")
 
@@ -118,7 +118,7 @@ def test_a_command_that_is_not_deterministic(repository: Trace, talk: Run, tmp_p
 
 
 def test_mistakes(repository: Trace, talk: Run) -> None:
-    refused(repository("bisect", "start", "HEAD~3", "HEAD"), 2, "is good and comes after")
+    refused(repository("bisect", "start", "HEAD~3", "HEAD"), 2, "is good but comes after")
     refused(repository("bisect", "start", "HEAD", "HEAD"), 2, "both good and bad")
     refused(repository("bisect", "start", "nowhere"), 4, "nowhere")
     refused(repository("bisect", "start", "--messages", "HEAD", "HEAD~1"), 2, "one context")

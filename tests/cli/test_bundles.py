@@ -65,10 +65,10 @@ def test_only_what_is_new(filled: Ok, repository: Trace) -> None:
     first = filled("rev-parse", "main").text.strip()
     filled("commit", "--assistant", "42.", "-q")
     made = filled("bundle", "create", "new.bundle", "--since", first)
-    assert made.lines[1] == f"it builds upon {first[:12]}"
+    assert made.lines[1] == f"it requires {first[:12]}"
     outcome = repository("-C", "other", "bundle", "import", "../new.bundle")
     assert outcome.code == 4
-    assert f"builds upon a commit that is not here, such as {first}" in outcome.err
+    assert f"requires a commit that is missing here, such as {first}" in outcome.err
     assert not filled("-C", "other", "ls-objects").out
     assert repository("-C", "other", "bundle", "verify", "../new.bundle").code == 4
     assert "which is here" in filled("bundle", "verify", "new.bundle").lines[1]

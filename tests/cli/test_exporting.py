@@ -75,7 +75,7 @@ def test_nothing_is_overwritten_unless_it_is_meant(imported: Trace, tmp_path: Pa
     assert imported("export", "-o", "folder.md", "-f", "markdown").code == 0
     refused = imported("export", "-o", "nowhere/page.md")
     assert refused.code == 14
-    assert "no folder" in refused.err
+    assert "no such folder" in refused.err
     assert sorted(os.listdir(tmp_path)) == [".trace", "folder.md", "page.md", "session.jsonl"]
 
 

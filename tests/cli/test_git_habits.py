@@ -73,7 +73,7 @@ def test_the_list_of_a_rebase_as_json(merged: Run) -> None:
     merged("switch", "-q", "ahead")
     (line,) = merged("rebase", "--print-todo", "--json", "main").lines
     tip = merged("rev-parse", "ahead").text.strip()
-    assert json.loads(line) == {"deed": "pick", "commit": tip, "summary": "user: more"}
+    assert json.loads(line) == {"action": "pick", "commit": tip, "summary": "user: more"}
 
 
 def test_json_is_said_to_be_the_input_of_a_commit(repository: Trace) -> None:

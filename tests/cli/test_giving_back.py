@@ -81,7 +81,7 @@ def test_a_damaged_file_does_not_stop_the_others(
     def damaged(tip: bytes, read: Callable[[bytes], bytes]) -> Iterator[bytes]:
         calls.append(tip)
         if len(calls) == 2:
-            raise CorruptObjectError("a piece of a transcript is not what the file held")
+            raise CorruptObjectError("transcript segment hash mismatch")
         yield from restore(tip, read)
 
     monkeypatch.setattr("trace_store.exporters.source_files.restore", damaged)

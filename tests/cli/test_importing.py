@@ -82,7 +82,7 @@ def test_a_file_that_cannot_be_imported_stops_no_other_that_was_named(
     assert outcome.code == 2
     assert outcome.lines[0].startswith("session.jsonl: 16 commits, 16 messages")
     assert outcome.lines[2] == "empty: empty"
-    assert outcome.err == "trace: error: the file is empty: empty\n"
+    assert outcome.err == "trace: error: empty file: empty\n"
     assert repository("rev-list", "--count", "HEAD").text == "16\n"
     outcome = repository("import", "absent", "empty", session.name, "--json")
     assert outcome.code == 2

@@ -39,13 +39,13 @@ def test_a_file_of_no_known_format_says_what_it_is(repository: Trace, tmp_path: 
     (tmp_path / "picture.json").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
     looks = {
         "package.json": "a JSON object with the keys name, version",
-        "notes.jsonl": "text that is no JSON: 'Remember the milk.'",
-        "picture.json": "binary data that begins with 89 50 4e 47 0d 0a 1a 0a",
+        "notes.jsonl": "text that is not JSON: 'Remember the milk.'",
+        "picture.json": "binary data that starts with 89 50 4e 47 0d 0a 1a 0a",
     }
     for name, look in looks.items():
         outcome = repository("import", name)
         assert outcome.code == 2
-        assert f"not a transcript of a known format: {name} ({look})" in outcome.err
+        assert f"unknown transcript format: {name} ({look})" in outcome.err
         assert "hint: tried claude-code, " in outcome.err
         assert "openai; `--format NAME` takes it for one of them" in outcome.err
     outcome = repository("import", "package.json", "--json")

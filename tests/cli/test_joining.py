@@ -86,7 +86,7 @@ def test_a_rebase_whose_branch_went_elsewhere_is_only_given_up(apart: Ok, trace:
     assert trace("rebase", "side").code == 3
     apart("update-ref", "refs/heads/main", "side")
     for words in (["resolve"], ["rebase", "--continue"]):
-        assert "went elsewhere since the rebase began" in trace(*words).err
+        assert "was moved away since the rebase began" in trace(*words).err
     apart("rebase", "--abort")
 
 
@@ -158,7 +158,7 @@ def test_a_revert_on_a_detached_head(ok: Ok, trace: Trace) -> None:
     ok("edit", "HEAD~3.0", "d", "-q")
     assert trace("revert", "HEAD~2").code == 3
     ok("symbolic-ref", "HEAD", "refs/heads/main")
-    assert "where the revert began" in trace("revert", "--continue").err
+    assert "where the revert started" in trace("revert", "--continue").err
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ def test_a_conflict_that_is_asked_about_is_shown_alone(waiting: Trace) -> None:
         assert (outcome.code, "no conflict" in outcome.err) == (2, True)
     assert waiting("resolve", "all", "--theirs").code == 0
     outcome = waiting("resolve", "all", "--ours")
-    assert (outcome.code, "anew by its number" in outcome.err) == (2, True)
+    assert (outcome.code, "by the conflict's number" in outcome.err) == (2, True)
     assert waiting("resolve", "1", "--ours").code == 0
     assert waiting("merge", "--continue").code == 0
 

@@ -60,7 +60,7 @@ def test_mistakes(repository: Trace, talk: Run) -> None:
     refused(repository("log", "--operation", "nothing"), 2, "one of add")
     refused(repository("log", "--kind", "No thing"), 2, "one of instruction")
     refused(repository("log", "--role", "usr"), 2, "one of system")
-    refused(repository("log", "--follow", "HEAD"), 2, "not the address")
+    refused(repository("log", "--follow", "HEAD"), 2, "not a message address")
     refused(repository("log", "--graph", "--json"), 2, "--graph draws for people")
 
 

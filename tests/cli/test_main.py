@@ -59,7 +59,7 @@ def test_a_misspelt_command_is_guessed(trace: Trace) -> None:
     assert outcome.code == 2
     assert (
         outcome.err.splitlines()[0]
-        == "trace: error: no such command 'comit'. Did you mean 'commit', 'compile'?"
+        == "trace: error: no such command 'comit'. Did you mean 'commit', 'emit', 'compile'?"
     )
     assert outcome.err.splitlines()[1].startswith("hint: ")
 

@@ -377,31 +377,31 @@ class TestBadInput:
         [
             (["switch", "nothing"], 4, "no branch 'nothing'"),
             (["switch", "v1"], 4, "no branch 'v1'"),
-            (["switch", "-"], 4, "no branch was left before"),
-            (["switch", "-c", "idea"], 5, "there is a branch idea already"),
-            (["switch", "-c", "a b"], 2, "not a ref name"),
+            (["switch", "-"], 4, "no previous branch"),
+            (["switch", "-c", "idea"], 5, "branch idea already exists"),
+            (["switch", "-c", "a b"], 2, "invalid ref name"),
             (["switch", "-c", "new", "nothing"], 4, "no revision 'nothing'"),
             (["switch"], 2, "no branch is named"),
             (["checkout", "nothing"], 4, "no revision 'nothing'"),
-            (["branch", "idea"], 5, "there is a branch idea already"),
-            (["branch", "ORIG_HEAD"], 2, "no name for a branch"),
-            (["branch", "HEAD"], 2, "no name for a branch"),
+            (["branch", "idea"], 5, "branch idea already exists"),
+            (["branch", "ORIG_HEAD"], 2, "not a valid branch name"),
+            (["branch", "HEAD"], 2, "not a valid branch name"),
             (["branch", "-d", "main"], 6, "HEAD is on main"),
             (["branch", "-d", "idea", "nothing"], 4, "no branch 'nothing'"),
-            (["branch", "-m", "idea", "main"], 5, "there is a branch main already"),
+            (["branch", "-m", "idea", "main"], 5, "branch main already exists"),
             (["branch", "-f", "main", "HEAD~1"], 6, "HEAD is on main"),
             (["branch", "-u", "nothing"], 4, "no branch 'nothing'"),
             (["branch", "-u", "main"], 2, "not compared with itself"),
             (["branch", "-d", "idea", "-m"], 2, "choose one"),
-            (["tag", "v1"], 5, "there is a tag v1 already"),
+            (["tag", "v1"], 5, "tag v1 already exists"),
             (["tag", "-d", "nothing"], 4, "no tag 'nothing'"),
-            (["tag", "HEAD"], 2, "no name for a tag"),
+            (["tag", "HEAD"], 2, "not a valid tag name"),
             (["tag", "-a", "v2"], 2, "an annotated tag says something"),
             (["reset", "nothing"], 4, "no revision 'nothing'"),
             (["reset", "--soft", "--hard"], 2, "choose one"),
-            (["redo"], 6, "there is nothing to redo"),
-            (["reflog", "nothing"], 4, "no ref 'nothing' has a log here"),
-            (["rev-parse", "ORIG_HEAD"], 4, "nothing has set ORIG_HEAD yet"),
+            (["redo"], 6, "nothing to redo"),
+            (["reflog", "nothing"], 4, "no reflog for 'nothing'"),
+            (["rev-parse", "ORIG_HEAD"], 4, "ORIG_HEAD is not set"),
         ],
         ids=lambda value: " ".join(value) if isinstance(value, list) else "",
     )
@@ -421,7 +421,7 @@ class TestBadInput:
             line("branch", "-q", name)
         outcome = repository("switch", "0199")
         assert outcome.code == 2
-        assert "several sessions begin with 0199" in outcome.err
+        assert "several sessions start with 0199" in outcome.err
 
     def test_unborn(self, repository: Trace) -> None:
         for words in (["branch", "idea"], ["tag", "v1"], ["reset", "HEAD~1"], ["switch", "-d"]):
@@ -466,7 +466,7 @@ class TestBadInput:
         tip.rename(tips / at(line, "HEAD~1"))
         outcome = repository("undo")
         assert outcome.code == 6
-        assert "refs/heads/idea has been moved since" in outcome.err
+        assert "refs/heads/idea has moved since" in outcome.err
 
 
 def test_c15_the_grammar_of_steps_back(line: Run) -> None:

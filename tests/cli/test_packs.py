@@ -151,7 +151,7 @@ class TestVerifying:
         changed[70] ^= 1
         index.write_bytes(changed)
         assert repository("verify-pack").lines == [
-            f"{path} damaged a pack index is too short, or its checksum is wrong"
+            f"{path} damaged the pack index is too short, or its checksum is wrong"
         ]
         index.write_bytes((tmp_path / f"extra-{extra.text.strip()}.idx").read_bytes())
         assert "its index says something else" in repository("verify-pack").text
@@ -183,7 +183,7 @@ class TestListing:
         (tips / str(absent)).touch()
         outcome = repository("ls-objects", "x")
         assert outcome.code == 4
-        assert f"no object {absent}, which {named} names" in outcome.err
+        assert f"no object {absent}, which {named} links to" in outcome.err
         listed = ok("ls-objects", "--all", "--missing").lines
         assert sorted(line.split()[1:] for line in listed) == [["list", "48"], ["missing", "-"]]
         assert ok("ls-objects", "x", "--missing", "--kind", "missing").lines == [

@@ -15,7 +15,7 @@ from trace_cli.porcelain.demo import SAMPLE
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.objects.codec import MAXIMUM_BLOB_BYTES
 from trace_store.objects.commit import Commit
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import Message, store_message
 from trace_store.objects.operations import add
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
@@ -85,7 +85,7 @@ def test_what_was_said_stays_listed(sample: Ok) -> None:
 
 
 def write(folder: Path, parts: list[Part]) -> None:
-    contents = Gathering()
+    contents = ObjectCollector()
     message = store_message(Message("assistant", parts), contents.put)
     commit = Commit([], "ada", 1, [add([message])]).encode()
     oid = contents.put_object(commit)

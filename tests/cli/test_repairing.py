@@ -169,7 +169,7 @@ def test_a_file_can_be_checked_without_a_repository(trace: Trace, torn: Path) ->
         (["repair", "--file", "a.jsonl", "main"], 2, "--file"),
         (["repair", "--format", "claude-code"], 2, "--format goes with --file"),
         (["repair", "--file", "not-there.jsonl"], 2, "not-there.jsonl"),
-        (["repair", "main~0", "--in-place"], 2, "is no branch"),
+        (["repair", "main~0", "--in-place"], 2, "is not a branch"),
     ],
 )
 def test_bad_calls(

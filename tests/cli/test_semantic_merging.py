@@ -111,7 +111,7 @@ def test_a_proposal_that_is_not_taken(user: User, serving: Serving, typed: bytes
     words = ("merge", "idea", "-s", "semantic", "--review")
     outcome = user(*words, url=server.url, stdin=typed)
     assert (outcome.code, outcome.text) == (3, "")
-    assert "was not accepted, and nothing is written" in outcome.err
+    assert "was not accepted; nothing was written" in outcome.err
     assert standing(user) == before
     assert user("merge", "--abort").code == 6
 
@@ -130,7 +130,7 @@ def test_away_from_a_terminal_nobody_is_asked(user: User, serving: Serving) -> N
 @pytest.mark.parametrize(
     ("reply", "code", "message"),
     [
-        (answer({"error": {"message": "no"}}, status="401 No"), 16, "does not take the key"),
+        (answer({"error": {"message": "no"}}, status="401 No"), 16, "rejected the key"),
         (answer(b"<html>"), 16, "is not a JSON object"),
         (answering("Of course!"), 16, "cannot be used: it has no JSON object"),
         (answering(lambda _: {"conflicts": []}), 16, "conflict 1 is left open"),
@@ -151,7 +151,7 @@ def test_a_model_that_is_of_no_use(
 
 def test_how_it_may_not_be_called(user: User) -> None:
     for words, code, message in (
-        (("-s", "semantic"), 6, "no model is named"),
+        (("-s", "semantic"), 6, "no model is configured"),
         (("-s", "semantic", "--review", "--no-review"), 2, "contradict"),
         (("--review",), 2, "a review is for what a model proposes"),
     ):
@@ -168,7 +168,7 @@ def test_a_rebase_is_judged_when_that_is_asked_for(user: User, serving: Serving)
     server = serving(answering(judgement))
     before = standing(user)
     refused = user("rebase", "idea", "--judge")
-    assert (refused.code, "no model is named" in refused.err) == (6, True)
+    assert (refused.code, "no model is configured" in refused.err) == (6, True)
     assert standing(user) == before
     stopped = user("rebase", "idea", url=server.url)
     assert (stopped.code, "two-answers" in stopped.text, server.requests) == (3, True, [])

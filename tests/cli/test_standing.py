@@ -51,7 +51,7 @@ def test_the_upstream_is_what_merge_and_rebase_mean(ok: Run, repository: Trace) 
     assert "no branch 'nope'" in _failed(repository, 4, "rev-parse", "nope@{u}")
     ok("switch", "-q", "--detach")
     assert "no branch '{u}'" in _failed(repository, 4, "rev-parse", "{u}@{u}")
-    assert "on no branch" in _failed(repository, 6, "rev-parse", "@{u}")
+    assert "HEAD is detached" in _failed(repository, 6, "rev-parse", "@{u}")
 
 
 def test_what_is_staged_and_a_search_that_goes_on_are_told(ok: Run) -> None:

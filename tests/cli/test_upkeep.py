@@ -88,7 +88,7 @@ def test_doctor(trace: Trace, place: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert outcome.code == 7
     assert outcome.lines == [
         "git-file .gitignore: it is missing",
-        "    `trace fsck --repair` writes it anew",
+        "    `trace fsck --repair` restores it",
     ]
     record = json.loads(trace("doctor", "--json").out)
     assert [each["code"] for each in record["findings"]] == ["git-file"]

@@ -363,5 +363,5 @@ def test_a_kind_may_be_a_name_of_ones_own(repo: Repo) -> None:
     assert context.messages[0].message().kind == "design-note"
     assert [entry.oid for entry in repo.log(kind="design-note")] == [made.oid]
     for wrong in ("Dialogue", "two words", "1st", "x" * 65):
-        with pytest.raises(InvalidMessageError, match="not a kind of message"):
+        with pytest.raises(InvalidMessageError, match="unknown kind"):
             Message("user", "x", kind=wrong)

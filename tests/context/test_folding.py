@@ -17,9 +17,9 @@ from trace_store.context.content import message_at, wording_at
 from trace_store.context.fold import Fold, fold
 from trace_store.errors import InvalidOperationError
 from trace_store.objects import operations as ops
-from trace_store.objects.address import Address, absolute
+from trace_store.objects.address import Address, resolve_calls
 from trace_store.objects.commit import Commit, Operation, read_commit
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import store_message
 from trace_store.oid import ObjectId, hash_object
 
@@ -32,7 +32,7 @@ class Line:
     ) -> None:
         self.commits = commits or {}
         self.tip = tip
-        self._put = Gathering().put
+        self._put = ObjectCollector().put
 
     def commit(self, *operations: Operation, parents: Sequence[ObjectId] = ()) -> ObjectId:
         find = find_in_history(self.tip, self.commits.__getitem__)
@@ -243,8 +243,8 @@ def test_units_are_alike_and_messages_are_found_where_they_stand(
                 assert other.priority == entry.priority
                 assert state.unit_id(other.address) == state.unit_id(entry.address)
             found = message_at(entry.home, read)
-            parts = absolute(found["parts"], entry.home[0])
-            assert {**ops.created(found), "parts": parts} == entry.message
+            parts = resolve_calls(found["parts"], entry.home[0])
+            assert {**ops.without_state(found), "parts": parts} == entry.message
             assert [wording_at(v.place, read) for v in entry.versions] == [
                 v.parts for v in entry.versions
             ]

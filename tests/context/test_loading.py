@@ -123,7 +123,7 @@ def test_what_is_read_ahead_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         read = 0
         for message in context.messages:
             read += len(message.text)
-            ahead = message._reading.loader._ahead
+            ahead = message._reading.loader._loaded
             assert len(ahead) <= 4
         assert read > 30_000
 

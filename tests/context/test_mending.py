@@ -16,12 +16,12 @@ from tests.support.examples import examples
 from tests.support.message_strategies import contexts
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.repair.faults import CODES, PROVIDERS
-from trace_store.context.repair.steps import NOTHING_LEFT, Mended, mend
+from trace_store.context.repair.steps import NOTHING_LEFT, RepairedContext, repair_context
 from trace_store.context.repair.turns import NOT_RECORDED
 from trace_store.errors import InvalidInputError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.providers.anthropic.render import BEGINNING
+from trace_store.providers.media import BEGINNING
 from trace_store.providers.rendering import render
 from trace_store.providers.values import FAULTS
 
@@ -61,7 +61,7 @@ def missing(id_: str) -> ToolResult:
 
 def mended(messages: Sequence[Any], **options: Any) -> tuple[list[str], list[tuple[str, Any]]]:
     """Return the codes of what is found, and the roles and parts of what is left."""
-    found = mend(messages, **options)
+    found = repair_context(messages, **options)
     if not options.get("providers"):
         assert_valid_requests(found.items, strict=True)
     codes = [fault.code for fault in found.faults]
@@ -281,7 +281,7 @@ SOUND: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("name", SOUND)
 def test_what_is_sound_is_left_alone(name: str) -> None:
-    found = mend(SOUND[name])
+    found = repair_context(SOUND[name])
     assert not found.faults
     assert not found.removed
     assert [item.at for item in found.items] == list(range(len(SOUND[name])))
@@ -289,10 +289,10 @@ def test_what_is_sound_is_left_alone(name: str) -> None:
 
 
 def test_a_finding_says_where_and_for_whom() -> None:
-    (fault,) = mend([ASK, says(call("a", arguments="[1]")), answers(RESULT_A)]).faults
+    (fault,) = repair_context([ASK, says(call("a", arguments="[1]")), answers(RESULT_A)]).faults
     assert (fault.at, fault.where, fault.address) == (1, "message 2", None)
     assert set(fault.providers) == {"anthropic", "gemini"} & set(PROVIDERS)
-    (fault,) = mend([ASK, says(call("a"))]).faults
+    (fault,) = repair_context([ASK, says(call("a"))]).faults
     assert fault.providers == PROVIDERS
 
 
@@ -303,7 +303,7 @@ def test_only_what_the_chosen_providers_refuse_is_mended() -> None:
     assert left == parts_of([*broken, answers(missing("a"))])
     assert mended(broken)[0] == ["invalid-arguments", "orphan-call", "leading-assistant"]
     with pytest.raises(InvalidInputError):
-        mend(broken, providers=["nobody"])
+        repair_context(broken, providers=["nobody"])
 
 
 def test_a_copied_stretch_goes_whole_and_what_follows_it_stays() -> None:
@@ -356,11 +356,11 @@ entangled = st.lists(
 chosen = st.sampled_from([(), *((name,) for name in PROVIDERS)])
 
 
-def assert_mended(messages: Sequence[Any], providers: tuple[str, ...]) -> Mended:
-    found = mend(messages, providers=providers)
+def assert_mended(messages: Sequence[Any], providers: tuple[str, ...]) -> RepairedContext:
+    found = repair_context(messages, providers=providers)
     for name in providers or PROVIDERS:
         render(name, found.items, strict=True)
-    assert not mend(found.items, providers=providers).faults, "mended once is mended"
+    assert not repair_context(found.items, providers=providers).faults, "mended once is mended"
     faults = [
         repair
         for name in providers or PROVIDERS
@@ -395,7 +395,7 @@ def test_no_tool_output_is_made_up(messages: list[Any]) -> None:
     """What stands in the mended context was said, or says plainly that nothing was recorded."""
     said = {part for message in messages for part in message.parts if isinstance(part, ToolResult)}
     contents = {part.content for part in said}
-    for item in mend(messages).items:
+    for item in repair_context(messages).items:
         for part in item.parts:
             if item.is_new and isinstance(part, ToolResult) and part.content not in contents:
                 assert part.is_error

@@ -134,7 +134,7 @@ DAMAGE: list[tuple[Callable[[Any], object], str]] = [
     (lambda d: d["messages"][0].pop("parts"), "messages[0].parts: expected a list"),
     (lambda d: d["messages"][0].pop("role"), "messages[0].role: expected text, found nothing"),
     (lambda d: d["messages"][0].update(role="bot"), "messages[0]: unknown role 'bot'"),
-    (lambda d: d["messages"][0].update(kind="X"), "messages[0]: not a kind of message: 'X'"),
+    (lambda d: d["messages"][0].update(kind="X"), "messages[0]: unknown kind 'X'"),
     (lambda d: d["messages"][0].update(name=[]), "messages[0].name: expected text, found a list"),
     (lambda d: d["messages"][0]["parts"][0].update(type="video"), "unknown type of part 'video'"),
     (lambda d: d["messages"][0]["parts"][0].pop("text"), "messages[0].parts[0].text: expected"),

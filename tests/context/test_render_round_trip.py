@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,12 @@ from tests.support.examples import examples
 from tests.support.message_strategies import MODELS, likely_contexts, sound_contexts
 from tests.support.pictures import PNG as PNG_BYTES
 from tests.support.pictures import PNG_TEXT
-from tests.support.request_losses import LOSSES, OF_THE_ASSISTANT, changed, without
+from tests.support.request_losses import LOSSES, TAKEN_AWAY, changed, without
 from trace_store.objects.message import Message, part_blobs
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.documents import parse_messages
 from trace_store.providers.rendering import render
+from trace_store.providers.values import LOST_BY_DESIGN
 from trace_store.providers.wire import to_bytes
 from trace_store.repo.repository import Repo
 
@@ -114,6 +114,12 @@ CASES: dict[str, list[Message]] = {
         Message("assistant", [call(1)]),
         Message("tool", [result(1)]),
     ],
+    "answers": [
+        USER,
+        Message("assistant", "Yes."),
+        Message("assistant", [call(1)]),
+        Message("tool", [result(1)]),
+    ],
     "calls-last": [
         USER,
         Message("assistant", [call(1), Text("So.")]),
@@ -163,18 +169,20 @@ def test_what_one_form_loses_another_may_keep(form: str) -> None:
         assert without(form, read_again(form, messages)) == without(form, messages), name
 
 
-def test_the_page_has_the_same_table() -> None:
-    section = PAGE.read_text(encoding="utf-8").split("## What each form cannot carry")[1]
-    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
-    (heading, _, *rest) = [[cell.strip() for cell in row] for row in rows]
-    assert heading[2:] == ["openai", "openai-responses", "anthropic", "gemini"]
-    documented: dict[str, set[str]] = {form: set() for form in heading[2:]}
-    for name, _, *cells in rest:
-        for form, cell in zip(heading[2:], cells, strict=True):
-            assert cell in ("", "yes", OF_THE_ASSISTANT)
-            if cell:
-                documented[form].add(re.sub("`", "", name))
-    assert documented == {form: set(LOSSES[form]) for form in PROVIDERS}
+def table() -> str:
+    """What each form cannot carry, as the page shows it."""
+    rows = [["", "what is lost", *(f"`{form}`" for form in PROVIDERS)]]
+    rows += [["---"] * len(rows[0])]
+    for word, meaning in LOST_BY_DESIGN.items():
+        rows.append(
+            [f"`{word}`", meaning, *("lost" if word in LOSSES[f] else "" for f in PROVIDERS)]
+        )
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def test_the_page_says_what_each_form_cannot_carry() -> None:
+    assert set(TAKEN_AWAY) == set(LOST_BY_DESIGN)
+    assert table() in PAGE.read_text(encoding="utf-8"), f"\n{table()}"
 
 
 @pytest.mark.parametrize("form", PROVIDERS)

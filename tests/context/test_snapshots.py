@@ -75,7 +75,7 @@ def test_it_is_the_fold_in_whatever_order_commits_are_asked_for(
             if random.random() < 0.5:
                 at_hand[tip] = kept_folds.unpack(tip, kept_folds.pack(tip, found))
             if random.random() < 0.5:
-                store.last_fold = None
+                store.last_folds = {}
         for tip, found in at_hand.items():  # none was changed while others were made of it
             assert state_of(found) == state_of(plain(store, tip))
 
@@ -135,7 +135,7 @@ def files(repo: Repo) -> list[Path]:
 
 def reads(repo: Repo, tip: bytes) -> Counter[bytes]:
     """Return which commits a fold reads that finds nothing in memory, and check it."""
-    repo.store.last_fold = None
+    repo.store.last_folds = {}
     found = Counter[bytes]()
 
     def noted(oid: bytes, get: Any) -> Commit:

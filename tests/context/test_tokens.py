@@ -363,7 +363,7 @@ def test_custom_tokenizer() -> None:
     "bad", ["", "o200k_base", "bytes-3.6", "A", "a/b", "../x", ".x", "x.", "nul", "con.1", "a" * 65]
 )
 def test_custom_tokenizer_needs_a_name_fit_for_a_file(bad: str) -> None:
-    with pytest.raises(InvalidInputError, match="not a name for a tokenizer"):
+    with pytest.raises(InvalidInputError, match="not a tokenizer name"):
         CallableTokenizer(bad, len)
 
 

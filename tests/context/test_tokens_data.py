@@ -92,7 +92,7 @@ def test_one_flipped_bit_is_noticed() -> None:
 
 def test_missing_data_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranks, "data_name", lambda _: "data/absent.zst")
-    with pytest.raises(StorageError, match="the ranks of o200k_base cannot be read"):
+    with pytest.raises(StorageError, match="cannot read the ranks of o200k_base"):
         load_tokens("o200k_base")
 
 

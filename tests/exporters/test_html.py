@@ -16,7 +16,7 @@ from tests.exporters.support.sessions import ATTACKS, hostile_session, repositor
 from tests.importers.support.transcripts import each_real_transcript
 from trace_store.exporters.html import page, write
 from trace_store.exporters.html.markup import ALLOWED, Markup, element, preformatted, prose, text
-from trace_store.exporters.invisible import as_lines, code_of, reveal
+from trace_store.exporters.invisible import code_of, normalise_newlines, reveal
 from trace_store.exporters.session import read_session
 from trace_store.frozen import replace
 from trace_store.importers.import_all import import_paths
@@ -214,7 +214,7 @@ def test_output_is_whole(content: str) -> None:
     found = fragment(preformatted(content))
     assert {each.tag for each in found.elements} <= {"div", "pre", "i"}
     said = "".join(t if e.tag != "i" else t.replace(" ", "") for e, t in found.text)
-    assert said == reveal(as_lines(content), code_of)[0]
+    assert said == reveal(normalise_newlines(content), code_of)[0]
 
 
 @given(CHARACTERS)
@@ -222,10 +222,12 @@ def test_sentences_are_whole(content: str) -> None:
     found = fragment(prose(content))
     assert {each.tag for each in found.elements} <= {"div", "p", "pre", "span", "code", "b", "i"}
     wanted = [
-        line for line in as_lines(content).split("\n") if "```" not in line and "~~~" not in line
+        line
+        for line in normalise_newlines(content).split("\n")
+        if "```" not in line and "~~~" not in line
     ]
-    if len(wanted) == as_lines(content).count("\n") + 1:
-        assert squeezed(found.said()) == squeezed(shown(as_lines(content)))
+    if len(wanted) == normalise_newlines(content).count("\n") + 1:
+        assert squeezed(found.said()) == squeezed(shown(normalise_newlines(content)))
 
 
 @pytest.mark.parametrize(

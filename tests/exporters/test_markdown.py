@@ -14,7 +14,8 @@ from markdown_it.token import Token
 from tests.exporters.support.pages import Page
 from tests.exporters.support.sessions import ATTACKS, hostile_session, rich_session
 from tests.importers.support.transcripts import each_real_transcript
-from trace_store.exporters.markdown import fenced, folded, line, sentences, write
+from trace_store.exporters.markdown import collapse, line, sentences, write
+from trace_store.exporters.markdown import fence as fenced
 from trace_store.exporters.session import read_session
 from trace_store.importers.import_all import import_paths
 from trace_store.store.handle import Store
@@ -155,7 +156,7 @@ def test_a_line_stays_one_line_of_a_heading_and_of_a_table(content: str) -> None
 
 @given(CHARACTERS)
 def test_a_summary_closes_nothing(content: str) -> None:
-    tokens = PARSER.parse("\n\n".join(folded(content, ["inside"])))
+    tokens = PARSER.parse("\n\n".join(collapse(content, ["inside"])))
     assert [t.type for t in tokens if t.level == 0 and t.nesting >= 0] == [
         "html_block",
         "paragraph_open",

@@ -13,7 +13,7 @@ from trace_store.errors import (
     ObjectNotFoundError,
     RevisionNotFoundError,
 )
-from trace_store.exporters.source_files import find_file, kept_files, native_file
+from trace_store.exporters.source_files import find_file, restore_file, source_files
 from trace_store.importers.import_all import import_paths
 from trace_store.store.handle import Store
 
@@ -36,7 +36,7 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_session_is_found_by_any_of_its_names(store: Store, name: str) -> None:
-    exported = native_file(store, find_file(store, name))
+    exported = restore_file(store, find_file(store, name))
     assert exported.to_bytes() == lively().data
     assert exported.file_name == f"{SESSION}.jsonl"
     assert not exported.losses
@@ -53,7 +53,7 @@ def test_what_is_not_kept_is_not_found(tmp_path: Path) -> None:
 def test_a_session_that_was_added_to_another_branch_has_its_file(tmp_path: Path) -> None:
     store = Store.memory()
     import_paths(store, [lively().write(tmp_path)], onto="mine")
-    assert native_file(store, find_file(store, SESSION)).to_bytes() == lively().data
+    assert restore_file(store, find_file(store, SESSION)).to_bytes() == lively().data
 
 
 def test_of_two_versions_each_belongs_to_its_branch(tmp_path: Path, store: Store) -> None:
@@ -63,11 +63,11 @@ def test_of_two_versions_each_belongs_to_its_branch(tmp_path: Path, store: Store
     path.write_bytes(changed)
     import_paths(store, [str(path)])
     branch = f"sessions/claude-code/{SESSION}"
-    assert native_file(store, find_file(store, branch)).to_bytes() == lively().data
+    assert restore_file(store, find_file(store, branch)).to_bytes() == lively().data
     (copy,) = (ref for ref, _ in store.refs.iterate(f"refs/heads/{branch}/copies/"))
-    assert native_file(store, find_file(store, copy)).to_bytes() == changed
-    first, second = kept_files(store, f"claude-code/{SESSION}")
-    assert {native_file(store, f).to_bytes() for f in (first, second)} == {lively().data, changed}
+    assert restore_file(store, find_file(store, copy)).to_bytes() == changed
+    first, second = source_files(store, f"claude-code/{SESSION}")
+    assert {restore_file(store, f).to_bytes() for f in (first, second)} == {lively().data, changed}
     assert find_file(store, SESSION, file=second.id[:6]) == second
 
 
@@ -89,10 +89,10 @@ def test_a_subagent_has_its_own_file(tmp_path: Path, store: Store) -> None:
     t.assistant("msg_s", text("Looked."), isSidechain=True, agentId="a1b2", stop="end_turn")
     import_paths(store, [t.write(tmp_path, "agent-a1b2")])
     agent = f"sessions/claude-code/{SESSION}/agents/a1b2"
-    exported = native_file(store, find_file(store, agent))
+    exported = restore_file(store, find_file(store, agent))
     assert exported.to_bytes() == t.data
     assert exported.file_name == "agent-a1b2.jsonl"
-    assert native_file(store, find_file(store, SESSION)).to_bytes() == lively().data
+    assert restore_file(store, find_file(store, SESSION)).to_bytes() == lively().data
 
 
 @pytest.mark.parametrize("held", [1 << 20, 10])
@@ -101,7 +101,7 @@ def test_a_damaged_file_is_not_given(
 ) -> None:
     monkeypatch.setattr("trace_store.exporters.source_files.HELD_BYTES", held)
     file = find_file(store, SESSION)
-    assert native_file(store, file).to_bytes() == lively().data
+    assert restore_file(store, file).to_bytes() == lively().data
     read = store.objects.read
 
     def gone(_: object, oid: bytes) -> bytes:
@@ -112,4 +112,4 @@ def test_a_damaged_file_is_not_given(
 
     monkeypatch.setattr(type(store.objects), "read", gone)
     with pytest.raises((ObjectNotFoundError, CorruptObjectError)):
-        native_file(store, file)
+        restore_file(store, file)

@@ -13,7 +13,7 @@ from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import AmbiguousRevisionError, RevisionNotFoundError, UnbornBranchError
 from trace_store.exporters.contract import models_of
-from trace_store.exporters.overview import answered, callers
+from trace_store.exporters.overview import result_turns, tool_calls
 from trace_store.exporters.session import find_branch, read_session
 from trace_store.history import commit
 from trace_store.importers.import_all import import_paths
@@ -212,6 +212,6 @@ def test_a_result_leads_to_its_own_call(tmp_path: Path) -> None:
     import_paths(store, [t.write(tmp_path)])
     session = read_session(store)
     results = [p for turn in session.turns for p in turn.message.parts if isinstance(p, ToolResult)]
-    told = callers(session)
+    told = tool_calls(session)
     assert [told[r.call, r.call_id][0] for r in results] == ["Read", "Bash"]
-    assert len(answered(session)) == 2
+    assert len(result_turns(session)) == 2

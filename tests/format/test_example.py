@@ -20,7 +20,7 @@ from trace_store.errors import RepositoryNotFoundError
 from trace_store.files import Disk
 from trace_store.maintenance.fsck import fsck
 from trace_store.odb import loose, pack_writer
-from trace_store.odb.compression import Dictionary, deflate
+from trace_store.odb.compression import Dictionary, compress
 from trace_store.odb.pack import Pack
 from trace_store.odb.pack_index import build_index
 from trace_store.repo.repository import Repo
@@ -87,12 +87,12 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     with pytest.MonkeyPatch.context() as patch:
         if request.param != "this compressor":
             for writer in (pack_writer, loose):
-                patch.setattr(writer, "deflate", partial(deflate_otherwise, deflate))
+                patch.setattr(writer, "compress", partial(compress_otherwise, compress))
         module.build(folder)
     return folder
 
 
-def deflate_otherwise(
+def compress_otherwise(
     real: Callable[..., bytes], data: bytes, *, level: int, dictionary: Dictionary | None = None
 ) -> bytes:
     return real(data, level=level + 5, dictionary=dictionary)

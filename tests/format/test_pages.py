@@ -19,14 +19,14 @@ from trace_store.commit_table.rows import CHUNK_ROWS
 from trace_store.config import KNOWN_KEYS, new_config
 from trace_store.context import index_records
 from trace_store.context.compile_index import cold_view
-from trace_store.context.line import LINE_WIDTH, Line
+from trace_store.context.line import LINE_WIDTH, SummaryLine
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.files import Disk
 from trace_store.history import line_cache
-from trace_store.journal import frames, sealed_ranges
+from trace_store.journal import events, frames, sealed_ranges, tail
 from trace_store.objects import codec, message, operations
 from trace_store.objects.commit import Commit
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import KINDS, ROLES, Message, store_message
 from trace_store.odb import compression, pack, pack_index
 from trace_store.odb.pack_writer import PackWriter
@@ -52,7 +52,7 @@ def hex_blocks(page: str) -> list[bytes]:
 
 
 def object_examples() -> list[bytes]:
-    stored = store_message(Message("user", "Plan the release."), Gathering().put)
+    stored = store_message(Message("user", "Plan the release."), ObjectCollector().put)
     commit = Commit([], "Ada <ada@example.org>", 1_700_000_000_000, [operations.add([stored])])
     address, _ = next(operations.added_messages(commit, hash_object(commit.encode())))
     written = codec.encode(["a text before it", list(address)])[-20:]
@@ -118,7 +118,9 @@ def commit_table_examples() -> list[bytes]:
     data = object_examples()[1]
     header = rows.encode_header(rows.tag_of("01" * 16), bytes([1]) * 16)
     facts = rows.facts_of(Commit.decode(data))
-    line, text = line_cache.encode_line(64, Line("user: ", "Plan the release."), "", rows.SEED)
+    line, text = line_cache.encode_line(
+        64, SummaryLine("user: ", "Plan the release."), "", rows.SEED
+    )
     return [header + rows.encode_rows(hash_object(data), 0, [], 0, facts), line + text]
 
 
@@ -203,6 +205,9 @@ def test_overview_names_every_file() -> None:
         ("journal.md", f"`0x{frames.SEED:08x}`"),
         ("journal.md", f"Kinds below {frames.FIRST_PASSING} are *lasting*"),
         ("journal.md", f"`line`: {frames.LINE_BYTES} bytes"),
+        ("journal.md", f"| {frames.EVENT} | event, a passing frame"),
+        ("journal.md", f"has at most {events.MAXIMUM_EVENT_BYTES:,} bytes"),
+        ("journal.md", f"the last {tail.KEPT_JOURNALS} sealed journals"),
         ("journal.md", f"more than {codec.MAXIMUM_ELEMENTS:,} elements"),
         ("journal.md", f"at most {sealed_ranges.MAXIMUM_LINES}, `sealed N ID`"),
         ("refs.md", f"at most {head.MAXIMUM_BYTES:,} bytes"),

@@ -16,7 +16,7 @@ from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_objects import ERROR, WARNING
 from trace_store.maintenance.fsck_refs import check_derived
 from trace_store.maintenance.repack import pack
-from trace_store.maintenance.repair import salvage
+from trace_store.maintenance.repair import repair
 from trace_store.maintenance.seal import seal
 from trace_store.refs.names import BRANCHES
 from trace_store.repo.repository import Repo
@@ -111,7 +111,7 @@ def test_it_can_be_gone_on_with(place: Path, version: Path) -> None:
 
 def test_a_repair_finds_nothing_to_do(place: Path) -> None:
     with Store.open(str(place / ".trace")) as store:
-        mended = salvage(store).mended
+        mended = repair(store).mended
         # Older repositories have shorter files.
         assert {each.what for each in mended} <= {".gitignore", ".gitattributes"}
-        assert salvage(store).mended == ()
+        assert repair(store).mended == ()

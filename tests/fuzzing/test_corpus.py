@@ -6,7 +6,7 @@ import pytest
 
 from tests.fuzzing.support.running import CORPUS
 from tests.fuzzing.support.targets import FORMATS, TARGETS
-from trace_store.importers.registry import OWN
+from trace_store.importers.registry import BUILT_IN
 
 MAXIMUM_FILES = 40
 MAXIMUM_BYTES = 200_000
@@ -35,7 +35,7 @@ def test_each_format_has_a_target() -> None:
         "openai-responses",
         "trace-json",
     }
-    assert {format.NAME for format in OWN} == {*FORMATS} - {"chats"} | chats
+    assert {format.NAME for format in BUILT_IN} == {*FORMATS} - {"chats"} | chats
 
 
 def test_each_folder_has_a_target() -> None:

@@ -97,6 +97,15 @@ def test_hook(growth: Growth) -> None:
     growth.check(lambda place: place.trace("commit", "-q", "--no-seal", "--jsonl", stdin=line))
 
 
+def test_emit_and_follow(growth: Growth) -> None:
+    def emit_and_follow(place: Place) -> None:
+        with place.repo.store.follow(timeout=5) as events:
+            place.repo.store.emit("step", {"n": 1})
+            assert next(events).data == {"n": 1}
+
+    growth.check(emit_and_follow, before=warm)
+
+
 def test_record_usage(growth: Growth) -> None:
     usage = {"input_tokens": 10, "output_tokens": 10}
     growth.check(lambda place: place.repo.record_usage(usage), before=warm)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.growth.conftest import Growth, looked
 from tests.growth.support.stores import Place
 from trace_store.environment import Environment
-from trace_store.maintenance.doctor import examine
+from trace_store.maintenance.doctor import diagnose
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
 
@@ -65,7 +65,7 @@ def test_fsck(growth: Growth) -> None:
 
 
 def test_doctor(growth: Growth) -> None:
-    growth.check(lambda place: examine(place.repo.store, Environment()))
+    growth.check(lambda place: diagnose(place.repo.store, Environment()))
 
 
 def test_du(growth: Growth) -> None:

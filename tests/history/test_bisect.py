@@ -20,10 +20,10 @@ from trace_store.history.bisect import (
     MESSAGES,
     SKIP,
     Bisection,
-    Told,
+    Verdict,
     halve,
-    judge,
     next_step,
+    verdict_for,
 )
 from trace_store.objects.commit import Commit
 from trace_store.oid import ObjectId, hash_object
@@ -47,7 +47,7 @@ def test_on_a_line(length: int, data: st.DataObject) -> None:
 
 
 def test_what_contradicts_itself() -> None:
-    with pytest.raises(InvalidInputError, match="is good and comes after"):
+    with pytest.raises(InvalidInputError, match="is good but comes after"):
         halve(["a", "b", "c"], {"a": BAD, "b": GOOD})
     assert halve([], {}).found == ()
 
@@ -67,7 +67,7 @@ def test_what_contradicts_itself() -> None:
 def test_when_a_command_is_not_deterministic(
     failed: int, runs: int, threshold: int | None, word: str
 ) -> None:
-    assert judge(failed, runs, threshold) == word
+    assert verdict_for(failed, runs, threshold) == word
 
 
 @given(
@@ -93,21 +93,21 @@ def test_among_merges(shape: list[list[int]], chosen: int) -> None:
             pasts.append({number, *itertools.chain(*(pasts[n] for n in above))})
         end = len(oids) - 1
         culprit = sorted(pasts[end])[chosen % len(pasts[end])]
-        told = [Told(BAD, str(oids[end]))]
-        told += [Told(GOOD, str(oids[0]))] if culprit else []
-        search = Bisection(COMMITS, oids[end], tuple(told))
+        verdicts = [Verdict(BAD, str(oids[end]))]
+        verdicts += [Verdict(GOOD, str(oids[0]))] if culprit else []
+        search = Bisection(COMMITS, oids[end], tuple(verdicts))
         while not (step := next_step(repo.store, search)).is_done:
             assert step.point not in search.outcomes
             number = oids.index(ObjectId.parse(step.point))
             word = BAD if culprit in pasts[number] else GOOD
-            search = search.with_told(Told(word, step.point))
+            search = search.with_verdict(Verdict(word, step.point))
         assert step.found == (str(oids[culprit]),)
 
 
 def test_what_is_written_down(repo: Repo) -> None:
     oid = repo.append("user", "x").oid
     assert bisect.load(repo.store) is None
-    search = Bisection(MESSAGES, oid, (Told(BAD, "3", 2, 2), Told(SKIP, "1")))
+    search = Bisection(MESSAGES, oid, (Verdict(BAD, "3", 2, 2), Verdict(SKIP, "1")))
     bisect.save(repo.store, search)
     assert bisect.load(repo.store) == search
     for damaged in (b"{", b"[]", b'{"version": 2}', b'{"version": 1, "kind": "x", "told": []}'):

@@ -15,7 +15,7 @@ from trace_store import Message, Repo, ToolCall, ToolResult, context
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.history.blame import blame
 from trace_store.history.whohas import (
-    Found,
+    VersionHolders,
     whohas_commit,
     whohas_content,
     whohas_message,
@@ -63,11 +63,11 @@ def test_blame() -> None:
             repo.resolve(start),
             "refs/heads/main",
         )
-        assert [(d.operation, d.commit) for d in one.deeds] == [("annotate", pinned)]
+        assert [(d.operation, d.commit) for d in one.changes] == [("annotate", pinned)]
         assert (two.branch, two.tools, two.model) == ("refs/heads/side", ("look",), "m")
-        assert [(d.operation, d.commit) for d in two.deeds] == [("add", included)]
-        assert [d.operation for d in three.deeds] == ["add", "edit"]
-        assert three.deeds[1].commit == edited
+        assert [(d.operation, d.commit) for d in two.changes] == [("add", included)]
+        assert [d.operation for d in three.changes] == ["add", "edit"]
+        assert three.changes[1].commit == edited
         assert three.tools == ("look",)
 
 
@@ -84,11 +84,11 @@ def test_blame_knows_each_message_and_all_that_was_done_to_it(history: list[Any]
         for each in found:
             assert each.made.commit[:16] == each.message.address.birth
             entry = repo.contexts.fold(repo.resolve("HEAD")).entry(each.message.address)
-            edits = sum(deed.operation == "edit" for deed in each.deeds)
+            edits = sum(deed.operation == "edit" for deed in each.changes)
             assert edits == len(entry.versions) - 1
 
 
-def states(found: list[Found]) -> list[dict[str, str]]:
+def states(found: list[VersionHolders]) -> list[dict[str, str]]:
     return [{h.ref.rpartition("/")[2]: h.state for h in each.holders} for each in found]
 
 
@@ -163,6 +163,6 @@ def test_an_inclusion_that_did_nothing_is_no_deed(tmp_path: Path) -> None:
     ).encode()
     oid = hash_object(again)
     repo.store.transact(lambda _: Transaction([(oid, again)]))
-    deeds = {each.message.address: each.deeds for each in repo.blame(oid)}
-    assert deeds[first] == ()
-    assert [(deed.operation, deed.commit) for deed in deeds[brought]] == [("add", merged.after)]
+    changes = {each.message.address: each.changes for each in repo.blame(oid)}
+    assert changes[first] == ()
+    assert [(deed.operation, deed.commit) for deed in changes[brought]] == [("add", merged.after)]

@@ -427,6 +427,46 @@ def test_results_are_linked_to_their_calls_when_they_are_written(repo: Repo) -> 
     assert repo.annotate(call, labels=["alone"]).also == ()
 
 
+IDS = st.sampled_from(["a", "b"])
+HALVES = st.lists(st.tuples(st.sampled_from([ToolCall, ToolResult]), IDS), min_size=1, max_size=3)
+
+
+def message_of(halves: Sequence[tuple[type, str]]) -> list[Message]:
+    return [
+        Message("assistant", [ToolCall(id, "look", "{}")])
+        if kind is ToolCall
+        else Message("tool", [ToolResult(id, "seen")])
+        for kind, id in halves
+    ]
+
+
+@settings(max_examples=examples(150))
+@given(st.lists(st.tuples(st.booleans(), HALVES), max_size=10))
+def test_results_find_the_same_calls_as_in_a_draft(
+    turns: list[tuple[bool, list[tuple[type, str]]]],
+) -> None:
+    appended, drafted = (Repo.memory(author="ada", clock=FixedClock(step=0)) for _ in range(2))
+    for by_draft, halves in turns:
+        for repo in (appended, drafted):
+            if by_draft or repo is drafted:
+                with repo.batch() as draft:
+                    draft.extend(message_of(halves))
+            else:
+                repo.commit(message_of(halves))
+        assert appended.resolve("HEAD") == drafted.resolve("HEAD")
+
+
+def test_a_result_finds_a_call_that_another_process_has_appended_since(tmp_path: Path) -> None:
+    one = Repo.init(tmp_path, environment=ADA, durability="fast")
+    other = Repo.open(tmp_path, environment=ADA, durability="fast")
+    one.append("assistant", [ToolCall("c", "look", "{}")])
+    newer = other.append("assistant", [ToolCall("c", "look", "{}")])
+    one.append("tool", [ToolResult("c", "seen")])
+    [part] = one.compile().messages[-1].parts
+    assert isinstance(part, ToolResult)
+    assert part.call == newer.addresses[0]
+
+
 def test_an_edit_takes_no_call_from_its_result_unless_it_is_forced(repo: Repo) -> None:
     calling = [ToolCall("a", "look", "{}"), ToolCall("b", "look", "{}")]
     asked = repo.append("assistant", calling).addresses[0]

@@ -18,7 +18,7 @@ from trace_store import ToolCall as Call
 from trace_store import ToolResult as Result
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.repair.faults import PROVIDERS
-from trace_store.context.repair.steps import mend
+from trace_store.context.repair.steps import repair_context
 from trace_store.context.repair.turns import NOT_RECORDED
 from trace_store.errors import (
     InvalidInputError,
@@ -255,9 +255,9 @@ def test_a_branch_that_moves_meanwhile_is_not_written_to(
 
     def slowly(messages: Sequence[Any], tools: Sequence[Any], **options: Any) -> Any:
         repo.commit([HURRY])
-        return mend(messages, tools, **options)
+        return repair_context(messages, tools, **options)
 
-    monkeypatch.setattr(repairing, "mend", slowly)
+    monkeypatch.setattr(repairing, "repair_context", slowly)
     with pytest.raises(RefChangedError):
         repair(repo.contexts, in_place=True)
     assert said(repo.contexts, "main")[-1] == (HURRY.role, HURRY.parts)
@@ -282,7 +282,7 @@ def test_a_repaired_branch_holds_what_was_mended(
         writing.write(store, draft, author="ada", branch="main")
     compiler = ContextCompiler(store)
     before = said(compiler, "main")
-    mended = mend(compiler.compile("main").messages)
+    mended = repair_context(compiler.compile("main").messages)
     report = repair(compiler, "main")
     assert said(compiler, "main") == before
     if report.outcome == SOUND:

@@ -270,7 +270,7 @@ def test_a_recorded_usage_is_a_fact() -> None:
     told(store, "question")
     counts = {"input_tokens": 1, "output_tokens": 1}
     change(store, lambda draft: draft.record_usage(counts))
-    with pytest.raises(StateError, match="changes no message"):
+    with pytest.raises(StateError, match="only usage or metadata"):
         merge.revert.revert(store, ["HEAD"], author=AUTHOR)
 
 
@@ -305,7 +305,7 @@ def test_nothing_is_staged_where_the_branch_went_on() -> None:
         history.reset.commit_staged(store, author=AUTHOR)
     history.reset.reset_soft(store, "HEAD~1", author=AUTHOR)
     told(store, "else")
-    with pytest.raises(StateError, match="does not continue"):
+    with pytest.raises(StateError, match="do not continue"):
         history.reset.commit_staged(store, author=AUTHOR)
 
 
@@ -410,7 +410,7 @@ def test_undo_refuses_what_something_else_moved_since() -> None:
     history.branches.create_branch(store, "idea", "HEAD", author=AUTHOR)
     moved = Transaction([], [RefEdit("refs/heads/idea", None, ANY)], "moved by git")
     store.transact(lambda _: moved, author="git")
-    with pytest.raises(StateError, match="has been moved since"):
+    with pytest.raises(StateError, match="has moved since"):
         history.undo.undo(store, author=AUTHOR)
 
 
@@ -584,7 +584,7 @@ def test_what_is_settled_is_settled_though_nothing_else_can_be_taken_back(tmp_pa
     change(store, lambda draft: draft.edit(at, "twice"))
     found = merge.revert.revert(store, ["HEAD~1", "HEAD~2"], author=AUTHOR)
     assert [each.kind for each in found.conflicts] == ["both-edited"]
-    assert merge.resolve.resolve(store, "1", merge.conflicts.Settlement("ours")) == ()
+    assert merge.resolve.resolve(store, "1", merge.conflicts.Resolution("ours")) == ()
     done = merge.revert.continue_revert(store, author=AUTHOR)
     assert (done.outcome, done.made) == ("done", ())
 
@@ -603,7 +603,7 @@ def test_a_revert_passes_over_what_did_nothing_that_shows() -> None:
     made = merge.revert.revert(store, ["HEAD~3..HEAD"], author=AUTHOR).made
     assert len(made) == 2
     assert [entry.visible for entry in fold(store).entries] == [True, False, False]
-    with pytest.raises(StateError, match=r"nothing to take back: .* records what a provider"):
+    with pytest.raises(StateError, match=r"nothing to revert: .* records only usage"):
         merge.revert.revert(store, [usage.hex()], author=AUTHOR)
     assert merge.revert.revert(store, ["HEAD..HEAD"], author=AUTHOR).made == ()  # an empty range
 

@@ -230,7 +230,7 @@ def test_an_address_is_said_to_be_one_where_a_commit_is_needed(
     move(store, "refs/tags/v1.0", line[3])
     for text in ("HEAD.0", "HEAD~2.1", "main^.0", "@{0}.0", f"{line[1]}.1", "v1.0.0"):
         for find in (resolve, resolve_commit, resolve_range):
-            with pytest.raises(RevisionNotFoundError, match="names a message, and a") as caught:
+            with pytest.raises(RevisionNotFoundError, match="names a message, not a") as caught:
                 find(store, text)
             assert caught.value.address == text
     for text in ("HEAD.1", "nope.0", "HEAD~9.0", "HEAD.0.0", ".0" * 2000):

@@ -66,7 +66,7 @@ def test_every_result_of_a_real_transcript_names_its_call(path: Path) -> None:
 
 def test_an_id_that_comes_again_is_told_apart(tmp_path: Path) -> None:
     t = Transcript()
-    t.user("Look.")
+    t.user("Scan.")
     t.assistant("msg_1", call("call_0"))
     t.result("call_0", "first")
     t.assistant("msg_2", call("call_0"))
@@ -78,7 +78,7 @@ def test_an_id_that_comes_again_is_told_apart(tmp_path: Path) -> None:
 def test_a_record_that_names_its_call_is_believed(tmp_path: Path) -> None:
     """Of two calls with one id, both without a result, the newest would be taken."""
     t = Transcript()
-    t.user("Look.")
+    t.user("Scan.")
     first = t.assistant("msg_1", call("call_0"))
     second = t.assistant("msg_2", call("call_0"))
     t.result("call_0", "of the first", sourceToolAssistantUUID=first)
@@ -90,11 +90,11 @@ def test_a_record_that_names_its_call_is_believed(tmp_path: Path) -> None:
 
 def test_a_result_on_another_line_of_work_names_the_call_that_it_knows(tmp_path: Path) -> None:
     t = Transcript()
-    t.user("Look.")
+    t.user("Scan.")
     calling = t.assistant("msg_1", call("toolu_1"))
     t.result("toolu_1", "seen")
     t.assistant("msg_2", text("It is there."))
-    t.user("Look once more.", parent=calling)
+    t.user("Scan once more.", parent=calling)
     t.result("toolu_1", "seen again")
     store = imported(t, tmp_path)
     found = branches(store)
@@ -146,7 +146,7 @@ def test_results_that_come_to_a_branch_of_others(tmp_path: Path, remembers: bool
 
 def test_results_that_are_cleared_keep_their_calls(tmp_path: Path) -> None:
     t = Transcript()
-    t.user("Look.")
+    t.user("Scan.")
     t.assistant("msg_1", call("toolu_1"))
     t.result("toolu_1", "seen, and much of it")
     t.assistant("msg_2", text("It is there."), stop="end_turn")
@@ -161,7 +161,7 @@ def test_results_that_are_cleared_keep_their_calls(tmp_path: Path) -> None:
 
 def test_a_chat_with_one_id_for_several_calls(tmp_path: Path) -> None:
     """The older form of OpenAI pairs by the function's name."""
-    chat: list[dict[str, Any]] = [{"role": "user", "content": "Look twice."}]
+    chat: list[dict[str, Any]] = [{"role": "user", "content": "Scan twice."}]
     for said in ("one", "two"):
         named = {"name": "look", "arguments": "{}"}
         chat += [

@@ -207,7 +207,7 @@ def test_outputs(tmp_path: Path, what: str) -> None:
 def test_items_that_are_no_messages(tmp_path: Path) -> None:
     r = Rollout()
     r.turn()
-    r.prompts("Look.")
+    r.prompts("Scan.")
     shell = {"type": "exec", "command": ["ls", "-l"]}
     r.says({"type": "local_shell_call", "call_id": "s1", "status": "completed", "action": shell})
     r.says(output("s1", "parser.py"))
@@ -218,7 +218,7 @@ def test_items_that_are_no_messages(tmp_path: Path) -> None:
     r.says({**mail, "content": [{"type": "input_text", "text": "Done."}, sealed]})
     store = imported(tmp_path, r)
     assert context(store, tip(store)) == [
-        "user: Look.",
+        "user: Scan.",
         "assistant: s1 | opaque",
         "tool: s1=parser.py",
         "user: Done. | opaque",
@@ -240,7 +240,7 @@ def test_calls_written_with_their_outputs_are_one_response_where_the_file_tells(
 ) -> None:
     r = Rollout()
     r.turn()
-    r.prompts("Look at both.")
+    r.prompts("Scan at both.")
     r.used(1000)
     r.says(reasoning(), call("a"), output("a", "1"), call("b"), output("b", "2"))
     r.turn()
@@ -262,7 +262,7 @@ def test_calls_written_with_their_outputs_are_one_response_where_the_file_tells(
 
 def test_usage_told_between_calls_and_outputs(tmp_path: Path) -> None:
     r = Rollout()
-    r.prompts("Look.")
+    r.prompts("Scan.")
     r.turn()
     r.happens("token_count", info=None, rate_limits={})
     for number in (1, 2):
@@ -279,7 +279,7 @@ def test_usage_told_between_calls_and_outputs(tmp_path: Path) -> None:
 
 def test_without_marks_each_call_is_a_response(tmp_path: Path) -> None:
     r = Rollout()
-    r.prompts("Look at both.")
+    r.prompts("Scan at both.")
     r.says(call("a"), output("a", "1"), call("b"), output("b", "2"))
     store = imported(tmp_path, r)
     assert context(store, tip(store))[1:] == [
@@ -293,7 +293,7 @@ def test_without_marks_each_call_is_a_response(tmp_path: Path) -> None:
 def test_usage_of_what_was_not_answered_is_nobodys(tmp_path: Path) -> None:
     r = Rollout()
     r.turn()
-    r.prompts("Look.")
+    r.prompts("Scan.")
     r.used(700)
     r.prompts("Again.")
     r.says(message("assistant", "Done."))
@@ -473,7 +473,7 @@ def test_a_subagent_hangs_on_the_call_that_began_it(tmp_path: Path, order: tuple
     child = Rollout(
         OTHER, session_id=SESSION, source={"subagent": {"thread_spawn": spawn}}, thread_source="sub"
     )
-    child.prompts("Look for mistakes.")
+    child.prompts("Scan for mistakes.")
     child.says(message("assistant", "None."))
     paths = [parent.write(tmp_path), child.write(tmp_path, OTHER)]
     with Store.init(str(tmp_path / "project")) as store:
@@ -481,7 +481,7 @@ def test_a_subagent_hangs_on_the_call_that_began_it(tmp_path: Path, order: tuple
         import_paths(store, paths)
         name = f"{BRANCH}/agents/{OTHER}"
         assert set(heads(store)) == {BRANCH, name}
-        assert context(store, tip(store, name)) == ["user: Look for mistakes.", "assistant: None."]
+        assert context(store, tip(store, name)) == ["user: Scan for mistakes.", "assistant: None."]
         (called,) = [c for c in commits(store, tip(store)) if c.meta.get("agents") == [OTHER]]
         behind = {oid for c in commits(store, tip(store, name)) for oid in c.parents}
         assert (called.parents[0] in behind) is (order == (0, 1))

@@ -227,7 +227,7 @@ def test_a_rewind(tmp_path: Path) -> None:
 
 def test_an_older_subagent_is_told_by_its_call(tmp_path: Path) -> None:
     s = Session()
-    s.user("Look.")
+    s.user("Scan.")
     s.answer("", "task")
     s.answer("Inside.", parentToolCallId="task")
     s.result("task", "Seen.")

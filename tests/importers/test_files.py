@@ -79,7 +79,7 @@ def test_what_was_named_in_vain_is_reported_beside_what_was_imported(tmp_path: P
     assert [file.skipped for file in report.files] == ["unreadable", "", "unreadable"]
     assert [str(error) for error in report.errors] == [
         f"no such file: {absent}",
-        "cannot be read: nul\0character",
+        "cannot read: nul\0character",
     ]
     assert set(branches(store)) == {SESSION}
 

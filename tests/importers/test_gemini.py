@@ -355,7 +355,7 @@ def test_where_calls_and_results_are_told(tmp_path: Path) -> None:
     picture = {"inlineData": {"mimeType": "image/png", "data": PNG}}
     records = [
         HEADER,
-        user("u1", ["Look at", {"text": "this:"}, picture]),
+        user("u1", ["Scan at", {"text": "this:"}, picture]),
         model(
             "g1",
             [
@@ -385,7 +385,7 @@ def test_where_calls_and_results_are_told(tmp_path: Path) -> None:
     store, found = imported(tmp_path, records)
     said = context(store, found[""])
     assert said == [
-        "user: Look at | this: | image",
+        "user: Scan at | this: | image",
         "assistant: reasoning | Looking. | reasoning | c1 | c9 | g1-8 | c2 | c3 | c4 | c5 | c6",
         'tool: c2=no such file | c3=plain text | c4={"lines":[1,2]} | c5=five',
         "tool: c1=seen | c9=nine",

@@ -27,11 +27,11 @@ from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError, TraceError
 from trace_store.importers.import_all import import_paths
 from trace_store.maintenance.fsck import fsck
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId
 from trace_store.refs.names import FILES
 from trace_store.store.handle import Store
-from trace_store.transcripts.layout import Placed, lay_out
+from trace_store.transcripts.layout import RecordPlace, lay_out
 from trace_store.transcripts.segments import restore, segments_of
 
 
@@ -178,7 +178,7 @@ def test_damage_is_not_given_back_as_if_it_were_the_file(tmp_path: Path) -> None
 )
 def test_bytes_without_records_come_back(pieces: list[bytes], size: int) -> None:
     data = b"".join(pieces)
-    gathering = Gathering()
+    gathering = ObjectCollector()
     laid = lay_out(lambda at, size: (data[at : at + size], True), len(data), {}, gathering)
     objects = {bytes(oid): content for oid, content in gathering.objects}
     assert b"".join(restore(laid[-1].oid, objects.__getitem__)) == data
@@ -186,8 +186,8 @@ def test_bytes_without_records_come_back(pieces: list[bytes], size: int) -> None
 
 def test_a_record_whose_commit_is_gone_is_an_error(tmp_path: Path) -> None:
     data = b"0123456789"
-    gathering = Gathering()
-    places = {2: Placed(3, ObjectId(b"\x01" * 32), 0)}
+    gathering = ObjectCollector()
+    places = {2: RecordPlace(3, ObjectId(b"\x01" * 32), 0)}
     laid = lay_out(lambda at, size: (data[at : at + size], True), len(data), places, gathering)
     store = Store.memory()
     for _, content in gathering.objects:

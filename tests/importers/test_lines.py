@@ -215,7 +215,7 @@ def test_a_line_read_in_one_pass_is_what_one_read_piece_by_piece_is(
     line = Line(3, offset, data, len(data), ended)
     found = _told(records_of(line))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_records, "_record_alone", lambda line: None)
+        patch.setattr(json_records, "_single_record", lambda line: None)
         assert _told(records_of(line)) == found
 
 

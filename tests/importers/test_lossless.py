@@ -103,7 +103,7 @@ def test_a_session_goes_on_from_its_export(tmp_path: Path) -> None:
 
 FORMS = [
     Message("system", "Be brief."),
-    Message("user", [Text("Look."), Text("\ud83d")], name="ada"),
+    Message("user", [Text("Scan."), Text("\ud83d")], name="ada"),
     Message("assistant", [ToolCall("c1", "look", "{}")], model="m", id="msg_1"),
     Message("tool", [ToolResult("c1", [Text("Seen."), Text("")], True)]),
 ]

@@ -23,7 +23,7 @@ from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiler import ContextCompiler
 from trace_store.environment import Environment
 from trace_store.errors import UnreadableInputError
-from trace_store.exporters.source_files import find_file, native_file
+from trace_store.exporters.source_files import find_file, restore_file
 from trace_store.files import Disk
 from trace_store.history.log import log
 from trace_store.importers.contract import Skip
@@ -388,7 +388,7 @@ def test_what_of_a_message_a_model_is_shown(tmp_path: Path) -> None:
 
 def test_a_subagent_is_a_branch_of_its_session(tmp_path: Path) -> None:
     parent = Talk()
-    parent.user("Look everywhere.")
+    parent.user("Scan everywhere.")
     parent.model(START, tool("t1", "found", name="task", metadata={"sessionId": "ses_child"}))
     child = Talk(id="ses_child", parentID=SESSION)
     child.user("You look in lib.")
@@ -637,7 +637,10 @@ def test_what_is_no_database_of_opencode(tmp_path: Path) -> None:
     (tmp_path / "good.db").unlink()
     (report,) = import_paths(Store.memory(), [str(tmp_path)]).files
     assert report.skipped == "unreadable"
-    with bad.open("rb") as file, pytest.raises(UnreadableInputError, match="where it lies"):
+    with (
+        bad.open("rb") as file,
+        pytest.raises(UnreadableInputError, match="cannot be imported from standard input"),
+    ):
         import_paths(Store.memory(), ["-"], stdin=file)
 
 
@@ -751,8 +754,8 @@ def test_a_dump_is_what_its_export_is(tmp_path: Path) -> None:
     assert usages(line) == usages(other)
     assert report.records["part", "message"] == 12
     for each, name in ((store, f"{SESSION}.sql"), (exported, f"{SESSION}.json")):
-        assert native_file(each, find_file(each, SESSION)).file_name == name
-    assert native_file(store, find_file(store, SESSION)).data == Path(path).read_bytes()
+        assert restore_file(each, find_file(each, SESSION)).file_name == name
+    assert restore_file(store, find_file(store, SESSION)).data == Path(path).read_bytes()
     # What messages hold is not held beside them again.
     source = store.objects.read(line[1].meta["source"])
     assert LONG.encode() not in source

@@ -14,16 +14,16 @@ from hypothesis import given
 from tests.importers.support.transcripts import lively
 from trace_store.environment import Environment
 from trace_store.errors import InvalidInputError, UnreadableInputError
-from trace_store.exporters.source_files import find_file, native_file
+from trace_store.exporters.source_files import find_file, restore_file
 from trace_store.importers.discovery import project_histories
 from trace_store.importers.import_all import import_paths
-from trace_store.importers.registry import OWN, format_of, formats
+from trace_store.importers.registry import BUILT_IN, format_of, formats
 from trace_store.importers.sniff import describe
 from trace_store.store.handle import Store
 
 MODULE = """
 from trace_store.importers.contract import PlannedMessage
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Turn, TurnReader
 from trace_store.objects.parts import Text
 
@@ -71,7 +71,7 @@ def test_a_format_of_another_package_is_imported_like_our_own(
         assert (report.format, report.messages) == ("notes", 2)
         assert store.refs.read("refs/heads/sessions/notes/a") is not None
         assert store.refs.head().ref == "refs/heads/sessions/notes/a"
-    assert list(formats()) == [*(own.NAME for own in OWN), "notes"]
+    assert list(formats()) == [*(own.NAME for own in BUILT_IN), "notes"]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_broken_package_does_not_stop_our_own_formats(installed: Path, tmp_pat
     store = Store.memory()
     (report,) = import_paths(store, [lively().write(tmp_path)]).files
     assert report.commits
-    assert native_file(store, find_file(store, report.session)).to_bytes() == lively().data
+    assert restore_file(store, find_file(store, report.session)).to_bytes() == lively().data
     with pytest.raises(InvalidInputError, match="notes"):
         import_paths(store, [lively().write(tmp_path)], format="notes")
 
@@ -164,20 +164,20 @@ def test_no_file_is_too_strange_to_be_looked_at(value: object, many: bool) -> No
     head = json.dumps(value).encode()
     if many:
         head += b"\n" + head + b"\n"
-    for own in OWN:
+    for own in BUILT_IN:
         assert own.sniff(head) in (True, False)
         assert own.is_document(head) in (True, False)
     assert describe(head)
 
 
 def test_a_file_that_only_begins_like_a_list_is_text() -> None:
-    assert "no JSON" in describe(b'[project]\nname = "x"\n')
+    assert "not JSON" in describe(b'[project]\nname = "x"\n')
 
 
 def test_each_format_has_a_name_and_endings_of_its_own() -> None:
-    names = [own.NAME for own in OWN]
+    names = [own.NAME for own in BUILT_IN]
     assert len(names) == len(set(names))
-    for own in OWN:
+    for own in BUILT_IN:
         assert own.SUFFIXES
         assert all(suffix.startswith(".") for suffix in own.SUFFIXES)
         assert not own.sniff(b"")

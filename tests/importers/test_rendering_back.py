@@ -14,7 +14,7 @@ from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
 from trace_store.importers.import_all import import_paths
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import Message, part_blobs, store_message
 from trace_store.providers.documents import parse_messages
 from trace_store.providers.rendering import render
@@ -45,7 +45,7 @@ def assert_lossless(context: CompiledContext) -> None:
     text = to_bytes(render("json", context.messages).request).decode()
     again = parse_messages(text) if messages else []
     assert again == messages
-    put = Gathering().put
+    put = ObjectCollector().put
     assert [part_blobs(store_message(message, put)["parts"]) for message in again] == [
         part_blobs(store_message(message, put)["parts"]) for message in messages
     ]

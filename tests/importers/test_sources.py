@@ -14,7 +14,7 @@ from trace_store.importers.build_commits import make_commit, own_operations, put
 from trace_store.importers.contract import PlannedCommit, PlannedMessage
 from trace_store.objects.address import HERE, Address
 from trace_store.objects.commit import Commit
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.transcripts import sources
 from trace_store.transcripts.records import Record
@@ -67,7 +67,7 @@ def test_what_goes_in_comes_out(
         raw = json.dumps(value, ensure_ascii=ascii_only, separators=separators, indent=indent)
         made.append(Record(1, 0, 0, raw.encode("utf-8", "backslashreplace"), value, tuple(parts)))
     everything = tuple(part for parts in records for part in parts)
-    gathering = Gathering()
+    gathering = ObjectCollector()
     planned = PlannedCommit(
         0, "k", 0, None, "a", 0, messages=(PlannedMessage("user", everything),), records=tuple(made)
     )
@@ -89,14 +89,14 @@ def test_long_contents_are_kept_once() -> None:
         messages=(PlannedMessage("user", (part,)),),
         records=(Record(1, 0, len(raw), raw, {}, (part,)),),
     )
-    gathering = Gathering()
+    gathering = ObjectCollector()
     own_operations(planned, gathering.put, lambda place: Address(HERE, 0))
     put_source(planned, gathering.put)
     assert sorted(len(data) for _, data in gathering.objects)[0] < 60
 
 
 def test_a_damaged_source_is_told() -> None:
-    gathering = Gathering()
+    gathering = ObjectCollector()
     for bad in (b'{"a":\x009j\x00}', b"\x00x\x00", b"\x00\x00\x00", b"\x000q\x00"):
         commit = Commit((), "a", 0, (), meta={SOURCE_KEY: gathering.put(bad)})
         objects = dict(gathering.objects)
@@ -125,7 +125,7 @@ def test_the_quick_spelling_is_the_usual_one_where_a_record_holds_it(content: st
     record = json.dumps({"x": content, "y": [content]}, ensure_ascii=False).encode(
         "utf-8", "backslashreplace"
     )
-    quick = sources._spelled_quickly(content)
-    usual = sources._spell("j", content)
+    quick = sources._encode_as_javascript(content)
+    usual = sources._encode("j", content)
     assert (quick is not None and quick in record) <= (quick == usual)
-    assert sources._without(record, 3, "j", content) == record.replace(usual, b"\x003j\x00")
+    assert sources._replace_content(record, 3, "j", content) == record.replace(usual, b"\x003j\x00")

@@ -21,7 +21,7 @@ def imported(t: Transcript, folder: Path, store: Store | None = None) -> Store:
 
 def test_a_subagent_inside_the_file_branches_from_its_call(tmp_path: Path) -> None:
     t = Transcript()
-    t.user("Look around.")
+    t.user("Scan around.")
     t.assistant("msg_1", text("I ask an agent."))
     t.assistant("msg_1", call("toolu_task", "Task", prompt="Find the parser."))
     calling = t.last
@@ -35,7 +35,7 @@ def test_a_subagent_inside_the_file_branches_from_its_call(tmp_path: Path) -> No
     found = branches(store)
     (side,) = [name for name in found if "/agents/" in name]
     assert context(store, found[SESSION]) == [
-        "user: Look around.",
+        "user: Scan around.",
         "assistant: I ask an agent. | toolu_task",
         "tool: toolu_task=It is in parser.py.",
         "assistant: The parser is in parser.py.",

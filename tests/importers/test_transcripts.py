@@ -28,10 +28,10 @@ from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiler import ContextCompiler
 from trace_store.history.log import log
 from trace_store.importers.build_commits import messages_of
-from trace_store.importers.file_head import HEAD_BYTES
 from trace_store.importers.import_all import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.importers.report import FileReport
+from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import ToolCall, ToolResult

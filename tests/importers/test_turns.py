@@ -15,17 +15,17 @@ from trace_store.context.compiler import ContextCompiler
 from trace_store.importers.contract import Format, PlannedMessage
 from trace_store.importers.import_all import import_paths
 from trace_store.importers.registry import formats
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import (
-    Clearing,
     Compaction,
     DocumentReader,
     Event,
-    GoBack,
-    Reported,
-    Rewording,
+    ResultClearing,
+    Rewind,
     Switch,
     Turn,
+    TurnEdit,
+    UsageReport,
 )
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.parts import Text, ToolCall, ToolResult
@@ -69,22 +69,22 @@ class PlayReader(DocumentReader):
         elif what == "costs":
             usage: dict[str, int | str] = {"input_total": 9, "output_total": len(words)}
             usage["source"] = "play"
-            yield Reported(usage, key)
+            yield UsageReport(usage, key)
         elif what == "sums up":
             yield Compaction((PlannedMessage("user", (Text(words),)),), key=key)
         elif what == "rewords":
             messages = tuple(PlannedMessage("user", (Text(part),)) for part in words.split("|"))
-            yield Rewording(key, messages)
+            yield TurnEdit(key, messages)
         elif what == "answers anew":
             usage = {"input_total": 1, "output_total": len(words), "source": "play"}
-            yield Rewording(key, (PlannedMessage("assistant", (Text(words),)),), usage=usage)
+            yield TurnEdit(key, (PlannedMessage("assistant", (Text(words),)),), usage=usage)
         elif what == "forgets":
             results = tuple((key, 0, (call,)) for call in words.split())
-            yield Clearing(results, "[gone]")
+            yield ResultClearing(results, "[gone]")
         elif what == "regrets":
             self.state = {**self.state, "regret": key}
         elif what == "goes back":
-            yield GoBack(key or None)
+            yield Rewind(key or None)
         elif what == "leaves":
             yield Switch(words, at=key or None)
         elif what == "offers":
@@ -100,7 +100,7 @@ class PlayReader(DocumentReader):
 
     def finish(self) -> Iterator[Event]:
         if "regret" in self.state:
-            yield GoBack(self.state["regret"])
+            yield Rewind(self.state["regret"])
 
 
 def is_document(head: bytes) -> bool:
@@ -123,7 +123,7 @@ def act(does: str, words: str = "", **more: Any) -> dict[str, Any]:
 
 STORY: list[dict[str, Any]] = [
     {"play": "hamlet"},
-    act("prompts", "Look at both.", key="p1"),
+    act("prompts", "Scan at both.", key="p1"),
     act("calls", "c1", group="a"),
     {"note": "between"},
     act("calls", "c2", group="a"),
@@ -137,7 +137,7 @@ STORY: list[dict[str, Any]] = [
     act("prompts", "No, keep both.", key="p3"),
     act("rewords", "No, keep both!", key="p3"),
     act("answers", "Kept.", key="a4"),
-    act("rewords", "Look at both, please.|And hurry.", key="p1"),
+    act("rewords", "Scan at both, please.|And hurry.", key="p1"),
     act("leaves", "agents/rosencrantz", key="a4"),
     act("prompts", "You are a helper.", key="s1"),
     act("answers", "Helped.", key="s2"),
@@ -191,7 +191,7 @@ def test_what_was_said_before_the_summary(tmp_path: Path) -> None:
     store = Store.memory()
     import_paths(store, [write(tmp_path, STORY[:16])])
     assert context(store, refs(store)["hamlet"]) == [
-        "user: Look at both, please.",
+        "user: Scan at both, please.",
         "assistant: c1 | c2",
         "tool: c1=what c1 gave | c2=what c2 gave",
         "assistant: Both are fine.",
@@ -247,7 +247,7 @@ def test_a_round_that_grows(tmp_path: Path) -> None:
     words = "Both files are fine, as far as one can see from here without running anything."
     acts = [
         {"play": "hamlet"},
-        act("prompts", "Look at both.", key="p1"),
+        act("prompts", "Scan at both.", key="p1"),
         act("answers", words, key="a1"),
         act("costs", "of a1", key="a1"),
         act("answers anew", words + " Now I ran it.", key="a1"),
@@ -257,7 +257,7 @@ def test_a_round_that_grows(tmp_path: Path) -> None:
     store = Store.memory()
     import_paths(store, [write(tmp_path, acts)])
     tip = refs(store)["hamlet"]
-    assert context(store, tip) == ["user: Look at both.", f"assistant: {words}"]
+    assert context(store, tip) == ["user: Scan at both.", f"assistant: {words}"]
     last = commits(store, tip)[-1]
     (usage,) = [o for o in last.operations if o.name == "usage"]
     assert usage.fields["output_total"] == len(words)
@@ -270,7 +270,7 @@ def test_a_round_that_grows(tmp_path: Path) -> None:
 def test_results_that_are_put_aside(tmp_path: Path) -> None:
     acts = [
         {"play": "hamlet"},
-        act("prompts", "Look at both.", key="p1"),
+        act("prompts", "Scan at both.", key="p1"),
         act("calls", "c1", group="a"),
         act("calls", "c2", group="a"),
         act("returns", "c1", group="a", key="r"),
@@ -313,7 +313,7 @@ def test_a_file_whose_end_goes_back(tmp_path: Path, key: str) -> None:
 MARKS = [
     {"play": "hamlet"},
     act("offers", "look listen"),
-    act("pins", "Look at both."),
+    act("pins", "Scan at both."),
     act("happens", "a duel"),
     act("happens", "another"),
     act("offers", ""),

@@ -93,9 +93,9 @@ def test_the_answer_is_printed_while_it_is_made(
 @pytest.mark.parametrize(
     ("status", "told", "code", "message"),
     [
-        ("401 No", {"error": {"message": f"bad key {KEY}"}}, 16, "does not take the key (401)"),
-        ("404 No", {"error": {"message": "no model m"}}, 16, "does not take the request (404)"),
-        ("302 Found", {}, 16, "sends us elsewhere (302), where no key is sent"),
+        ("401 No", {"error": {"message": f"bad key {KEY}"}}, 16, "rejected the key (401)"),
+        ("404 No", {"error": {"message": "no model m"}}, 16, "rejected the request (404)"),
+        ("302 Found", {}, 16, "redirects (302), and keys are not sent elsewhere"),
         ("200 OK", {"choices": []}, 16, "the model's answer has no usable choices"),
     ],
 )
@@ -121,7 +121,7 @@ def test_without_a_model(user: Callable[..., Outcome]) -> None:
     for words in (["model"], ["model", "test"]):
         outcome = user(*words)
         assert outcome.code == 6
-        assert "no model is named" in outcome.err
+        assert "no model is configured" in outcome.err
         assert "trace config model.name" in outcome.err
 
 

@@ -40,7 +40,7 @@ def settings(tmp_path: Path) -> Settings:
 
 def test_nothing_is_asked_unless_it_is_named(settings: Settings, tmp_path: Path) -> None:
     for kept in ("", 'key = "abc"', 'url = "http://127.0.0.1:1/v1"'):
-        with pytest.raises(errors.StateError, match="no model is named") as raised:
+        with pytest.raises(errors.StateError, match="no model is configured") as raised:
             settings(kept, OPENAI_API_KEY=KEY)
         assert raised.value.code == "no-model"
     nobody = Environment(config_dir="", secrets=())
@@ -77,7 +77,7 @@ def test_the_key_of_a_vendor_goes_to_that_vendor(settings: Settings) -> None:
         assert not settings("", TRACE_MODEL_URL=url, **variables).key
     crossed = settings("", TRACE_MODEL_API="chat", TRACE_MODEL="m", OPENAI_API_KEY=KEY)
     assert crossed.key.reveal() == KEY
-    with pytest.raises(errors.StateError, match="wants a key"):
+    with pytest.raises(errors.StateError, match="needs a key"):
         settings("", TRACE_MODEL="m", ANTHROPIC_API_KEY=KEY)
 
 
@@ -86,7 +86,7 @@ def test_the_key_of_the_file_goes_to_the_address_of_the_file(settings: Settings)
     assert settings(kept).key.reveal() == KEY
     with pytest.raises(errors.StateError, match=r"for https://mine.* not sent to https://evil"):
         settings(kept, TRACE_MODEL_URL="https://evil.example.org/v1")
-    with pytest.raises(errors.StateError, match="wants a key"):
+    with pytest.raises(errors.StateError, match="needs a key"):
         settings(kept, TRACE_MODEL_URL=VENDOR)
     with pytest.raises(errors.StateError):
         settings(f'name = "m"\nkey = "{KEY}"', TRACE_MODEL_API="anthropic")
@@ -97,7 +97,7 @@ def test_the_key_of_the_file_goes_to_the_address_of_the_file(settings: Settings)
 def test_a_key_does_not_leave_the_machine_unencrypted(settings: Settings) -> None:
     key = {"TRACE_MODEL": "m", "TRACE_MODEL_KEY": KEY}
     for url in ("http://example.org/v1", "http://192.168.1.5/v1", "http://localhost.example.org"):
-        with pytest.raises(errors.StateError, match="for everybody on the way"):
+        with pytest.raises(errors.StateError, match="without encryption"):
             settings("", TRACE_MODEL_URL=url, **key)
         assert settings("allow_http = true", TRACE_MODEL_URL=url, **key).key
         assert not settings("", TRACE_MODEL_URL=url, TRACE_MODEL="m").key
@@ -146,7 +146,7 @@ def test_a_file_of_others(settings: Settings, tmp_path: Path) -> None:
     settings(f'name = "m"\nkey = "{KEY}"')
     path = tmp_path / "trace" / "model.toml"
     environment = Environment(config_dir=str(tmp_path))
-    for mode, message in ((0o644, "others can read the key"), (0o620, "others can write")):
+    for mode, message in ((0o644, "others can read the model key"), (0o620, "others can write")):
         path.chmod(mode)
         with pytest.raises(errors.StateError, match=message):
             llm.settings.read_settings(Disk(), environment)

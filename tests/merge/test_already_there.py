@@ -174,15 +174,15 @@ def test_a_plan_leaves_nothing_out_unseen(repo: Repo) -> None:
 @pytest.mark.parametrize(
     ("plan", "problem"),
     [
-        (lambda s: [s[0], s[0], s[1]], "named again"),
-        (lambda s: [Step("nonsense", s[0].oid)], "none of pick"),
-        (lambda s: [Step(SQUASH, s[0].oid), s[1]], "no commit before the first"),
+        (lambda s: [s[0], s[0], s[1]], "is repeated"),
+        (lambda s: [Step("nonsense", s[0].oid)], "not one of pick"),
+        (lambda s: [Step(SQUASH, s[0].oid), s[1]], "none before it to squash into"),
     ],
 )
 def test_an_unsound_plan_is_refused(repo: Repo, plan: object, problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem):
         repo.rebase("main", plan=plan)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match="no commit of the range"):
+    with pytest.raises(InvalidInputError, match="not a commit of the range"):
         repo.rebase("main", plan=lambda _: [Step(PICK, repo.resolve("main"))])
     assert said(repo) == ["q", "s1", "s2"]
 

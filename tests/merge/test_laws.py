@@ -38,6 +38,21 @@ def test_laws_hold_on_random_histories(piece: int) -> None:
             raise
 
 
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_a_pin_spreads_to_a_result_that_joins_two_calls(order: str) -> None:
+    history = History()
+    root = history.say(None, Message("user", "q"))
+    a = history.say(root, Message("assistant", [ToolCall("a", "read", "{}")]))
+    call = history.fold(a).entries[-1].address
+    pinned = history.commit([a], [ops.annotate([call], priority=ops.PINNED)])
+    b = history.say(a, Message("assistant", [ToolCall("b", "read", "{}")]))
+    joined = history.say(b, Message("tool", [ToolResult(name, name) for name in order]))
+    for ours, theirs in ((pinned, joined), (joined, pinned)):
+        merged, met = history.merge(ours, theirs, "ours")
+        priorities = [entry.priority for entry in history.fold(merged).entries]
+        assert (priorities, met) == (["normal", "pinned", "pinned", "pinned"], [])
+
+
 class _Run:
     """One random history on three branches."""
 

@@ -32,5 +32,5 @@ def test_warnings_are_about_all_that_passed(drawn: tuple[list[str], list[int]]) 
         overtook = [e for n, e in enumerate(entries) if n > at and order.index(n) < rank]
         fell = [e for n, e in enumerate(entries) if n < at and order.index(n) > rank]
         if overtook or fell:
-            expected += meaning_warnings._judged(entry, overtook, fell, lambda _: "")
+            expected += meaning_warnings._warnings_about(entry, overtook, fell, lambda _: "")
     assert meaning_warnings.check_order(entries, after, lambda _: "") == expected

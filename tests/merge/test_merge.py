@@ -33,7 +33,7 @@ from trace_store.errors import (
     StateError,
 )
 from trace_store.merge import in_progress
-from trace_store.merge.conflicts import Conflict, Settlement
+from trace_store.merge.conflicts import Conflict, Resolution
 from trace_store.merge.merge import continue_merge, merge
 from trace_store.merge.resolve import abort, open_conflicts, resolve
 from trace_store.merge.result import Merge, MergeOptions
@@ -105,7 +105,7 @@ def test_ff_only_refuses_and_writes_nothing(repo: Repo) -> None:
     repo.append("user", "a")
     apart(repo, lambda: repo.append("user", "b"), lambda: repo.append("user", "c"))
     before = files(repo)
-    with pytest.raises(StateError, match="has commits that side has not"):
+    with pytest.raises(StateError, match="has commits that side does not have"):
         brought(repo, fast_forward="only")
     assert files(repo) == before
 
@@ -125,7 +125,7 @@ def test_c4_the_side_that_was_chosen_is_what_is_compiled(repo: Repo) -> None:
     found = brought(repo)
     assert (found.outcome, [each.kind for each in found.conflicts]) == ("stopped", ["both-edited"])
     assert said(repo) == ["mine"]
-    assert resolve(repo.store, "", Settlement("theirs")) == ()
+    assert resolve(repo.store, "", Resolution("theirs")) == ()
     assert continue_merge(repo.store, author="ada").outcome == "merged"
     assert said(repo) == ["yours"]
     assert [m.text for m in repo.contexts.compile("HEAD", cold=True).messages] == ["yours"]
@@ -175,7 +175,7 @@ def test_what_stops_can_be_given_up_and_nothing_has_changed(repo: Repo) -> None:
     assert brought(repo).outcome == "stopped"
     with pytest.raises(StateError, match="in progress"):
         brought(repo)
-    resolve(repo.store, "1", Settlement("text", "A text that is nowhere yet"))
+    resolve(repo.store, "1", Resolution("text", "A text that is nowhere yet"))
     with pytest.raises(StateError, match="no rebase is in progress, but a merge is"):
         abort(repo.store, "rebase")
     assert files(repo) == before
@@ -193,13 +193,13 @@ def test_going_on_with_open_conflicts_stops_again(repo: Repo) -> None:
     before = files(repo)
     assert continue_merge(repo.store, author="ada").outcome == "stopped"
     assert files(repo) == before
-    for which, settlement, problem in (
-        ("2", Settlement("ours"), "no conflict has the number 2"),
-        ("abcdef.0", Settlement("ours"), "no conflict is about"),
-        ("1", Settlement("neither"), "both-edited is settled by ours, theirs, both, text"),
+    for which, resolution, problem in (
+        ("2", Resolution("ours"), "no conflict 2"),
+        ("abcdef.0", Resolution("ours"), "no conflict is about"),
+        ("1", Resolution("neither"), "both-edited is resolved by ours, theirs, both, text"),
     ):
         with pytest.raises(InvalidInputError, match=problem):
-            resolve(repo.store, which, settlement)
+            resolve(repo.store, which, resolution)
     skipped = continue_merge(repo.store, author="ada", skip=True)
     assert skipped.outcome == "up-to-date"
     assert files(repo) == before
@@ -210,16 +210,16 @@ def test_the_branch_may_go_on_while_a_merge_waits(repo: Repo) -> None:
     apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
     brought(repo)
     repo.append("user", "meanwhile")
-    resolve(repo.store, str(target[0])[:12] + ".0", Settlement("both"))
+    resolve(repo.store, str(target[0])[:12] + ".0", Resolution("both"))
     continue_merge(repo.store, author="ada")
     assert said(repo) == ["mine\nyours", "meanwhile"]
 
 
-def test_a_settlement_holds_for_what_it_was_given_about(repo: Repo) -> None:
+def test_a_resolution_holds_for_what_it_was_given_about(repo: Repo) -> None:
     target = (repo.append("user", "a").oid, 0)
     apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
     brought(repo)
-    assert resolve(repo.store, "1", Settlement("theirs")) == ()
+    assert resolve(repo.store, "1", Resolution("theirs")) == ()
     repo.append("user", "meanwhile")  # what has nothing to do with it leaves it settled
     assert open_conflicts(repo.store) == ()
     repo.edit(target, "mine, corrected meanwhile")
@@ -227,16 +227,16 @@ def test_a_settlement_holds_for_what_it_was_given_about(repo: Repo) -> None:
     assert (conflict.kind, conflict.number) == ("both-edited", 1)
     assert continue_merge(repo.store, author="ada").outcome == "stopped"
     assert said(repo) == ["mine, corrected meanwhile", "meanwhile"]
-    resolve(repo.store, "1", Settlement("both"))
+    resolve(repo.store, "1", Resolution("both"))
     assert continue_merge(repo.store, author="ada").outcome == "merged"
     assert said(repo)[0] == "mine, corrected meanwhile\nyours"
 
 
-def test_what_was_answered_since_is_not_hidden_by_an_older_settlement(repo: Repo) -> None:
+def test_what_was_answered_since_is_not_hidden_by_an_older_resolution(repo: Repo) -> None:
     repo.append("user", "q")
     apart(repo, lambda: repo.append("assistant", "A1"), lambda: repo.append("assistant", "A2"))
     brought(repo)
-    resolve(repo.store, "1", Settlement("theirs"))
+    resolve(repo.store, "1", Resolution("theirs"))
     repo.append("assistant", "the work of an hour")
     assert [each.kind for each in open_conflicts(repo.store)] == ["two-answers"]
 
@@ -252,14 +252,14 @@ def test_a_call_that_a_text_stands_for_waits_for_nothing(repo: Repo, strategy: s
         lambda: (repo.append("assistant", "Yes."), repo.append("user", "Go on.")),
     )
     brought(repo, strategy=strategy)
-    assert [each.kind for each in resolve(repo.store, "1", Settlement("text", "Yes, seen."))] == []
+    assert [each.kind for each in resolve(repo.store, "1", Resolution("text", "Yes, seen."))] == []
     assert continue_merge(repo.store, author="ada").outcome == "merged"
     assert said(repo) == ["q", "Yes, seen.", "Go on."]
     assert_valid_requests(repo.compile().messages)
 
 
-@pytest.mark.parametrize("settlement", [Settlement("theirs"), Settlement("text", "yours")])
-def test_what_is_to_be_shown_does_not_stay_skipped(repo: Repo, settlement: Settlement) -> None:
+@pytest.mark.parametrize("resolution", [Resolution("theirs"), Resolution("text", "yours")])
+def test_what_is_to_be_shown_does_not_stay_skipped(repo: Repo, resolution: Resolution) -> None:
     target = (repo.append("user", "a").oid, 0)
 
     def ours() -> None:
@@ -268,7 +268,7 @@ def test_what_is_to_be_shown_does_not_stay_skipped(repo: Repo, settlement: Settl
 
     apart(repo, ours, lambda: repo.edit(target, "yours"))
     brought(repo)
-    resolve(repo.store, "1", settlement)
+    resolve(repo.store, "1", resolution)
     assert continue_merge(repo.store, author="ada").outcome == "merged"
     assert said(repo) == ["yours"]
 
@@ -302,7 +302,7 @@ def test_two_settle_at_once_and_one_goes_on_meanwhile(
     brought(repo)
     write, between = (
         in_progress.write_stop,
-        [lambda: resolve(repo.store, "2", Settlement("theirs"))],
+        [lambda: resolve(repo.store, "2", Resolution("theirs"))],
     )
 
     def late(*given: Any) -> None:
@@ -311,10 +311,10 @@ def test_two_settle_at_once_and_one_goes_on_meanwhile(
         write(*given)
 
     monkeypatch.setattr(in_progress, "write_stop", late)
-    assert resolve(repo.store, "1", Settlement("ours")) == ()
+    assert resolve(repo.store, "1", Resolution("ours")) == ()
     between.append(lambda: continue_merge(repo.store, author="eve"))  # type: ignore[arg-type, return-value]
     with pytest.raises(StateError, match="in progress"):
-        resolve(repo.store, "1", Settlement("theirs"))
+        resolve(repo.store, "1", Resolution("theirs"))
     assert not os.path.exists(repo.store.layout.stopped_file)
     assert said(repo) == ["mine", "yours"]
 
@@ -324,10 +324,10 @@ def test_all_settles_what_is_open(repo: Repo) -> None:
     apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
     brought(repo)
     for _ in range(2):
-        assert resolve(repo.store, "all", Settlement("theirs")) == ()
-    with pytest.raises(InvalidInputError, match="anew by its number"):
-        resolve(repo.store, "all", Settlement("ours"))
-    resolve(repo.store, "1", Settlement("ours"))
+        assert resolve(repo.store, "all", Resolution("theirs")) == ()
+    with pytest.raises(InvalidInputError, match="by the conflict's number"):
+        resolve(repo.store, "all", Resolution("ours"))
+    resolve(repo.store, "1", Resolution("ours"))
     continue_merge(repo.store, author="ada")
     assert said(repo) == ["mine"]
 
@@ -342,10 +342,10 @@ def test_a_merge_does_not_go_on_without_its_branch(repo: Repo) -> None:
     history.branches.rename_branch(
         repo.store, "main", "trunk", author="eve"
     )  # as another program may
-    with pytest.raises(RefChangedError, match="no refs/heads/main any more"):
+    with pytest.raises(RefChangedError, match="refs/heads/main no longer exists"):
         continue_merge(repo.store, author="ada")
     history.branches.rename_branch(repo.store, "trunk", "main", author="eve")
-    resolve(repo.store, "all", Settlement("ours"))
+    resolve(repo.store, "all", Resolution("ours"))
     assert continue_merge(repo.store, author="ada").outcome == "merged"
 
 
@@ -383,9 +383,9 @@ def test_a_resolver_settles_what_it_can(repo: Repo) -> None:
     apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
     asked: list[Conflict] = []
 
-    def resolver(conflict: Conflict) -> Settlement:
+    def resolver(conflict: Conflict) -> Resolution:
         asked.append(conflict)
-        return Settlement("text", "ours and theirs")
+        return Resolution("text", "ours and theirs")
 
     found = merge(repo.store, "side", author="ada", resolver=resolver)
     assert found.outcome == "merged"
@@ -404,9 +404,9 @@ def test_a_resolver_is_asked_about_what_its_answers_open(repo: Repo, verb: str) 
     apart(repo, lambda: repo.remove(both), lambda: repo.edit(both[1], "seen again"))
     asked: list[str] = []
 
-    def resolver(conflict: Conflict) -> Settlement:
+    def resolver(conflict: Conflict) -> Resolution:
         asked.append(conflict.kind)
-        return Settlement("theirs")
+        return Resolution("theirs")
 
     if verb == "rebase":
         on(repo, "side")
@@ -429,9 +429,9 @@ def test_a_resolver_is_asked_once_about_what_it_leaves_open(repo: Repo) -> None:
     apart(repo, lambda: edit("ours"), lambda: edit("theirs"))
     asked: list[Any] = []
 
-    def resolver(conflict: Conflict) -> Settlement | None:
+    def resolver(conflict: Conflict) -> Resolution | None:
         asked.append(conflict.addresses)
-        return Settlement("ours") if conflict.addresses[0] == first else None
+        return Resolution("ours") if conflict.addresses[0] == first else None
 
     found = merge(repo.store, "side", author="ada", resolver=resolver)
     assert (found.outcome, len(found.conflicts), len(asked)) == ("stopped", 1, 2)
@@ -480,7 +480,7 @@ def test_unrelated_histories_only_when_told(repo: Repo) -> None:
     on(repo, "other")
     repo.append("user", "z")
     on(repo, "main")
-    with pytest.raises(InvalidInputError, match="share no commit"):
+    with pytest.raises(InvalidInputError, match="have no common commit"):
         brought(repo, "other")
     brought(repo, "other", unrelated=True)
     assert said(repo) == ["a", "z"]
@@ -756,9 +756,9 @@ def test_a_resolver_answers_for_each_of_several_tips(tmp_path: Path) -> None:
     repo = three_tips(tmp_path)
     asked: list[Conflict] = []
 
-    def resolver(conflict: Conflict) -> Settlement:
+    def resolver(conflict: Conflict) -> Resolution:
         asked.append(conflict)
-        return Settlement("text", f"answer {len(asked)}")
+        return Resolution("text", f"answer {len(asked)}")
 
     assert repo.merge(resolver=resolver).outcome == "merged"
     assert said(repo) == ["answer 2"]
@@ -813,9 +813,9 @@ def test_options_that_mean_nothing_are_refused(repo: Repo) -> None:
     branch(repo, "side")
     with pytest.raises(InvalidInputError, match="not 'both'"):
         repo.merge("side", favour="both")
-    with pytest.raises(InvalidInputError, match="'maybe' is none of allowed"):
+    with pytest.raises(InvalidInputError, match="'maybe' is not one of allowed"):
         repo.merge("side", fast_forward="maybe")
-    with pytest.raises(InvalidInputError, match="'best' is none of append"):
+    with pytest.raises(InvalidInputError, match="'best' is not one of append"):
         repo.merge("side", strategy="best")
     with pytest.raises(InvalidInputError, match="mine"):
         repo.cherry_pick("side", favour="mine")
@@ -831,7 +831,7 @@ def test_a_resolver_that_answers_nonsense_is_told(repo: Repo) -> None:
     on(repo, "main")
     repo.edit(target, "c")
     with pytest.raises(
-        InvalidInputError, match="both-edited is settled by ours, theirs, both, text"
+        InvalidInputError, match="both-edited is resolved by ours, theirs, both, text"
     ):
         repo.merge("side", resolver=lambda _: "mine")
     assert repo.waiting() is None
@@ -854,7 +854,7 @@ def test_who_settles_a_conflict_reads_what_both_sides_say(repo: Repo) -> None:
         assert (yours.role, yours.priority, yours.hidden) == ("user", "important", "")
         assert repr(yours) == f"ConflictMessage('user', address='{first.short()}.0')"
         assert str(conflict.addresses[0]) == f"{first.short()}.0"
-        with pytest.raises(AttributeError, match="does not change"):
+        with pytest.raises(AttributeError, match="read-only"):
             yours.priority = "normal"
         return "theirs"
 

@@ -20,7 +20,7 @@ from tests.merge.support.sides import (
 )
 from tests.support.examples import examples
 from trace_store.context.fold import Fold
-from trace_store.merge.conflicts import Settlement
+from trace_store.merge.conflicts import Resolution
 from trace_store.merge.inputs import Plan
 from trace_store.merge.meaning_warnings import passed
 from trace_store.objects import operations as ops
@@ -87,12 +87,12 @@ def obvious(
 @settings(max_examples=examples(150))
 def test_it_is_what_the_obvious_definition_says(base: Any, ours: Any, theirs: Any) -> None:
     was, mine, yours = sides(base, ours, theirs)
-    settlements: dict[str, Settlement] = {}
+    resolutions: dict[str, Resolution] = {}
     plan = planned(was, mine, yours)
     for conflict in plan.conflicts:
         if conflict.kind == "two-answers":
-            settlements[conflict.key] = Settlement("both")
-    plan = planned(was, mine, yours, settlements=settlements)
+            resolutions[conflict.key] = Resolution("both")
+    plan = planned(was, mine, yours, resolutions=resolutions)
     expected, contradicted = obvious(was, mine.fold, yours.fold)
     assert {each.addresses[0] for each in plan.conflicts} == contradicted
     found = state(merged(mine, yours, plan))
@@ -195,16 +195,16 @@ class Case:
     def plan(self, strategy: str = "append", **settled: str) -> Plan:
         """Return the plan; conflicts are settled by their kinds."""
         first = planned(self.base, self.ours, self.theirs, strategy=strategy, put=put)
-        settlements = {}
+        resolutions = {}
         for conflict in first.conflicts:
             choice = settled.get(conflict.kind.replace("-", "_"))
             if choice is not None:
                 known = choice in ("ours", "theirs", "both")
-                settlements[conflict.key] = Settlement(
+                resolutions[conflict.key] = Resolution(
                     choice if known else "text", "" if known else choice
                 )
         sides = self.ours, self.theirs
-        return planned(self.base, *sides, strategy=strategy, settlements=settlements, put=put)
+        return planned(self.base, *sides, strategy=strategy, resolutions=resolutions, put=put)
 
     def said(self, plan: Plan) -> list[Any]:
         """Return what the merged context says, as stored parts."""
@@ -505,8 +505,8 @@ def test_a_call_has_one_result_wherever_each_side_answers_it(
     theirs.result("c1", "here" if choice == "same" else "there")
     plan = planned(root.fold, ours, theirs)
     assert [each.kind for each in plan.conflicts] == ["two-answers"] * (choice != "same")
-    settled = {each.key: Settlement(choice, "found") for each in plan.conflicts}
-    plan = planned(root.fold, ours, theirs, settlements=settled, put=put)
+    settled = {each.key: Resolution(choice, "found") for each in plan.conflicts}
+    plan = planned(root.fold, ours, theirs, resolutions=settled, put=put)
     assert not plan.conflicts
     shown = list(merged(ours, theirs, plan).visible())
     assert [entry.address for entry in shown if entry.address in (call, last)] == [call, last]
@@ -523,8 +523,8 @@ def test_both_of_two_answers_part_with_no_other_result() -> None:
         side.call("c2")  # an id that each side uses for a call of its own
         side.result("c2", text)
     (conflict,) = planned(root.fold, ours, theirs).conflicts
-    settled = {conflict.key: Settlement("both")}
-    plan = planned(root.fold, ours, theirs, settlements=settled, put=put)
+    settled = {conflict.key: Resolution("both")}
+    plan = planned(root.fold, ours, theirs, resolutions=settled, put=put)
     shown = [entry.parts for entry in merged(ours, theirs, plan).visible()]
     told = [(part["type"], part["id"]) for parts in shown for part in parts]
     own = [("tool_call", "c2"), ("tool_result", "c2")]
@@ -594,8 +594,8 @@ def test_a_text_that_settles_two_answers_leaves_a_shared_call_its_result() -> No
     theirs.result("one", "not seen")
     (conflict,) = planned(root.fold, ours, theirs).conflicts
     assert conflict.kind == "two-answers"
-    settled = {conflict.key: Settlement("text", "it may be there")}
-    plan = planned(root.fold, ours, theirs, settlements=settled, put=put)
+    settled = {conflict.key: Resolution("text", "it may be there")}
+    plan = planned(root.fold, ours, theirs, resolutions=settled, put=put)
     after = merged(ours, theirs, plan)
     shown = [entry.address for entry in after.visible()]
     assert shown == [root.fold.entries[0].address, call, result, answer]
@@ -615,8 +615,8 @@ def test_a_result_does_not_come_without_the_call_that_ours_left_out(choice: str)
     (conflict,) = plan.conflicts
     assert (conflict.kind, conflict.addresses) == ("missing-target", (call,))
     assert [each.address for each in conflict.theirs] == [call, result]
-    settled = {conflict.key: Settlement(choice)}
-    plan = planned(base, ours, theirs, settlements=settled)
+    settled = {conflict.key: Resolution(choice)}
+    plan = planned(base, ours, theirs, resolutions=settled)
     assert not plan.conflicts
     came = {e.address for e in merged(ours, theirs, plan).visible()}
     came -= {root.fold.entries[0].address, said}

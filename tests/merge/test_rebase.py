@@ -21,7 +21,7 @@ from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_objects import INFO
 from trace_store.merge import in_progress
 from trace_store.merge.cherry_pick import cherry_pick
-from trace_store.merge.conflicts import Settlement
+from trace_store.merge.conflicts import Resolution
 from trace_store.merge.move import move
 from trace_store.merge.rebase import continue_rewriting, rebase
 from trace_store.merge.resolve import abort, open_conflicts, resolve
@@ -56,8 +56,8 @@ def rebased(repo: Repo, upstream: str | None = "side", *lines: str, **more: Any)
     def plan(steps: Sequence[Step]) -> Sequence[Step]:
         oids = [step.oid for step in steps]
         text = "\n".join(
-            f"{deed} {oids[int(number)]} {rest}"
-            for deed, number, rest in ((line + "  ").split(" ", 2) for line in lines)
+            f"{action} {oids[int(number)]} {rest}"
+            for action, number, rest in ((line + "  ").split(" ", 2) for line in lines)
         )
         return read(text, oids)
 
@@ -225,7 +225,7 @@ def test_a_conflict_is_settled_and_the_rebase_goes_on(
     rebased(repo)
     with pytest.raises(StateError, match="a rebase of main is in progress"):
         rebased(repo)
-    assert resolve(repo.store, "1", Settlement(choice, text)) == ()
+    assert resolve(repo.store, "1", Resolution(choice, text)) == ()
     assert files(repo) == before
     continue_rewriting(repo.store, "rebase", author="ada")
     assert said(repo) == [outcome, "d"]
@@ -304,7 +304,7 @@ def test_edit_stops_for_another_wording(repo: Repo) -> None:
     repo.append("user", "b")
     found = rebased(repo, "HEAD~2", "edit 0", "edit 1")
     assert [each.kind for each in found.conflicts] == ["rewording"]
-    resolve(repo.store, "", Settlement("text", "A"))
+    resolve(repo.store, "", Resolution("text", "A"))
     assert continue_rewriting(repo.store, "rebase", author="ada").outcome == "stopped"
     assert len(open_conflicts(repo.store)) == 1
     assert continue_rewriting(repo.store, "rebase", author="ada").outcome == "done"
@@ -318,7 +318,7 @@ def test_a_side_that_is_favoured_words_nothing(repo: Repo, favour: str) -> None:
     repo.append("user", "b")
     found = rebased(repo, "HEAD~1", "edit 0", favour=favour)
     assert [each.kind for each in found.conflicts] == ["rewording"]
-    repo.settle("", Settlement("text", "c"))
+    repo.settle("", Resolution("text", "c"))
     repo.resume()
     assert said(repo) == ["a", "c"]
 
@@ -391,7 +391,7 @@ def test_moving_a_message(repo: Repo) -> None:
     move(repo.store, [text], "first", author="ada")
     assert said(repo) == ["c", "a", "b"]
     assert move(repo.store, [text], "first", author="ada").result is None
-    with pytest.raises(InvalidInputError, match="beside itself"):
+    with pytest.raises(InvalidInputError, match="next to itself"):
         move(repo.store, [text], "after", text, author="ada")
     assert a != b
 
@@ -660,7 +660,7 @@ def test_settling_the_last_conflict_says_nothing_of_pins_yet(repo: Repo) -> None
     repo.append("user", "b")
     repo.annotate((made.oid, 0), priority="pinned")
     assert rebased(repo, "HEAD~3", "edit 1", "drop 0", "drop 2").outcome == "stopped"
-    assert resolve(repo.store, "1", Settlement("text", "c")) == ()
+    assert resolve(repo.store, "1", Resolution("text", "c")) == ()
     with pytest.raises(ConflictError, match="pinned"):
         continue_rewriting(repo.store, "rebase", author="ada")
     assert said(repo) == ["start", "a", "b"]
@@ -707,12 +707,12 @@ def test_the_list_as_text_reads_back_and_refuses_what_it_does_not_know() -> None
     oids = [ObjectId(bytes([n]) * 32) for n in (1, 2, 3)]
     steps = [Step("pick", oid) for oid in oids]
     assert read(written(steps, lambda _: "said"), oids) == steps
-    assert [step.deed for step in read(f"p {oids[1]}", oids)] == ["drop", "drop", "pick"]
+    assert [step.action for step in read(f"p {oids[1]}", oids)] == ["drop", "drop", "pick"]
     for text, problem in (
-        ("merge 0101", "line 1 of the to-do list is not understood"),
-        ("pick ffff", "names no commit of the range"),
-        (f"pick {oids[0]}\npick {oids[0]}", "line 2 names 010101010101 again"),
-        (f"squash {oids[0]}", "no commit before the first"),
+        ("merge 0101", "line 1 of the to-do list is not valid"),
+        ("pick ffff", "does not name a commit of the range"),
+        (f"pick {oids[0]}\npick {oids[0]}", "line 2 repeats 010101010101"),
+        (f"squash {oids[0]}", "none before it to squash into"),
     ):
         with pytest.raises(InvalidInputError, match=problem):
             read(text, oids)
@@ -804,15 +804,15 @@ def test_what_somebody_else_went_on_with_is_not_gone_on_with(
     repo.switch("main")
     repo.cherry_pick("side~1", "side", resolver=lambda _: None)
     repo.settle("", "ours")
-    note = in_progress.note_tip
+    note = in_progress.save_tip
 
     def after_the_other(*given: Any) -> None:
-        monkeypatch.setattr(in_progress, "note_tip", note)
+        monkeypatch.setattr(in_progress, "save_tip", note)
         repo.resume()
         note(*given)
 
-    monkeypatch.setattr(in_progress, "note_tip", after_the_other)
-    with pytest.raises(StateError, match="somebody else went on with it"):
+    monkeypatch.setattr(in_progress, "save_tip", after_the_other)
+    with pytest.raises(StateError, match="another process has continued"):
         repo.resume()
     assert said(repo) == ["ours", "new"]
 
@@ -1087,7 +1087,7 @@ def test_an_earlier_wording_comes_back_where_wordings_are_counted_otherwise(repo
     assert said(repo) == ["second", "beside"]
     dropped = rebased(repo, "HEAD~4", "drop 0", "pick 2", "pick 3", "pick 1")
     assert dropped.outcome == "stopped"
-    resolve(repo.store, "all", Settlement("theirs"))
+    resolve(repo.store, "all", Resolution("theirs"))
     continue_rewriting(repo.store, "rebase", author="ada")
     assert said(repo) == ["second", "beside"]
     assert repo.contexts.verify("HEAD").matches

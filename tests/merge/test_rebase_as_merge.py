@@ -10,7 +10,7 @@ import pytest
 
 from tests.merge.support.lines import ADA, said
 from trace_store import FixedClock, Message, Repo
-from trace_store.merge.conflicts import Settlement
+from trace_store.merge.conflicts import Resolution
 
 Address = tuple[bytes, int]
 Line = Callable[[Repo, list[Address]], Any]
@@ -81,7 +81,7 @@ def test_the_same_conflict_as_in_a_merge(repo: Repo, kind: str, choice: str) -> 
         if join == repo.merge:
             repo.abort()
             assert said(repo) == before
-    assert repo.settle("1", Settlement(choice)) == ()
+    assert repo.settle("1", Resolution(choice)) == ()
     assert repo.resume().outcome == "done"
     tools = [each["name"] for each in repo.compile().tools]
     assert (tools if "tools" in kind else said(repo)[:-1]) == SHOWN[kind, choice]

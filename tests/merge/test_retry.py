@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.merge.support.lines import ADA, said
-from trace_store import Conflict, FixedClock, Message, Repo, Settlement, ToolCall
+from trace_store import Conflict, FixedClock, Message, Repo, Resolution, ToolCall
 from trace_store.errors import RefChangedError, StorageError
 from trace_store.merge import replay, revert
 from trace_store.merge.todo import Step
@@ -97,7 +97,7 @@ def test_what_the_other_did_is_what_is_asked_about(pair: Pair) -> None:
 def test_a_revert_is_made_on_what_came_meanwhile(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = revert._Reverting.look
+    look = revert._RevertRun.look
 
     def late(given: Any) -> Any:
         found = look(given)
@@ -105,7 +105,7 @@ def test_a_revert_is_made_on_what_came_meanwhile(
             pair.append()
         return found
 
-    monkeypatch.setattr(revert._Reverting, "look", late)
+    monkeypatch.setattr(revert._RevertRun, "look", late)
     assert pair.repo.revert(pair.edit).outcome == "done"
     assert said(pair.repo) == ["a", "b", "meanwhile 1"]
 
@@ -114,14 +114,14 @@ def test_a_long_rebase_ends_though_somebody_goes_on_all_the_time(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only what came meanwhile is made anew each time."""
-    writing = replay.Rewriting._write
+    writing = replay.Replay._write
 
     def late(*given: Any) -> None:
         if pair.appended < 30:
             pair.append()
         writing(*given)
 
-    monkeypatch.setattr(replay.Rewriting, "_write", late)
+    monkeypatch.setattr(replay.Replay, "_write", late)
     found = pair.repo.rebase("side", favour="ours")
     assert found.outcome == "done"
     assert len(found.made) == 31
@@ -182,8 +182,8 @@ def test_what_a_resolver_says_beside_advice_that_is_used_again_is_stored(pair: P
         pair.other.append("assistant", "mine")
         return '{"conflicts": [{"number": 1, "take": "ours"}]}'
 
-    def resolver(conflict: Conflict) -> Settlement | None:
-        return Settlement("text", "as I say") if conflict.kind == "two-answers" else None
+    def resolver(conflict: Conflict) -> Resolution | None:
+        return Resolution("text", "as I say") if conflict.kind == "two-answers" else None
 
     found = pair.repo.merge("side", strategy="semantic", model=model, resolver=resolver)
     assert found.outcome == "merged"
@@ -193,13 +193,13 @@ def test_what_a_resolver_says_beside_advice_that_is_used_again_is_stored(pair: P
 def test_a_rebase_that_is_outpaced_again_and_again_says_so(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writing = replay.Rewriting._write
+    writing = replay.Replay._write
 
     def late(*given: Any) -> None:
         pair.append()
         writing(*given)
 
-    monkeypatch.setattr(replay.Rewriting, "_write", late)
+    monkeypatch.setattr(replay.Replay, "_write", late)
     monkeypatch.setattr(replay, "MAXIMUM_ATTEMPTS", 3)
     with pytest.raises(RefChangedError):
         pair.repo.rebase("side", favour="ours")
@@ -252,5 +252,5 @@ def test_a_rebase_of_a_branch_that_was_moved_elsewhere_is_refused(pair: Pair) ->
         pair.other.reset(str(pair.first[0].hex()), hard=True)
         return "ours"
 
-    with pytest.raises(RefChangedError, match="went elsewhere"):
+    with pytest.raises(RefChangedError, match="was moved away"):
         pair.repo.rebase("side", resolver=resolver)

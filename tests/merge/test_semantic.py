@@ -16,10 +16,10 @@ from trace_store import FixedClock, Repo, ToolCall, ToolResult, errors, history,
 from trace_store.context.fold import fold
 from trace_store.context.usage import normalise_usage
 from trace_store.merge.in_progress import stop_file
+from trace_store.merge.llm_assist.answer import lost
 from trace_store.merge.llm_assist.request import SYSTEM
 from trace_store.merge.llm_assist.semantic import Advisor, Proposal
 from trace_store.merge.merge import merge
-from trace_store.merge.must_keep import lost
 from trace_store.merge.result import Merge, MergeOptions
 from trace_store.objects.commit import Operation
 from trace_store.objects.content import read_content
@@ -123,7 +123,7 @@ def test_what_is_asked(repo: Repo) -> None:
 
 
 def test_a_summary_stands_where_the_first_of_it_is_shown(repo: Repo) -> None:
-    """What a settlement hides is a source of the summary, and gives it no place."""
+    """What a resolution hides is a source of the summary, and gives it no place."""
     found = semantic(repo, Scripted(settling("ours", summaries=summary(0, 1))))
     assert said(repo)[2:5] == [
         "SQLite: one file, no server.",
@@ -260,7 +260,7 @@ def test_words_around_the_json_and_unknown_fields_do_no_harm(repo: Repo) -> None
         (settling(summaries=[{"messages": [["x"]], "text": "x"}]), "which was not shown"),
         (settling(summaries=[{"messages": "all", "text": "x"}]), "lists no messages"),
         (settling(summaries=summary(2)), "parts a tool call from its result"),
-        (settling("ours", summaries=summary(0)), "stands for messages that your settlements hide"),
+        (settling("ours", summaries=summary(0)), "stands for messages that your resolutions hide"),
         (settling(summaries=summary(1, text="")), "has no text"),
         (settling(summaries=summary(1, text="\ud83c")), "not Unicode"),
         (settling(summaries=lambda q: summary(1)(q) * 2), "is in another summary"),
@@ -315,7 +315,7 @@ def test_an_answer_in_a_fence(repo: Repo) -> None:
 @pytest.mark.parametrize(
     "failure",
     [
-        errors.ModelUnreachableError("no connection"),
+        errors.ModelUnreachableError("could not connect"),
         errors.ModelRefusedError("no"),
         errors.ModelCancelledError("enough"),
     ],
@@ -398,7 +398,7 @@ def test_a_message_that_is_too_long_is_shown_in_part_and_stays(repo: Repo) -> No
 def test_sides_that_are_too_long(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trace_store.merge.llm_assist.request.MAXIMUM_QUESTION", 500)
     before = files(repo)
-    with pytest.raises(errors.BudgetError, match="too many to ask"):
+    with pytest.raises(errors.BudgetError, match="too many for one request"):
         semantic(repo, Scripted(settling()))
     assert files(repo) == before
 

@@ -1,4 +1,4 @@
-"""Addresses: the ids that messages keep."""
+"""Addresses: permanent ids of messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_it_sorts_hashes_and_is_copied_as_a_pair() -> None:
     "text", ["", "0001.3", "0" * 32, f"{'0' * 32}.x", f"{'g' * 32}.1", f"{'0' * 64}.1"]
 )
 def test_what_is_none_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInputError, match="not the address of a message"):
+    with pytest.raises(InvalidInputError, match="not a message address"):
         Address.parse(text)
 
 

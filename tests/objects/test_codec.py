@@ -1,4 +1,4 @@
-"""Objects: one spelling for each value, bounded reading, golden vectors, shapes of operations."""
+"""Objects: canonical encoding, limits, golden vectors, schemas of operations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trace_store.errors import CorruptObjectError, InvalidInputError
 from trace_store.objects import codec
 from trace_store.objects.codec import MAXIMUM_ELEMENTS
 from trace_store.objects.commit import Commit, Operation, Tag
-from trace_store.objects.content import Gathering, bytes_of, read_content, text_of
+from trace_store.objects.content import ObjectCollector, bytes_of, read_content, text_of
 from trace_store.oid import ObjectId, hash_object
 
 VECTORS = json.loads((Path(__file__).parents[1] / "format" / "vectors.json").read_text())
@@ -38,7 +38,7 @@ VALUES = st.recursive(
 
 @pytest.mark.parametrize("vector", VECTORS, ids=[v["name"] for v in VECTORS])
 def test_golden_vectors_hold_for_ever(vector: dict[str, str]) -> None:
-    """Bytes and ids as they were first written; an outside blake3 agrees on the ids."""
+    """Bytes and ids as first written; an independent blake3 gives the same ids."""
     data = bytes.fromhex(vector["bytes"])
     assert str(hash_object(data)) == vector["id"] == blake3.blake3(data).hexdigest()
     assert codec.is_canonical(data)
@@ -64,7 +64,7 @@ def test_a_value_has_one_spelling(values: list[Any]) -> None:
 
 @given(VALUES, st.randoms(use_true_random=False))
 def test_the_order_in_which_a_map_was_written_does_not_show(value: Any, random: Random) -> None:
-    """What is in order already is written as it is, anything else after it was sorted; the bytes are the same."""
+    """Sorted maps are written as they are, others are sorted first; the bytes are the same."""
 
     def shuffled(value: Any) -> Any:
         if isinstance(value, list):
@@ -121,7 +121,7 @@ def test_hostile_bytes_are_refused(data: bytes) -> None:
 def test_other_spellings_are_seen() -> None:
     assert not codec.is_canonical(b"\x92\xa1v\xcc\x01")  # 1 in two bytes
     assert not codec.is_canonical(b"\x92\xa1v\x82\xa1b\x01\xa1a\x01")  # keys not sorted
-    assert not codec.is_canonical(b"\x92\xa1v\x82\xa1a\x01\xa1a\x01")  # a key twice
+    assert not codec.is_canonical(b"\x92\xa1v\x82\xa1a\x01\xa1a\x01")  # a duplicate key
 
 
 @pytest.mark.parametrize("value", [1.5, {1: 2}, object(), "\ud800", 2**64, [[[1.0]]], {1, 2}])
@@ -132,7 +132,7 @@ def test_what_cannot_be_stored_is_refused(value: Any) -> None:
 
 @given(st.text())
 def test_text_with_surrogates_comes_back(text: str) -> None:
-    gathering = Gathering()
+    gathering = ObjectCollector()
     oid = gathering.put(bytes_of(text))
     objects: dict[bytes, bytes] = dict(gathering.objects)
     assert text_of(read_content(oid, objects.__getitem__)) == text
@@ -195,7 +195,7 @@ def test_operations_of_the_wrong_shape_are_refused(name: str, fields: dict[str, 
 
 
 class TestTooMuch:
-    """What a reader would refuse is not written."""
+    """What a reader would reject is not written."""
 
     MESSAGE: ClassVar[dict[str, Any]] = {"parts": [], "role": "user"}
 
@@ -205,11 +205,13 @@ class TestTooMuch:
         assert Commit.decode(whole).encode() == whole
         messages.append(self.MESSAGE)
         commit = Commit([], "ada", 1, [Operation("add", {"messages": messages})])
-        with pytest.raises(InvalidInputError, match="at most 65,536 elements, not 65,537") as error:
+        with pytest.raises(
+            InvalidInputError, match="65,537 elements, over the limit of 65,536"
+        ) as error:
             commit.encode()
         assert error.value.code == "too-large"
 
     def test_more_bytes_than_are_read(self) -> None:
-        with pytest.raises(InvalidInputError, match="at most 16,777,216 bytes") as error:
+        with pytest.raises(InvalidInputError, match="over the limit of 16,777,216") as error:
             Commit([], "ada", 1, [], "m" * (1 << 24)).encode()
         assert error.value.code == "too-large"

@@ -36,13 +36,13 @@ from trace_store.objects.codec import MAXIMUM_ELEMENTS, decode, encode_blob
 from trace_store.objects.commit import Commit
 from trace_store.objects.operations import tools
 from trace_store.objects.validate import check_object
-from trace_store.odb.compression import Dictionary, deflate, inflate
+from trace_store.odb.compression import Dictionary, compress, decompress
 from trace_store.odb.index_scan import IndexContent
 from trace_store.odb.ingest import pack_of
-from trace_store.odb.loose import DEFLATED
+from trace_store.odb.loose import COMPRESSED
 from trace_store.odb.pack import COUNTS, FRAME, HEADER, MAGIC, VERSION
 from trace_store.odb.pack_index import HEADER as INDEX_HEADER
-from trace_store.odb.verify import Examination
+from trace_store.odb.verify import PackVerifier
 from trace_store.oid import digest, hash_object
 from trace_store.providers.documents import parse_messages
 from trace_store.store.handle import Store
@@ -145,12 +145,12 @@ def frame_with(**changed: int) -> bytes:
     return magic + bytes([head]) + window + dictionary + content + block
 
 
-GOOD = deflate(b"bytes" * 100, level=3)
+GOOD = compress(b"bytes" * 100, level=3)
 ZSTD: dict[str, tuple[bytes, int]] = {
     "nothing": (b"", 5),
     "no frame": (b"no frame at all", 5),
     "another size than asked for": (GOOD, 499),
-    "a gigabyte in a few bytes": (deflate(bytes(1 << 20), level=19)[:200], 1 << 30),
+    "a gigabyte in a few bytes": (compress(bytes(1 << 20), level=19)[:200], 1 << 30),
     "a size of eight bytes": (frame_with(descriptor=0xE0, size=1 << 62), 1 << 62),
     "no size": (frame_with(descriptor=0x00, window=0x50), 5),
     "a window of two terabytes": (frame_with(descriptor=0x80, window=0xF8, size=5), 5),
@@ -170,14 +170,14 @@ ZSTD: dict[str, tuple[bytes, int]] = {
 def test_compressed_content(tmp_path: Path, case: tuple[bytes, int]) -> None:
     data, size = case
     with bounded(), pytest.raises(CorruptObjectError):
-        inflate(data, size)
+        decompress(data, size)
     with bounded(), pytest.raises(CorruptObjectError):
-        inflate(data, size, dictionary=Dictionary(b"a dictionary"))
+        decompress(data, size, dictionary=Dictionary(b"a dictionary"))
     blob = encode_blob(b"bytes")
     with Store.init(str(tmp_path)) as store:
         path = Path(store.layout.loose_file(hash_object(blob).hex()))
         path.parent.mkdir(parents=True)
-        path.write_bytes(bytes([DEFLATED]) + (size & 0xFFFFFFFF).to_bytes(4, "little") + data)
+        path.write_bytes(bytes([COMPRESSED]) + (size & 0xFFFFFFFF).to_bytes(4, "little") + data)
         before = state(tmp_path)
         with bounded(), pytest.raises(CorruptObjectError):
             store.objects.read(hash_object(blob))
@@ -197,7 +197,7 @@ def test_a_loose_file_of_zeros(tmp_path: Path) -> None:
 
 
 PACK_HEAD = HEADER.pack(MAGIC, VERSION, 1, 1, 0)
-BODY = deflate(struct.pack("<I", 6) + encode_blob(b"x")[:6], level=1)
+BODY = compress(struct.pack("<I", 6) + encode_blob(b"x")[:6], level=1)
 END = FRAME.pack(0, 0, 0, 0)
 PACKS = {
     "nothing": b"",
@@ -223,7 +223,7 @@ PACKS = {
 def test_packs(body: bytes, counts: tuple[int, int]) -> None:
     data = body + COUNTS.pack(*counts)
     with bounded(), pytest.raises(CorruptPackError):
-        list(Examination(pack_of(data + digest(data), "x")).objects())
+        list(PackVerifier(pack_of(data + digest(data), "x")).objects())
 
 
 def test_packs_that_unfold_to_much(tmp_path: Path) -> None:

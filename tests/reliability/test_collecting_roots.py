@@ -12,7 +12,7 @@ import pytest
 from tests.store.support.histories import MAIN, OTHER, append, move, new_store
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import CorruptObjectError, RefChangedError
-from trace_store.maintenance.reachability import Marking, find_roots, ids_within
+from trace_store.maintenance.reachability import ReachableSet, find_roots, ids_within
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.oid import ObjectId, hash_object
@@ -136,7 +136,7 @@ def test_a_line_that_an_interrupted_seal_left_is_no_damage(store: Store) -> None
 
 def test_marking_follows_every_link_and_notes_what_is_absent(store: Store) -> None:
     tips = [append(store, f"message {number}") for number in range(5)]
-    marking = Marking(store.objects.read)
+    marking = ReachableSet(store.objects.read)
     marking.add([tips[2]])
     assert len(marking.reached) == 6
     marking.add([tips[4], GONE])
@@ -147,7 +147,7 @@ def test_marking_follows_every_link_and_notes_what_is_absent(store: Store) -> No
 
 def test_marking_tells_a_history_that_is_cut_off(store: Store, tmp_path: Path) -> None:
     orphan = append(store, "its parent is elsewhere", parent=GONE)
-    marking = Marking(store.objects.read)
+    marking = ReachableSet(store.objects.read)
     marking.add([orphan])
     assert marking.broken() == {GONE: orphan}
 
@@ -158,4 +158,4 @@ def test_marking_stops_at_damage(store: Store) -> None:
     Path(store.layout.loose_file(oid.hex())).chmod(0o644)
     Path(store.layout.loose_file(oid.hex())).write_bytes(b"\xb0" + data[:-1] + b"y")
     with pytest.raises(CorruptObjectError):
-        Marking(store.objects.read).add([oid])
+        ReachableSet(store.objects.read).add([oid])

@@ -78,7 +78,7 @@ def test_what_stands_behind_damage_in_a_journal_is_an_error(tmp_path: Path) -> N
     with reopen(tmp_path) as store:
         (found,) = fsck(store)
     assert (found.code, found.severity, found.what) == ("journal-damaged", ERROR, "journal/1")
-    assert f"1 whole transactions stand behind bytes that have changed, at {start}" in found.detail
+    assert f"1 complete transactions follow damaged bytes at {start}" in found.detail
 
 
 def test_a_write_that_was_cut_off_is_no_damage(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from trace_store.environment import Environment
 from trace_store.file_systems import FileSystem
 from trace_store.ident import Clock
 from trace_store.maintenance import doctor
-from trace_store.maintenance.doctor import Advice, examine, facts
-from trace_store.maintenance.repair import salvage
+from trace_store.maintenance.doctor import Diagnosis, diagnose, facts
+from trace_store.maintenance.repair import repair
 from trace_store.store.handle import Store
 
 
@@ -36,9 +36,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def examined(folder: Path, **surroundings: str) -> list[Advice]:
+def examined(folder: Path, **surroundings: str) -> list[Diagnosis]:
     with reopen(folder) as store:
-        return examine(store, Environment(**surroundings))  # type: ignore[arg-type]
+        return diagnose(store, Environment(**surroundings))  # type: ignore[arg-type]
 
 
 def codes_of(folder: Path, **surroundings: str) -> set[str]:
@@ -78,7 +78,7 @@ def test_rights_of_files(place: Path) -> None:
 
 def test_a_commit_of_the_future(place: Path) -> None:
     with Store.open(str(place / ".trace"), clock=Fixed(1_600_000_000_000)) as store:
-        (found,) = examine(store, Environment())
+        (found,) = diagnose(store, Environment())
     assert (found.code, found.what) == ("clock", "refs/heads/main")
     assert "in the future" in found.detail
 
@@ -122,7 +122,7 @@ def test_attributes_that_those_of_an_earlier_version_did_not_override(place: Pat
     (place / ".trace/.gitattributes").write_text("* -text -diff\n")
     assert codes_of(place) == {"git-file", "git-filter"}
     with reopen(place) as store:
-        salvage(store)
+        repair(store)
     assert codes_of(place) == {"lost-found"}
 
 

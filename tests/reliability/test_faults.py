@@ -19,8 +19,7 @@ from tests.store.support.histories import append, errors, main_line, new_store, 
 from trace_store.errors import StorageError, TraceError
 from trace_store.maintenance.seal import seal
 from trace_store.testing.disks import FailingDisk
-from trace_store.testing.images import DiskImage
-from trace_store.testing.power_cuts import PowerCutDisk, image_of, kill
+from trace_store.testing.power_cuts import DiskImage, PowerCutDisk, image_of, kill
 
 __all__ = ["no_lock_on_the_real_disk"]
 

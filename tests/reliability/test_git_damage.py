@@ -14,7 +14,7 @@ from tests.store.support.histories import codes, new_store, reopen
 from trace_store.errors import FormatError
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_objects import ERROR
-from trace_store.maintenance.repair import salvage
+from trace_store.maintenance.repair import repair
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 
@@ -82,7 +82,7 @@ def test_converted_line_ends_are_named_and_mended(place: Path) -> None:
         found = {finding.code: finding.detail for finding in fsck(store)}
         assert "git may convert" in found["root-file-missing"]
         assert "git seems to have converted its line ends" in found["object-damaged"]
-        assert salvage(store).lost == ()
+        assert repair(store).lost == ()
     with reopen(copy) as store:
         assert fsck(store) == []
         assert set(store.objects.iterate()) == set(reopen(place).objects.iterate())
@@ -101,7 +101,7 @@ def test_a_merge_conflict_in_the_configuration_is_named(place: Path) -> None:
     git(place, "merge", "-q", "other", code=None)
     if b"<<<<<<<" not in config.read_bytes():
         pytest.skip("this git merges such lines")
-    with pytest.raises(FormatError, match="marks of a merge conflict"):
+    with pytest.raises(FormatError, match="unresolved git merge conflicts"):
         reopen(place)
 
 
@@ -127,7 +127,7 @@ def test_what_repair_set_aside_outlives_a_clean(place: Path) -> None:
     (place / ".trace/.gitattributes").write_bytes(b"* text\n")
     commit(place, "all")
     with reopen(place) as store:
-        kept = salvage(store).kept
+        kept = repair(store).kept
     assert kept
     git(place, "add", ".trace")
     git(place, "clean", "-fdxq")

@@ -18,8 +18,8 @@ from trace_store.errors import FormatError, InvalidInputError, NotFoundError, St
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_objects import ERROR
 from trace_store.maintenance.fsck_refs import check_derived
-from trace_store.maintenance.repair import salvage
-from trace_store.maintenance.repair_report import SalvageReport
+from trace_store.maintenance.repair import repair
+from trace_store.maintenance.repair_report import RepairReport
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.oid import ObjectId
@@ -36,9 +36,9 @@ def flip(path: Path, place: int) -> None:
     path.write_bytes(data)
 
 
-def repaired(folder: Path, source: Store | None = None) -> SalvageReport:
+def repaired(folder: Path, source: Store | None = None) -> RepairReport:
     with reopen(folder) as store:
-        return salvage(store, source=source)
+        return repair(store, source=source)
 
 
 def in_order(folder: Path) -> bool:
@@ -272,7 +272,7 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
 
     before = picture()
     with reopen(tmp_path) as store:
-        report = salvage(store, dry_run=True)
+        report = repair(store, dry_run=True)
     assert picture() == before
     assert {each.kind for each in report.mended} == {"file", "pack"}
     assert report.dry_run
@@ -280,7 +280,7 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
 
 def test_a_repository_in_memory_has_nothing_to_repair() -> None:
     with pytest.raises(InvalidInputError):
-        salvage(Store.memory())
+        repair(Store.memory())
 
 
 def damaged_everywhere(folder: Path) -> None:
@@ -324,7 +324,7 @@ def test_a_repair_may_be_interrupted_at_any_call(tmp_path: Path) -> None:
     again(tmp_path / "whole")
     counting = FailingDisk()
     with reopen(tmp_path / "whole", disk=counting) as store:
-        salvage(store)
+        repair(store)
     wanted = contents(tmp_path / "whole")
     assert not wanted[1][1]  # type: ignore[index]
     calls = counting.count
@@ -333,7 +333,7 @@ def test_a_repair_may_be_interrupted_at_any_call(tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         again(folder)
         with contextlib.suppress(StorageError), reopen(folder, disk=FailingDisk(number)) as store:
-            salvage(store)
+            repair(store)
         repaired(folder)
         assert contents(folder) == wanted, number
         names = {p.read_bytes() for p in folder.rglob("*") if p.is_file()}
@@ -363,12 +363,12 @@ def test_each_damage_of_the_matrix_is_repaired_or_told(tmp_path: Path) -> None:
             assert kind_of(case.file) == "config"
             continue
         with store:
-            report = salvage(store)
+            report = repair(store)
             here = set(store.objects.iterate())
             lost = {str(oid) for oid in matrix.oids if oid not in here}
             wrong = [f for f in report.remaining if f.severity == ERROR]
             assert bool(wrong) <= bool(lost), (case[:3], wrong)
         with Store.open(str(matrix.root), clock=Watch()) as store:
-            assert salvage(store).mended == (), case[:3]
+            assert repair(store).mended == (), case[:3]
         outcomes[kind_of(case.file)] = outcomes.get(kind_of(case.file), 0) + 1
     assert len(outcomes) >= 11

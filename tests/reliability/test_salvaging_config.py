@@ -58,11 +58,11 @@ def test_one_damaged_line_costs_that_setting_alone(
     config.write_bytes(b"".join(damaged))
     refused = repository("log")
     assert refused.code == 12
-    assert "hint: `trace fsck --repair` writes it anew" in refused.err
+    assert "hint: `trace fsck --repair` rewrites it" in refused.err
     mended = repository("fsck", "--repair")
     assert mended.code == 0, mended.err
-    assert mended.lines[0].startswith("file config: it was written anew, with what could be read")
-    assert ("its id is another one" in mended.text) == (key == "store_id")
+    assert mended.lines[0].startswith("file config: rewritten; kept: ")
+    assert ("it has a new store id" in mended.text) == (key == "store_id")
     after = settings(config)
     default = {"format": 2, "requires": [], "default_branch": "main", "tokenizer": "o200k_base"}
     if key == "store_id":
@@ -93,7 +93,7 @@ def test_a_repository_without_its_configuration_is_not_passed_over(
     assert not (below / ".trace" / "config").exists()
     run = trace("-C", "below", "fsck", "--repair", environment=around)
     assert run.code == 0, run.err
-    assert "file config: it was written anew; its id is another one" in run.text
+    assert "file config: rewritten; it has a new store id" in run.text
     assert "Plan the release." in trace("-C", "below", "log", environment=around).text
     assert settings(below / ".trace" / "config")["store_id"] != settings(config)["store_id"]
 
@@ -109,7 +109,7 @@ def test_another_copy_gives_the_configuration_back(
         assert not config.exists() if damage is None else config.read_bytes() == damage
         run = repository("fsck", "--repair", "--from", "copy")
         assert run.code == 0, run.err
-        assert run.lines[0] == "file config: it was taken from the other copy"
+        assert run.lines[0] == "file config: taken from the other copy"
         assert config.read_bytes() == whole
 
 

@@ -24,7 +24,7 @@ from trace_store.environment import Environment
 from trace_store.errors import LockedError, StorageError
 from trace_store.file_systems import SOUND, UNKNOWN, UNSOUND, kind_of
 from trace_store.files import Disk
-from trace_store.lock_owner import holder_of
+from trace_store.lock_owner import owner_of
 from trace_store.maintenance import lock, lock_wait
 from trace_store.maintenance import seal as sealing
 from trace_store.maintenance.lock import OperationLock, brief_lock
@@ -212,7 +212,7 @@ def test_word_of_a_process_that_was_killed_is_not_believed(held: Held) -> None:
     assert f"pid {killed.pid}" in Path(path + ".holder").read_text()
     seal(held.repo.store, wait=False)  # the lock went with the process
     with OperationLock(held.repo.store, "trace gc", wait=False):
-        assert holder_of(held.repo.store.disk, path).pid == os.getpid()
+        assert owner_of(held.repo.store.disk, path).pid == os.getpid()
     assert not Path(path + ".holder").exists()
 
 
@@ -386,7 +386,9 @@ def test_a_lock_that_lies_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(lock_wait, "kind_of", lambda path: kind_of("/home/ada", table=MOUNTS))
     with brief_lock(store), pytest.raises(LockedError) as caught, brief_lock(store, wait=False):
         pass
-    assert "nfs4: locks here do not keep out processes of other machines" in caught.value.message
+    assert (
+        "nfs4: file locks here do not exclude processes on other machines" in caught.value.message
+    )
 
 
 def test_init_says_where_locks_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

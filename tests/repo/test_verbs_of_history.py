@@ -18,7 +18,7 @@ from trace_store import (
     Message,
     ObjectId,
     Repo,
-    Settlement,
+    Resolution,
     ToolCall,
     ToolResult,
     errors,
@@ -141,16 +141,16 @@ def test_steps_back_and_forth(repo: Repo) -> None:
     assert repo.tags() == []
 
 
-def test_a_resolver_answers_with_words_or_settlements(repo: Repo) -> None:
+def test_a_resolver_answers_with_words_or_resolutions(repo: Repo) -> None:
     two_wordings(repo)
     found = repo.merge("idea", resolver=lambda conflict: "theirs")
     assert (found.outcome, [each.kind for each in found.settled]) == ("merged", ["both-edited"])
     assert said(repo) == ["Which database?"]
     repo.undo()
 
-    def text(conflict: Conflict) -> Settlement:
+    def text(conflict: Conflict) -> Resolution:
         assert "text" in conflict.choices
-        return Settlement("text", "Which database file?")
+        return Resolution("text", "Which database file?")
 
     repo.merge("idea", resolver=text)
     assert said(repo) == ["Which database file?"]
@@ -236,7 +236,7 @@ def test_reverts_differences_and_where_things_are(repo: Repo) -> None:
 
     assert repo.bisect(fine) == (wrong.oid,)
     assert repo.bisect(fine, good=[asked.oid]) == (wrong.oid,)
-    with pytest.raises(errors.StateError, match="the test finds it good"):
+    with pytest.raises(errors.StateError, match="but the test says good"):
         repo.bisect(lambda context: True)
     assert repo.bisect(lambda c: None if len(c) == 3 else len(c) < 3) == (
         wrong.oid,
@@ -249,7 +249,7 @@ def test_reverts_differences_and_where_things_are(repo: Repo) -> None:
 
 def test_a_semantic_merge_asks_the_callable_that_is_given(repo: Repo) -> None:
     two_wordings(repo)
-    with pytest.raises(errors.StateError, match="none is given"):
+    with pytest.raises(errors.StateError, match="needs a model"):
         repo.merge("idea", strategy="semantic")
     asked: list[Prompt] = []
 

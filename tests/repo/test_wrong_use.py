@@ -19,7 +19,7 @@ from trace_store.errors import (
     StateError,
     TraceError,
 )
-from trace_store.merge.conflicts import Settlement
+from trace_store.merge.conflicts import Resolution
 from trace_store.merge.todo import Step
 
 
@@ -145,7 +145,7 @@ def test_a_plan_of_something_else_is_refused(repo: Repo, plan: Any) -> None:
 
 
 def test_a_rebase_that_leaves_nothing_is_refused(repo: Repo) -> None:
-    with pytest.raises(InvalidInputError, match="nothing of the branch would be left"):
+    with pytest.raises(InvalidInputError, match="no commit would be left"):
         repo.rebase(None, plan=lambda _: [])
     repo.annotate(repo.compile().messages[0].address, priority="pinned")
     with pytest.raises(ConflictError, match="a pinned message would be dropped"):
@@ -155,7 +155,7 @@ def test_a_rebase_that_leaves_nothing_is_refused(repo: Repo) -> None:
 
 @pytest.mark.parametrize(
     ("how", "text"),
-    [("text", None), ("text", 5), ("text", ""), (Settlement("text"), "late"), (None, ""), (7, "")],
+    [("text", None), ("text", 5), ("text", ""), (Resolution("text"), "late"), (None, ""), (7, "")],
 )
 def test_what_settles_nothing_is_refused(stopped: Repo, how: Any, text: Any) -> None:
     with pytest.raises(InvalidInputError):
@@ -201,10 +201,10 @@ def test_a_draft_takes_one_address_or_several(repo: Repo) -> None:
         draft.annotate(target, priority="important")
         draft.move(target, after=made)
         draft.remove([target])
-        with pytest.raises(InvalidInputError, match="named by their addresses"):
+        with pytest.raises(InvalidInputError, match="expected message addresses"):
             draft.remove(7)  # type: ignore[arg-type]
     assert said(repo) == ["b", "c"]
-    with pytest.raises(StateError, match="the draft was written"):
+    with pytest.raises(StateError, match="the draft is already written"):
         draft.append("user", "late")
 
 

@@ -78,7 +78,7 @@ def test_filters(ok: Callable[..., Outcome], repository: Trace) -> None:
     assert hits("--role", "user") > 1, "without words"
     assert hits("--tool", "Edit", "--path", "wordcount.py") >= 1
     for wrong, said in (
-        (("--agent", "claude"), "one of claude-code"),
+        (("--agent", "claude"), "there are claude-code"),
         (("--session", "nosuch"), "no session or branch begins with 'nosuch'"),
         (("--role", "users"), "one of system, developer, user"),
     ):

@@ -41,7 +41,7 @@ def test_block_leaves_the_store_as_it_is(repository: Trace, settings: Path, tmp_
     before = stored(tmp_path)
     run = repository("commit", "--secrets", "block", "--user", f"one\ntwo {TOKEN}")
     assert run.code == 3
-    assert "a secret (github-token) stands in content 1, line 2, column 5" in run.err
+    assert "secret (github-token) found in content 1, line 2, column 5" in run.err
     assert TOKEN not in run.err
     assert stored(tmp_path) == before
     settings.write_text('mode = "block"\n')
@@ -53,7 +53,7 @@ def test_block_leaves_the_store_as_it_is(repository: Trace, settings: Path, tmp_
     assert repository("commit", "--secrets", "off", "--user", TOKEN).err == ""
     run = repository("commit", "--secrets", "never", "--user", TOKEN)
     assert run.code == 2
-    assert "not a mode: 'never'" in run.err
+    assert "unknown mode 'never'" in run.err
 
 
 def test_a_repository_has_no_say(repository: Trace, settings: Path, tmp_path: Path) -> None:
@@ -103,13 +103,13 @@ def test_rules_of_ones_own(repository: Trace, settings: Path, tmp_path: Path) ->
     ("text", "told"),
     [
         ("mode = ", "is not TOML"),
-        ('mode = "sometimes"', "knows no mode 'sometimes'"),
+        ('mode = "sometimes"', "unknown mode 'sometimes'"),
         ("modes = 1", "unknown key: modes"),
-        ("rule = 1", "`rule` is a list"),
-        ('[[rule]]\nname = "A b"\npattern = "x"', "needs a name of small letters"),
-        ('[[rule]]\nname = "jwt"\npattern = "x"', "there is a rule jwt already"),
-        ('[[rule]]\nname = "a"\npattern = "(?<=x)y"', "the pattern of rule a is none of RE2"),
-        ('[[rule]]\nname = "a"\npattern = "x*"', "matches what is empty"),
+        ("rule = 1", "`rule` must be a list"),
+        ('[[rule]]\nname = "A b"\npattern = "x"', "needs a name of lower-case letters"),
+        ('[[rule]]\nname = "jwt"\npattern = "x"', "rule jwt exists already"),
+        ('[[rule]]\nname = "a"\npattern = "(?<=x)y"', "the pattern of rule a is not a valid RE2"),
+        ('[[rule]]\nname = "a"\npattern = "x*"', "matches the empty string"),
         ('[[rule]]\nname = "a"\npattern = "x"\nwords = "x"', "the words of rule a"),
     ],
 )

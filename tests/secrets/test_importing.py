@@ -163,7 +163,7 @@ def test_block_refuses_one_file_and_takes_the_others(
     for paths in (["0.jsonl", "1.jsonl", "2.jsonl"], ["."]):
         run = repository("import", "--secrets", "block", *paths)
         assert run.code == 3
-        assert "a secret (github-token) stands in " in run.err
+        assert "secret (github-token) found in " in run.err
         assert "1.jsonl, line 3, column " in run.err
         assert TOKEN not in run.err + run.text
         found = repository("for-each-ref", "--format", "%(refname)").text.splitlines()

@@ -147,7 +147,7 @@ def test_a_key_that_is_none_is_refused(tmp_path: Path) -> None:
         assert content_salt(key)(b"x") == content_salt(key)(b"x") != content_salt(key)(b"y")
         path = tmp_path / "data" / "trace" / id_ / "key"
         path.write_bytes(b"short")
-        with pytest.raises(FormatError, match="not a key"):
+        with pytest.raises(FormatError, match="not a 32-byte key"):
             store_key(surroundings(tmp_path), id_, "", disk)
         with pytest.raises(StateError):
             store_key(Environment(), id_, "", disk)

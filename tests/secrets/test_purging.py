@@ -28,7 +28,7 @@ from trace_store.maintenance.verify_purged import Needles, search
 from trace_store.objects.address import Address
 from trace_store.objects.codec import MAXIMUM_BLOB_BYTES, encode_blob
 from trace_store.objects.commit import Commit
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.oid import ObjectId, hash_object
 from trace_store.store.handle import Store
@@ -225,7 +225,7 @@ def test_content_in_chunks_goes_also_where_the_text_is_cut(tmp_path: Path) -> No
     half = len(SECRET) // 2
     content = b"x" * (MAXIMUM_BLOB_BYTES - half) + SECRET.encode() + b"y" * 100
     with Store.init(str(tmp_path)) as store:
-        gathering = Gathering()
+        gathering = ObjectCollector()
         list_id = gathering.put(content)
         store.transact(lambda _: Transaction(gathering.objects))
         report = purged(store, SECRET)
@@ -277,7 +277,7 @@ def test_a_transcript_is_imported_again_without_what_was_purged(tmp_path: Path) 
         again = importers.import_all.import_paths(repo.store, [str(source)])
         assert not again.files[0].skips
         assert repo.store.refs.read(ref) == tip
-        assert repo.store.objects.returned() == []
+        assert repo.store.objects.reappeared() == []
     with Repo.init(str(tmp_path / "second")) as other:
         shutil.copytree(
             tmp_path / ".trace" / "tombstones", tmp_path / "second" / ".trace" / "tombstones"
@@ -383,7 +383,7 @@ def test_a_bundle_from_before_the_purge_is_taken_without_what_was_purged(tmp_pat
         purged(repo.store, SECRET)
         repo.append("user", "later")
         import_bundle(repo.store, bundle, prefix="theirs")
-        assert repo.store.objects.returned() == []
+        assert repo.store.objects.reappeared() == []
     with Repo.init(str(tmp_path / "b")) as other:
         shutil.copytree(
             tmp_path / "a" / ".trace" / "tombstones", tmp_path / "b" / ".trace" / "tombstones"

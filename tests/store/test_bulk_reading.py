@@ -1,4 +1,4 @@
-"""Reading many objects: the same as reading each of them, in the order asked for."""
+"""Reading many objects gives the same as reading each, in the given order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from trace_store.store.handle import Store
 
 
 def mixed(folder: Path) -> Store:
-    """Return a store with objects in two packs, in the journal and in loose files, some of them twice."""
+    """Return a store with objects in two packs, the journal and loose files, some duplicated."""
     store = new_store(folder)
     for number in range(60):
         append(store, f"first {number} " + "lorem ipsum " * (number % 7))

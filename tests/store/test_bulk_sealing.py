@@ -110,7 +110,7 @@ def test_ids_among_are_those_that_are_found(
             packed = database(store).packs.get(pack)
             assert packed is not None
             if held:
-                packed.index.hold()
+                packed.index.load()
             oids = frozenset(hash_object(encode_blob(b"%d" % number)) for number in asked)
             found = ids_among(packed.index, oids)
             assert found == {oid for oid in oids if packed.index.find(oid) is not None}

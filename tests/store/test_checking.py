@@ -24,7 +24,7 @@ from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_objects import ERROR, WARNING, Finding
 from trace_store.maintenance.fsck_refs import check_folds
-from trace_store.maintenance.repair import salvage
+from trace_store.maintenance.repair import repair
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode, encode_blob
 from trace_store.objects.commit import Commit
@@ -232,7 +232,7 @@ def test_kept_folds_are_compared_with_their_histories(tmp_path: Path) -> None:
         first.write_bytes(b"damaged")  # which nobody uses
         (found,) = check_folds(store)
         assert (found.code, found.what) == ("kept-fold-differs", f"cache/folds/{last.name}")
-        assert [each.what for each in salvage(store).mended] == [found.what]
+        assert [each.what for each in repair(store).mended] == [found.what]
         assert list(check_folds(store)) == []
         assert len(repo.compile()) == 2 * snapshots.WORTH
 

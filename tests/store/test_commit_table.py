@@ -1,4 +1,4 @@
-"""The commit table: every walk through it is the walk through the objects, and it is read no further than needed."""
+"""Walks through the commit table equal walks through the objects, and read no more than needed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Edges = list[list[int]]
 
 @st.composite
 def shapes(draw: st.DrawFn, most: int = 24) -> Edges:
-    """Parents of each commit, by number: mostly lines, with forks, merges, roots and octopuses."""
+    """Parents of each commit by number: mostly linear, with forks, merges, roots and octopus merges."""
     made: Edges = []
     for number in range(draw(st.integers(1, most))):
         kind = draw(st.integers(0, 9)) if number else 9
@@ -52,7 +52,7 @@ def shapes(draw: st.DrawFn, most: int = 24) -> Edges:
 
 
 def write(store: Store, shape: Edges, *, salt: str = "") -> list[ObjectId]:
-    """Write commits of this shape and return their ids."""
+    """Write commits with these parents and return their ids."""
     made: list[ObjectId] = []
     objects = []
     for number, parents in enumerate(shape):
@@ -74,7 +74,7 @@ def time_of(store: Store, oid: ObjectId) -> int:
 def _latest_first(
     store: Store, order: list[ObjectId], parents: Callable[[ObjectId], list[ObjectId]]
 ) -> None:
-    """Assert of each commit that none which might have come in its place is later."""
+    """Assert that no commit could have been replaced by a later one."""
     left = dict.fromkeys(order)
     for oid in order:
         below = {parent for each in left for parent in parents(each)}
@@ -84,7 +84,7 @@ def _latest_first(
 
 
 def same_answers(store: Store, oids: list[ObjectId], data: st.DataObject) -> None:
-    """Ask the table and the graph the same."""
+    """Compare the table's answers with the graph's."""
     commits = commits_of(store)
 
     def parents(oid: ObjectId) -> list[ObjectId]:
@@ -128,7 +128,7 @@ def same_answers(store: Store, oids: list[ObjectId], data: st.DataObject) -> Non
 def test_walks_are_those_of_the_objects(
     tmp_path_factory: pytest.TempPathFactory, shape: Edges, more: Edges, data: st.DataObject
 ) -> None:
-    """Asked in any order, while commits come, other handles read, and the file is lost or damaged."""
+    """Queries in any order, with new commits, other handles, and a lost or damaged file."""
     with Store.init(str(tmp_path_factory.mktemp("store")), durability="fast") as store:
         oids = write(store, shape)
         same_answers(store, oids, data)
@@ -204,7 +204,7 @@ def test_the_newest_commits_cost_the_same_in_a_longer_history(tmp_path: Path) ->
     (short, near), (long, far) = costs
     assert long["opened"] == short["opened"]
     assert long["written_bytes"] == short["written_bytes"] == 0
-    # The newest rows may stand in one chunk or in two.
+    # The newest rows may be in one chunk or in two.
     assert long["read_bytes"] <= 2 * short["read_bytes"] + 4096
     assert max(short["read_bytes"], long["read_bytes"]) < 256 * 1024
     assert far["read_bytes"] <= 2 * near["read_bytes"] + 4096
@@ -234,7 +234,7 @@ def test_a_limited_log_never_reads_a_whole_history(tmp_path: Path) -> None:
 
 
 def test_what_a_log_says_is_what_the_commits_say(tmp_path: Path) -> None:
-    """Whether a line was kept or not, at any width, and of every kind of operation."""
+    """Cached or not, at any width, and for every kind of operation."""
     with Store.init(str(tmp_path), durability="fast") as store:
         first = commit(store, [Message("user", "much to say " * 60), Message("user", "b")])
         commit(store, [Message("assistant", "grüße — 你好 " * 40)])
@@ -289,7 +289,7 @@ def test_lines_that_are_damaged_are_told_from_the_commits(tmp_path: Path) -> Non
 def test_entries_of_rows_are_those_of_commits(
     tmp_path_factory: pytest.TempPathFactory, shape: Edges, data: st.DataObject
 ) -> None:
-    """Of ordinary rows, and of those that have no room for an author, a time or a message."""
+    """Ordinary rows, and rows whose author, time or message does not fit."""
     with Store.init(str(tmp_path_factory.mktemp("store")), durability="fast") as store:
         authors = st.sampled_from(["ada", "bob", "é" * 22, "é" * 23, "x" * 45])
         times = st.integers(-(2**63), 2**63)
@@ -302,7 +302,7 @@ def test_entries_of_rows_are_those_of_commits(
             objects = [(oids[-1], made)]
             store.transact(lambda refs, objects=objects: Transaction(objects, []))  # type: ignore[misc]
         limit = data.draw(st.none() | st.integers(0, 30))
-        walked = Commits(store.objects).walked([oids[-1]])
+        walked = Commits(store.objects).walk([oids[-1]])
         expected = [entry_of(store, oid, read_commit(oid, store.objects.read)) for oid in walked]
         for _ in range(2):
             found = list(log(store, oids[-1], limit=limit))
@@ -315,7 +315,7 @@ def told_by(entry: LogEntry) -> tuple[object, ...]:
 
 
 def test_an_old_commit_near_its_root_has_one_row(tmp_path: Path) -> None:
-    """What is not among the newest rows is not new for that: two lines that parted long ago have what they share."""
+    """A commit outside of the newest rows is not new: diverged branches keep their common history."""
     repo = Repo.init(tmp_path, durability="fast", environment=Environment(author="ada"))
     repo.append("system", "a")
     repo.branch("side")

@@ -1,4 +1,4 @@
-"""Both implementations of objects and refs pass the suites that the library ships."""
+"""All object and ref stores pass the suites that the library ships."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TestDiskObjects(ObjectStoreSuite):
 
 
 class TestPackedObjects(ObjectStoreSuite):
-    """Every object goes into a pack at once."""
+    """Puts every object into a pack at once."""
 
     @pytest.fixture(autouse=True)
     def _folder(self, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ class TestDiskRefs(RefStoreSuite):
 
 
 class TestSealedRefs(RefStoreSuite):
-    """Every transaction is sealed at once, so that refs are read from files."""
+    """Seals every transaction at once, so that refs are read from files."""
 
     @pytest.fixture(autouse=True)
     def _folder(self, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The seam to the disk: what a stamp promises to those who remember what they have read."""
+"""Change detection by stamps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONG_AGO = 1_600_000_000_123_456_789
 
 
 def settle(path: Path, time: int = LONG_AGO) -> None:
-    """Let a path have been changed at this time, in nanoseconds."""
+    """Set a path's modification time, in nanoseconds."""
     os.utime(path, ns=(time, time))
 
 
@@ -27,14 +27,14 @@ def test_a_path_that_stays_has_one_stamp(tmp_path: Path) -> None:
 
 
 def test_what_changed_a_moment_ago_equals_nothing(tmp_path: Path) -> None:
-    """A second change within the same tick of the kernel's clock would not show."""
+    """A second change within the same kernel clock tick would be invisible."""
     path = tmp_path / "file"
     path.write_bytes(b"x")
     assert not unchanged(DISK, str(path), stamp(DISK, str(path)))
 
 
 def test_times_in_whole_milliseconds_are_not_trusted(tmp_path: Path) -> None:
-    """Some file systems note seconds only, and some of those note no changes of directories."""
+    """Some file systems store whole seconds only, and some record no directory changes."""
     path = tmp_path / "file"
     path.write_bytes(b"x")
     settle(path, LONG_AGO // 1_000_000 * 1_000_000)

@@ -1,4 +1,4 @@
-"""`.trace/` in a git repository, with real git: clones, merges, switches, stashes, cleaning."""
+"""`.trace/` in a real git repository: clone, merge, switch, stash, clean."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def commit_all(folder: Path, message: str = "work") -> None:
 
 
 def project(folder: Path) -> Store:
-    """Make a git repository with a store in it."""
+    """Create a git repository with a store in it."""
     folder.mkdir()
     git(folder, "init", "-q", "-b", BRANCH)
     return Store.init(str(folder), durability="fast")
@@ -81,7 +81,7 @@ def sealed(store: Store, *texts: str, ref: str = MAIN) -> None:
 
 
 def merge(folder: Path, other: Path) -> None:
-    """Fetch and merge another clone, with no merge driver; a conflict fails the test."""
+    """Fetch and merge another clone without a merge driver; a conflict fails the test."""
     git(folder, "fetch", "-q", str(other), BRANCH)
     git(folder, "-c", "merge.renames=true", "merge", "-q", "-m", "merge", "FETCH_HEAD")
     assert git(folder, "status", "--porcelain", ".trace") == ""
@@ -112,7 +112,7 @@ def test_a_users_own_ignore_rules_do_not_hide_objects(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("conversion", ["true", "input", "false"])
 def test_a_clone_with_line_end_conversion_is_clean(tmp_path: Path, conversion: str) -> None:
-    """Cloned with core.autocrlf=true, fsck is clean."""
+    """A clone with core.autocrlf=true passes fsck."""
     store = project(tmp_path / "a")
     sealed(store, *(f"line {n}\nanother\r\nline\n" * 20 for n in range(5)))
     store.objects.write(store.objects.read(next(store.objects.iterate())))
@@ -129,7 +129,7 @@ def test_a_clone_with_line_end_conversion_is_clean(tmp_path: Path, conversion: s
 
 
 def test_two_clones_append_to_the_same_branch(tmp_path: Path) -> None:
-    """Merged by git without a conflict; both lines of work are present and the ref is diverged."""
+    """git merges without conflicts; both branches are there and the ref is diverged."""
     a = project(tmp_path / "a")
     sealed(a, "shared")
     commit_all(tmp_path / "a")
@@ -157,7 +157,7 @@ def test_two_clones_append_to_the_same_branch(tmp_path: Path) -> None:
 
 
 def join_tips(store: Store) -> ObjectId:
-    """Make the commit that joins all tips of main."""
+    """Create the commit that joins all tips of main."""
     from trace_store.contracts import ANY, RefEdit, Transaction
     from trace_store.objects.commit import Commit
     from trace_store.oid import hash_object
@@ -191,7 +191,7 @@ def test_a_diverged_ref_is_joined_by_a_commit(tmp_path: Path) -> None:
 
 
 def test_branches_are_deleted_and_moved_on_both_sides(tmp_path: Path) -> None:
-    """No conflict; a branch that is deleted here and moved there is the moved one."""
+    """No conflict; a branch deleted here and moved there is moved."""
     a = project(tmp_path / "a")
     for name in ("both", "mine", "theirs", "stays", "x/y"):
         sealed(a, name, ref=f"refs/heads/{name}")
@@ -246,7 +246,7 @@ def test_a_reset_merged_with_an_advance_becomes_the_advance(tmp_path: Path) -> N
 
 
 def test_a_tag_with_two_values_is_a_conflict_until_it_is_set(tmp_path: Path) -> None:
-    """Only heads fast-forward."""
+    """Only branches fast-forward."""
     tag = "refs/tags/v1"
     a = project(tmp_path / "a")
     sealed(a, "one")
@@ -269,7 +269,7 @@ def test_a_tag_with_two_values_is_a_conflict_until_it_is_set(tmp_path: Path) -> 
 
 
 def test_packs_folded_on_both_sides_merge(tmp_path: Path) -> None:
-    """Packs have unique names and never change; git's rename detection finds nothing to mix."""
+    """Packs have unique names and never change, so git's rename detection mixes nothing."""
     a = project(tmp_path / "a")
     for number in range(4):
         sealed(a, f"shared {number} " * 50)
@@ -303,7 +303,7 @@ def test_few_packs_are_added_between_two_commits_of_the_user(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("unsealed", [False, True])
 def test_switch_stash_and_pull_between_commands(tmp_path: Path, unsealed: bool) -> None:
-    """Between commands the files are the truth: what git moved is said, and work goes on."""
+    """Between commands the files count: moves by git are reported, and work continues."""
     folder = tmp_path / "a"
     store = project(folder)
     sealed(store, "one")
@@ -373,7 +373,7 @@ def test_pull_moves_the_branch_forward(tmp_path: Path) -> None:
 def test_a_branch_that_is_not_at_hand_is_looked_at_after_a_pull(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where there are many refs, which here begins with one, those that are settled wait until git was at work."""
+    """With many refs (here: more than one), settled refs are read again only after git was at work."""
     monkeypatch.setattr(summary, "FEW", 0)
     a = project(tmp_path / "a")
     sealed(a, "one")
@@ -401,7 +401,7 @@ def test_a_branch_that_is_not_at_hand_is_looked_at_after_a_pull(
 
 @pytest.mark.parametrize("unsealed", [False, True])
 def test_clean_between_commands(tmp_path: Path, unsealed: bool) -> None:
-    """`git clean -fdx` takes what is not sealed, as said; nothing acknowledged and sealed is lost."""
+    """`git clean -fdx` removes unsealed work, as documented; acknowledged and sealed work survives."""
     folder = tmp_path / "a"
     store = project(folder)
     sealed(store, "one")
@@ -435,7 +435,7 @@ def test_clean_under_a_living_writer(tmp_path: Path) -> None:
 
 
 def test_a_branch_whose_pack_did_not_come_along_is_incomplete(tmp_path: Path) -> None:
-    """A ref whose commit is absent is incomplete, never corrupt, and hides no other ref."""
+    """A ref whose commit is missing is incomplete, not corrupt, and hides no other ref."""
     a = project(tmp_path / "a")
     sealed(a, "one")
     sealed(a, "other", ref=OTHER)
@@ -444,7 +444,7 @@ def test_a_branch_whose_pack_did_not_come_along_is_incomplete(tmp_path: Path) ->
     path.mkdir()
     (path / missing).touch()
     again = reopen(tmp_path / "a")
-    assert again.refs.standing().incomplete == ["refs/heads/elsewhere"]
+    assert again.refs.status().incomplete == ["refs/heads/elsewhere"]
     assert main_line(again) == ["one"]
     assert codes(again) == {"ref-incomplete"}
     assert errors(again) == []

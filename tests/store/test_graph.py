@@ -1,4 +1,4 @@
-"""Walks over the graph of commits, against a plain model."""
+"""Walks over the commit graph, compared with a simple model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packs made to exhaust a reader, in great number, half written, or on a failing disk."""
+"""Packs that try to exhaust a reader, are numerous, incomplete, or on a failing disk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trace_store.layout import MAXIMUM_OBJECT_BYTES, Layout
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
-from trace_store.odb.compression import Dictionary, deflate
+from trace_store.odb.compression import Dictionary, compress
 from trace_store.odb.delta_links import MARK
 from trace_store.odb.open_files import MAXIMUM_DESCRIPTORS
 from trace_store.odb.pack import (
@@ -34,8 +34,8 @@ from trace_store.odb.pack import (
     SHORT_LINKS,
     VERSION,
     join,
+    walk_objects,
 )
-from trace_store.odb.pack_walk import walk_objects
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.packs import Packs
 from trace_store.oid import digest, hash_object
@@ -46,7 +46,7 @@ END = FRAME.pack(0, 0, 0, 0)
 
 
 class CountingDisk(Disk):
-    """Knows the open descriptors, and has no more than `limit`."""
+    """Counts open descriptors, and fails above `limit`."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -68,7 +68,7 @@ class CountingDisk(Disk):
 
 
 class BadSectors(Disk):
-    """Cannot read certain files behind their first bytes."""
+    """Fails to read certain files beyond their first bytes."""
 
     def __init__(self) -> None:
         self.bad: set[int] = set()
@@ -87,20 +87,20 @@ def many_packs(folder: Path, count: int) -> list[bytes]:
 
 
 def frame_of(objects: list[bytes], sort: int = 0, dictionary: bytes = b"") -> bytes:
-    """Return a frame with these objects, in the form in which they are stored."""
+    """Return a frame with these objects in their stored form."""
     raw = join(objects)
-    body = deflate(raw, level=3, dictionary=Dictionary(dictionary) if dictionary else None)
+    body = compress(raw, level=3, dictionary=Dictionary(dictionary) if dictionary else None)
     return FRAME.pack(len(body), len(raw), len(objects), sort) + body
 
 
 def dictionary_of(content: bytes) -> bytes:
-    body = deflate(content, level=3)
+    body = compress(content, level=3)
     return FRAME.pack(len(body), len(content), 0, DICTIONARY) + body
 
 
 class TestBombs:
     def test_a_pack_holds_no_more_than_it_may(self, tmp_path: Path) -> None:
-        """Sixty frames of a few bytes that stand for 420 MiB are refused before they are unfolded."""
+        """Sixty small frames that declare 420 MiB are rejected before they are decompressed."""
         content = bytes(7 << 20)
         body = HEAD + dictionary_of(content)
         body += 59 * frame_of([content], NEEDS_DICTIONARY, content)
@@ -110,7 +110,7 @@ class TestBombs:
         assert name in packs.damaged
         packed = packs.get(name)
         assert packed is not None
-        with pytest.raises(CorruptPackError, match="more than a pack may"):
+        with pytest.raises(CorruptPackError, match="too much content"):
             list(packed.pack.places())
 
     def test_a_dictionary_is_no_larger_than_it_may_be(self, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ class TestBombs:
         assert set(packs.damaged) == set(packs.names())
 
     def test_short_links_are_no_bomb(self, tmp_path: Path) -> None:
-        """Five bytes stand for thirty-four: what they would become is measured first."""
+        """Five bytes expand to thirty-four, so the size is checked first."""
         first = encode_blob(b"first")
         within = MARK + b"\1\0\0"
         count = MAXIMUM_OBJECT_BYTES // 34
@@ -155,7 +155,7 @@ class TestBombs:
             assert bool(packs.damaged) is not sound
 
     def test_empty_objects_are_counted(self, tmp_path: Path) -> None:
-        """A frame of zeros would be four million objects of no bytes."""
+        """A frame of zeros would be four million empty objects."""
         count = MAXIMUM_FRAME_OBJECTS + 1
         write_raw(tmp_path, HEAD + frame_of([b""] * count) + END, 1, count)
         packs = packs_in(tmp_path)
@@ -168,7 +168,10 @@ class TestBombs:
         write_raw(tmp_path / "a", HEAD + count * full + END, count, 0)
         count = MAXIMUM_PACK_FRAMES + 1
         write_raw(tmp_path / "b", HEAD + count * frame_of([b""]) + END, count, 0)
-        for folder, message in ((tmp_path / "a", "more objects"), (tmp_path / "b", "more than")):
+        for folder, message in (
+            (tmp_path / "a", "too many objects"),
+            (tmp_path / "b", "too much content"),
+        ):
             packs = packs_in(folder)
             (packed,) = [packs.get(name) for name in packs.names()]
             assert packed is not None
@@ -222,7 +225,7 @@ class TestDescriptors:
         assert [packs.read(hash_object(data)) for data in objects] == objects
 
     def test_a_pack_folded_while_it_had_no_descriptor(self, tmp_path: Path) -> None:
-        """Another process replaces packs whose files this one had closed; nothing is missed."""
+        """Another process replaces packs whose files this one closed; all objects are still found."""
         store = new_store(tmp_path)
         for data in texts(3):
             write_packs(tmp_path / ".trace", [data])
@@ -232,7 +235,7 @@ class TestDescriptors:
             store.objects.write(encode_blob(way.encode()))
             with reopen(tmp_path) as reader:
                 assert reader.objects.contains(next(iter(right)))
-                reader.objects.packs._files._spare(0)  # type: ignore[union-attr]
+                reader.objects.packs._files._close_oldest(0)  # type: ignore[union-attr]
                 pack(reopen(tmp_path))
                 if way == "read":
                     assert all(reader.objects.read(oid) == data for oid, data in right.items())
@@ -318,7 +321,7 @@ class TestFailingDisk:
 
 
 def test_an_index_that_names_a_place_outside_of_its_pack_is_made_again(tmp_path: Path) -> None:
-    """Every high bit of a frame's entry, but for the number of objects, which no reader needs."""
+    """Every high bit of a frame's entry, except the number of objects, which readers do not need."""
     data = b"content " * 30
     (name,) = write_packs(tmp_path, [data])
     path = Path(Layout(str(tmp_path)).pack_index_file(name))
@@ -336,7 +339,7 @@ def test_an_index_that_names_a_place_outside_of_its_pack_is_made_again(tmp_path:
 
 
 def test_a_durable_transaction_does_not_rely_on_a_loose_file(tmp_path: Path) -> None:
-    """A `fast` writer has not synced it; a pack always is."""
+    """A `fast` writer did not sync it; a pack is always synced."""
     blob = encode_blob(os.urandom(5000))
     oid = hash_object(blob)
     with new_store(tmp_path) as fast:

@@ -1,4 +1,4 @@
-"""Loose objects: one file each, read within bounds."""
+"""Loose objects: one file each, read with limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.store.support.histories import codes, new_store, reopen
 from trace_store.errors import CorruptObjectError, InvalidInputError, StorageError
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.objects.codec import encode_blob
-from trace_store.odb.compression import deflate
+from trace_store.odb.compression import compress
 from trace_store.oid import hash_object
 from trace_store.testing.disks import FailingDisk
 
@@ -50,7 +50,7 @@ def test_damage_is_noticed_and_healed_by_writing_again(tmp_path: Path, data: byt
         path.write_bytes(damaged)
         with pytest.raises(CorruptObjectError):
             reopen(tmp_path).objects.read(oid)
-        # A power cut changes no bytes: where they have changed, what was promised may be lost.
+        # A power cut changes no bytes, so changed bytes may mean lost data.
         code = "unreachable-object-cut-off" if damaged in cut_off else "object-damaged"
         assert codes(reopen(tmp_path)) == {code}
         store.objects.write(data)
@@ -59,7 +59,7 @@ def test_damage_is_noticed_and_healed_by_writing_again(tmp_path: Path, data: byt
 
 def test_a_decompression_bomb_is_refused(tmp_path: Path) -> None:
     store = new_store(tmp_path)
-    bomb = deflate(bytes(1 << 26), level=3)
+    bomb = compress(bytes(1 << 26), level=3)
     oid = store.objects.write(SMALL)
     for declared in (10, 1 << 26, 0xFFFFFFFF):
         loose_path(tmp_path, SMALL).write_bytes(b"\xb1" + declared.to_bytes(4, "little") + bomb)

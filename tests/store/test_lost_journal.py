@@ -363,7 +363,7 @@ def test_those_before_a_missing_journal_stay_sealed(tmp_path: Path) -> None:
     holder = new_store(tmp_path)
     for text in ("one", "two", "three"):
         append(holder, text)
-        holder.renew()
+        holder.alone(lambda: None)
     os.unlink(journal_path(tmp_path, 2))
     seal(reopen(tmp_path))
     append(reopen(tmp_path), "four")

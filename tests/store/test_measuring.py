@@ -12,14 +12,14 @@ from tests.importers.support.transcripts import SESSION, Transcript, lively, tex
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import ObjectNotFoundError
 from trace_store.importers.import_all import import_paths
-from trace_store.maintenance.du import Measure, measure
+from trace_store.maintenance.du import StoreUsage, measure
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import COMMIT, decode, kind_of, links_within
 from trace_store.oid import ObjectId
 from trace_store.store.handle import Store
 
 
-def check(store: Store, found: Measure) -> None:
+def check(store: Store, found: StoreUsage) -> None:
     """What holds of every measure."""
     oids = list(store.objects.iterate())
     assert found.total.objects == len(oids)

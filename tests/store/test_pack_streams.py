@@ -1,4 +1,4 @@
-"""Packs in pipes: whole or refused, and what is received appears together or not at all."""
+"""Packs from streams: whole or rejected, and published together or not at all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trace_store.odb.ingest import PackReceiver, pack_of, read_exactly, read_pac
 from trace_store.odb.pack import FRAME, HEADER, MAGIC, MAXIMUM_PACK_FRAMES, TRAILER, VERSION
 from trace_store.odb.pack_index import build_index
 from trace_store.odb.pack_writer import PackEncoder
-from trace_store.odb.verify import Examination
+from trace_store.odb.verify import PackVerifier
 from trace_store.oid import digest, hash_object
 from trace_store.store.handle import Store
 from trace_store.testing.disks import FailingDisk
@@ -74,7 +74,7 @@ def test_there_and_back(contents: list[bytes], maximum: int, frame: int) -> None
     assert [digest(data).hex() for data in found] == [name for name, _ in sink.done]
     again: list[bytes] = []
     for data, (_, index) in zip(found, sink.done, strict=True):
-        look = Examination(pack_of(data, "the test"))
+        look = PackVerifier(pack_of(data, "the test"))
         again += [each.data for each in look.objects()]
         assert look.index() == index == build_index(pack_of(data, ""))[0]
         assert look.agrees_with(IndexContent(index))
@@ -93,7 +93,7 @@ def test_a_stream_that_is_cut_or_changed_anywhere() -> None:
         changed[place] ^= 1 << place % 8
         with pytest.raises(CorruptPackError):
             packs_of(bytes(changed))
-    with pytest.raises(CorruptPackError, match="pack 2 of the test does not begin"):
+    with pytest.raises(CorruptPackError, match="pack 2 of the test is not a pack"):
         packs_of(data + b"\n")
 
 
@@ -107,11 +107,11 @@ def test_a_pack_larger_than_one_may_be_is_not_read_to_its_end() -> None:
         return (FRAME.pack(1 << 20, 1, 0, 0) * (size // FRAME.size + 1))[:size]
 
     stream = io.BytesIO(head)
-    with pytest.raises(CorruptPackError, match="larger than"):
+    with pytest.raises(CorruptPackError, match="too large"):
         list(read_packs(lambda size: stream.read(size) or endless(size), "x"))
     assert read < 40 << 20
     many = head + (MAXIMUM_PACK_FRAMES + 1) * (FRAME.pack(1, 1, 0, 0) + b"x")
-    with pytest.raises(CorruptPackError, match="larger than"):
+    with pytest.raises(CorruptPackError, match="too large"):
         packs_of(many + bytes(100))
 
 
@@ -125,7 +125,7 @@ def test_short_reads_are_put_together() -> None:
 class TestExamination:
     def damage(self, data: bytes) -> list[str]:
         told: list[str] = []
-        for _ in Examination(pack_of(data, "x"), told.append).objects():
+        for _ in PackVerifier(pack_of(data, "x"), told.append).objects():
             pass
         return told
 
@@ -140,11 +140,11 @@ class TestExamination:
         data = bytearray(packed(blobs(40), frame_bytes=2000).data)
         data[200] ^= 1
         told = self.damage(bytes(data))
-        assert "another hash than its trailer says" in told[0]
+        assert "does not match the hash in its trailer" in told[0]
         assert told[1].startswith("frame 0: ")
-        assert "as its trailer says" in told[-1]
+        assert "as in its trailer" in told[-1]
         with pytest.raises(CorruptPackError):
-            list(Examination(pack_of(bytes(data), "x")).objects())
+            list(PackVerifier(pack_of(bytes(data), "x")).objects())
 
     def test_counts_of_the_trailer(self) -> None:
         data = packed(blobs(2)).data[: -TRAILER.size]
@@ -158,10 +158,10 @@ class TestReceiving:
         receiver = PackReceiver(store.disk, store.layout, store.objects)  # type: ignore[arg-type]
         try:
             for data in datas:
-                receiver.take(data, "the test")
-            return receiver.keep()
+                receiver.add(data, "the test")
+            return receiver.publish()
         finally:
-            receiver.abandon()
+            receiver.discard()
 
     def test_packs_appear_together(self, tmp_path: Path) -> None:
         store = new_store(tmp_path)
@@ -252,5 +252,5 @@ class TestIndexContent:
         ((_, index),) = packed(blobs(2)).done
         at = 56 + 8
         swapped = index[:at] + index[at + 32 : at + 64] + index[at : at + 32] + index[at + 64 : -32]
-        with pytest.raises(CorruptIndexError, match="not in order"):
+        with pytest.raises(CorruptIndexError, match="not sorted"):
             IndexContent(swapped + digest(swapped))

@@ -1,4 +1,4 @@
-"""Packs and their indexes: round trips, bounds, damage, rebuilding."""
+"""Packs and their indexes: round trips, limits, damage, rebuilding."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from trace_store.layout import MAXIMUM_OBJECT_BYTES, Layout
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
-from trace_store.odb.compression import Dictionary, deflate, inflate
+from trace_store.odb.compression import Dictionary, compress, decompress
 from trace_store.odb.pack import (
     FRAME,
     HEADER,
@@ -36,9 +36,9 @@ from trace_store.odb.pack import (
     VERSION,
     join,
     split,
+    walk_objects,
 )
 from trace_store.odb.pack_index import BUCKET_OBJECTS, FEW_LOOK_UPS
-from trace_store.odb.pack_walk import walk_objects
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.packs import Packs
 from trace_store.oid import digest, hash_object
@@ -100,8 +100,8 @@ class TestRoundTrip:
     @given(st.binary(max_size=5000), st.binary(min_size=8, max_size=3000), st.integers(1, 12))
     def test_deflated_data_is_inflated(self, data: bytes, content: bytes, level: int) -> None:
         for dictionary in (None, Dictionary(content)):
-            packed = deflate(data, level=level, dictionary=dictionary)
-            assert inflate(packed, len(data), dictionary=dictionary) == data
+            packed = compress(data, level=level, dictionary=dictionary)
+            assert decompress(packed, len(data), dictionary=dictionary) == data
 
     def test_the_order_of_writing_is_kept(self, tmp_path: Path) -> None:
         objects = texts(300)
@@ -164,9 +164,9 @@ class TestBounds:
         assert digest(data[:-32]) == data[-32:]
 
     def test_a_decompression_bomb_is_refused(self, tmp_path: Path) -> None:
-        bomb = deflate(bytes(1 << 26), level=3)
+        bomb = compress(bytes(1 << 26), level=3)
         with pytest.raises(CorruptObjectError):
-            inflate(bomb, 1000)
+            decompress(bomb, 1000)
         for raw in (1000, MAXIMUM_FRAME_BYTES + 1, 1 << 26):
             body = HEADER.pack(MAGIC, VERSION, 1, 1, 0) + FRAME.pack(len(bomb), raw, 1, 0) + bomb
             write_raw(tmp_path, body + FRAME.pack(0, 0, 0, 0), 1, 1)
@@ -176,13 +176,13 @@ class TestBounds:
             packs.close()
 
     def test_inflated_data_ends_where_its_frame_does(self) -> None:
-        data = deflate(b"content" * 100, level=3)
+        data = compress(b"content" * 100, level=3)
         for damaged in (data[:-1], data + b"x", data + data, b"", b"junk"):
             with pytest.raises(CorruptObjectError):
-                inflate(damaged, 700)
+                decompress(damaged, 700)
 
     def test_a_frame_of_no_known_sort_is_damage(self, tmp_path: Path) -> None:
-        body = deflate(join([b"x" * 50]), level=3)
+        body = compress(join([b"x" * 50]), level=3)
         for sort in (1, 3, 4, 5, 7, 8, 0xFF):
             content = HEADER.pack(MAGIC, VERSION, 1, 1, 0)
             content += FRAME.pack(len(body), 54, 1, sort) + body
@@ -193,7 +193,7 @@ class TestBounds:
 
 
 def write_raw(folder: Path, body: bytes, frames: int, objects: int) -> None:
-    """Write a pack by hand, with a right trailer and name."""
+    """Write a pack by hand, with a correct trailer and name."""
     body += TRAILER.pack(frames, objects, b"")[:8]
     data = body + digest(body)
     path = folder / "objects" / "pack" / f"{digest(data).hex()}.pack"
@@ -252,7 +252,7 @@ class TestIndex:
         assert not path.exists()
 
     def test_a_look_up_reads_the_same_at_any_size(self, tmp_path: Path) -> None:
-        """Indexes are read by position, not loaded whole before as much was read of them in pieces."""
+        """Indexes are read in pieces until loading them completely is cheaper."""
         costs: list[int] = []
         for count in (50, 20_000):
             folder = tmp_path / str(count)
@@ -274,7 +274,7 @@ class TestIndex:
 
 class TestDamage:
     def test_every_byte_of_a_pack_counts(self, tmp_path: Path) -> None:
-        """Reads raise or are right, fsck names the damage, and nothing is changed by it."""
+        """Reads raise or are correct; fsck reports the damage; nothing is changed."""
         store = new_store(tmp_path)
         for number in range(3):
             append(store, f"{number} " * 30)

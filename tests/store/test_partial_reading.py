@@ -1,4 +1,4 @@
-"""One object of a large frame: no more is decompressed than reaches to its end, and what is read is the same."""
+"""Reading one object decompresses its frame only up to the object's end."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.support.examples import examples
 from trace_store.errors import CorruptObjectError
 from trace_store.files import Disk
 from trace_store.layout import Layout
-from trace_store.odb import frame_cache
-from trace_store.odb.compression import BLOCK_BYTES, Dictionary, Inflation, deflate
+from trace_store.odb import packs as packs_module
+from trace_store.odb.compression import BLOCK_BYTES, Dictionary, PartialFrame, compress
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.packs import Packs
 from trace_store.oid import hash_object
@@ -26,7 +26,7 @@ LARGE_FRAME_BYTES = 5 * BLOCK_BYTES
 
 
 def words(source: random.Random, size: int) -> bytes:
-    """Return bytes that can be compressed, though not to nothing."""
+    """Return bytes that are compressible, but not extremely."""
     return source.randbytes(size // 2 + 1).hex().encode()[:size]
 
 
@@ -53,15 +53,15 @@ def packed(folder: Path, objects: list[bytes]) -> Packs:
 def test_a_beginning_is_that_of_the_whole(size: int, ends: list[int], shared: bool) -> None:
     data = words(random.Random(size), size)
     dictionary = Dictionary(data[: size // 2] + bytes(8)) if shared else None
-    body = deflate(data, level=3, dictionary=dictionary)
-    inflation = Inflation(body, size, dictionary=dictionary)
+    body = compress(data, level=3, dictionary=dictionary)
+    partial = PartialFrame(body, size, dictionary=dictionary)
     for end in ends:
-        before = len(inflation.content)
-        content = inflation.until(end)
+        before = len(partial.content)
+        content = partial.until(end)
         assert len(content) >= max(min(end, size), before)
         assert len(content) <= max(end + BLOCK_BYTES, before)
         assert content == data[: len(content)]
-    assert inflation.until(size) == inflation.until(size) == data
+    assert partial.until(size) == partial.until(size) == data
 
 
 @settings(max_examples=examples(15), deadline=None)
@@ -74,7 +74,7 @@ def test_objects_in_any_order(seed: int, cache_bytes: int) -> None:
         {b"".join(source.choices(lines, k=size // 3000)) + words(source, 40) for size in sizes}
     )
     with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frame_cache, "CACHE_BYTES", cache_bytes)
+        patch.setattr(packs_module, "CACHE_BYTES", cache_bytes)
         packs = packed(Path(place), objects)
         for data in source.choices(objects, k=150):
             assert packs.read(hash_object(data)) == data
@@ -90,13 +90,15 @@ def test_reading_on_decompresses_nothing_twice(
     objects = [words(source, 3000) for _ in range(250)]
     packs = packed(tmp_path, objects)
     made: list[int] = []
-    init = Inflation.__init__
+    init = PartialFrame.__init__
 
-    def counting(self: Inflation, data: bytes, size: int, *, dictionary: Dictionary | None) -> None:
+    def counting(
+        self: PartialFrame, data: bytes, size: int, *, dictionary: Dictionary | None
+    ) -> None:
         made.append(size)
         init(self, data, size, dictionary=dictionary)
 
-    monkeypatch.setattr(Inflation, "__init__", counting)
+    monkeypatch.setattr(PartialFrame, "__init__", counting)
     for data in objects:
         assert packs.read(hash_object(data)) == data
     assert len(made) == 2, "a frame each"

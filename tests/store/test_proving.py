@@ -24,7 +24,7 @@ from trace_store.maintenance.fsck_objects import ERROR, Finding
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode, encode_blob, is_plain_blob, plain_blob_head
-from trace_store.odb.index_scan import leads_to_all
+from trace_store.odb.index_scan import has_valid_entries
 from trace_store.odb.pack_index import encode_index
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.packs import pack_names
@@ -63,7 +63,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every check have two processes beside its own."""
     monkeypatch.setattr(pack_proofs, "PROCESS_BYTES", 1)
-    monkeypatch.setattr(pack_proofs, "processors", lambda: 3)
+    monkeypatch.setattr(pack_proofs, "processor_count", lambda: 3)
 
 
 def check(folder: Path) -> list[Finding]:
@@ -232,11 +232,11 @@ class TestIndex:
         tables = range(56, len(data) - 32 - 38 * len(oids))
         if changed and tables:
             data[source.choice(tables)] ^= 1 << source.randrange(8)
-        assert leads_to_all(bytes(data)) == (not changed)
+        assert has_valid_entries(bytes(data)) == (not changed)
 
     def test_an_object_that_stands_there_twice_is_looked_at_closely(self) -> None:
         data = encode_index(bytes(64), [(0, 4), (0, 8)], [], 100, bytes(32))
-        assert not leads_to_all(data)
+        assert not has_valid_entries(data)
 
 
 @settings(max_examples=examples(200), deadline=None)

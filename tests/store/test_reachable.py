@@ -1,4 +1,4 @@
-"""What objects lead to, against a plain recursion."""
+"""Reachable objects, compared with a simple recursion."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_parents_come_first_and_ids_once() -> None:
 def test_what_is_not_here_is_named_with_who_names_it() -> None:
     store = Store.memory()
     oid = store.objects.write(encode(["list", {"items": [ABSENT]}]))
-    with pytest.raises(ObjectNotFoundError, match=f"no object {ABSENT}, which {oid} names"):
+    with pytest.raises(ObjectNotFoundError, match=f"no object {ABSENT}, which {oid} links to"):
         list(reachable(store.objects.read, [oid]))
     with pytest.raises(ObjectNotFoundError, match=f"^no object {ABSENT}$"):
         list(reachable(store.objects.read, [ABSENT]))

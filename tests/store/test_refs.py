@@ -1,4 +1,4 @@
-"""Refs: names, what a ref is given files, published tips and journals, HEAD, reflogs."""
+"""Refs: names, resolution from files, published tips and journals, HEAD, reflogs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def fold(*values: ObjectId | None) -> RefFold:
 
 class TestDivergence:
     def test_it_is_not_remembered_of_a_history_with_a_gap(self, tmp_path: Path) -> None:
-        """When the commit between two tips arrives, one tip lies in the other's past."""
+        """When the commit between two tips arrives, one becomes the other's ancestor."""
         source = new_store(tmp_path / "a")
         first, middle, last = (append(source, text) for text in "abc")
         store = new_store(tmp_path / "b")
@@ -99,7 +99,7 @@ class TestDivergence:
         assert store.refs.tips(MAIN) == (tip, other)
 
     def test_a_line_that_took_in_the_other_is_no_longer_apart(self, tmp_path: Path) -> None:
-        """Neither by a merge, nor when a tip is followed by the other's own child."""
+        """Neither after a merge, nor when a tip is followed by the other's child."""
         store = new_store(tmp_path)
         root = append(store, "root")
         other = append(store, "other side", OTHER, parent=root)
@@ -125,31 +125,31 @@ class TestResolving:
         [
             ([], [], None, ()),
             ([BASE], [BASE], None, (BASE,)),
-            # Published equals file: the journal wins.
+            # The files equal the published tips: the journal wins.
             ([BASE], [BASE], fold(BASE, LEFT), (LEFT,)),
             ([LEFT], [LEFT], fold(LEFT, BASE), (BASE,)),
             ([BASE], [BASE], fold(BASE, None), ()),
             ([], [], fold(None, BASE), (BASE,)),
-            # They differ and the journal has no move: git moved it, the file wins.
+            # They differ without a move in the journal: git moved the ref, the file wins.
             ([RIGHT], [LEFT], None, (RIGHT,)),
             ([ROOT], [LEFT], None, (ROOT,)),
             ([], [LEFT], None, ()),
             ([LEFT], [], None, (LEFT,)),
-            # Both moved: both are tips, this working copy's own first.
+            # Both moved: both are tips, this working copy's first.
             ([RIGHT], [BASE], fold(BASE, LEFT), (LEFT, RIGHT)),
             ([RIGHT, BASE], [BASE], fold(BASE, LEFT), (LEFT, RIGHT)),
-            # A tip in another's past is none.
+            # An ancestor of another tip is no tip.
             ([BASE, LEFT], [BASE], None, (LEFT,)),
             ([ROOT, LEFT, RIGHT], [LEFT], None, (LEFT, RIGHT)),
             ([LEFT], [ROOT], fold(ROOT, BASE), (LEFT,)),
-            # Deleted here, moved there: moved wins; deleted there, moved here: too.
+            # Deleted here and moved there, or the reverse: the move wins.
             ([RIGHT], [BASE], fold(BASE, None), (RIGHT,)),
             ([], [BASE], fold(BASE, LEFT), (LEFT,)),
-            # In the middle of a seal the files are ahead of what was published.
+            # During a seal the files are ahead of the published tips.
             ([LEFT], [BASE], fold(BASE, LEFT), (LEFT,)),
             ([BASE, LEFT], [BASE], fold(BASE, LEFT), (LEFT,)),
             ([LEFT], [BASE], fold(BASE, LEFT, RIGHT), (RIGHT,)),
-            # A reset, after git had brought what it resets.
+            # A reset after git brought the commits being reset.
             ([BASE, LEFT], [BASE], fold(LEFT, ROOT), (ROOT,)),
         ],
     )
@@ -400,7 +400,7 @@ class TestTipFiles:
         assert errors(store) == []
 
     def test_what_is_remembered_of_a_folder_ends_with_its_next_change(self, tmp_path: Path) -> None:
-        """The folder and HEAD have rested, so they are not read again; then git, and somebody, change them."""
+        """The folder and HEAD are not read again until git or a user changes them."""
         disk = RecordingDisk()
         store = new_store(tmp_path, disk=disk)
         root = append(store, "root")

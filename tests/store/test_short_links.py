@@ -1,4 +1,4 @@
-"""Short links and dictionaries: any objects in any order, through a pack and back, as the page alone reads it."""
+"""Short links and dictionaries round-trip for any objects in any order."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from trace_store.errors import CorruptObjectError
 from trace_store.layout import MAXIMUM_OBJECT_BYTES, Layout
 from trace_store.objects.codec import encode_blob
 from trace_store.odb.compression import lines_in_common
-from trace_store.odb.delta_links import MARK, lengthen, lengthen_all, shorten
+from trace_store.odb.delta_links import MARK, expand_all_links, expand_links, shorten_links
 from trace_store.odb.ingest import pack_of
-from trace_store.odb.pack import SHORT_LINKS, Pack
+from trace_store.odb.pack import SHORT_LINKS, Pack, walk_objects
 from trace_store.odb.pack_index import build_index
-from trace_store.odb.pack_walk import walk_objects
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import hash_object
 
@@ -29,7 +28,7 @@ PIECES = st.one_of(
     st.binary(max_size=40),
     st.sampled_from([MARK, b"\xc4", b" ", MARK * 3, MARK + bytes(3), MARK + b"\1\0\0", b"\n"]),
 )
-"""What objects are made of, besides the ids of others."""
+"""Pieces of objects besides links."""
 OBJECTS = st.lists(
     st.tuples(st.booleans(), st.lists(st.one_of(PIECES, st.integers(0, 30)), max_size=8)),
     max_size=30,
@@ -37,7 +36,7 @@ OBJECTS = st.lists(
 
 
 def made_of(described: list[tuple[bool, list[bytes | int]]]) -> list[bytes]:
-    """Return objects: a number in the description is a link to an earlier one, or to one that is nowhere."""
+    """Return objects; a number in the description is a link to an earlier object or to a missing one."""
     objects: list[bytes] = []
     for is_blob, pieces in described:
         data = b""
@@ -72,7 +71,7 @@ def test_any_objects_in_any_order_come_back(
         for pack in names:
             held = packs.get(pack)
             assert held is not None
-            held.index.hold()  # as after many look-ups
+            held.index.load()  # as after many look-ups
         assert packs.read_quickly(asked, 1 << 30) == objects
         assert packs.read_quickly([*asked[::-1], *asked], 1 << 30) == [*objects[::-1], *objects]
         assert [packs.read(hash_object(data)) for data in objects] == objects
@@ -103,16 +102,16 @@ def test_any_bytes_have_a_short_form(pieces: list[bytes], named: list[bytes]) ->
     numbers: dict[bytes, int] = {oid: number for number, oid in enumerate(ids)}
     first: dict[bytes, int] = {oid: numbers[oid] for oid in ids[:half]}
     second: dict[bytes, int] = {oid: numbers[oid] for oid in ids[half:]}
-    form = shorten(data, len(ids), first, second)
-    assert lengthen(form, len(ids), ids.__getitem__) == data
-    assert lengthen_all([form], len(ids), b"".join(ids)) == [data]
+    form = shorten_links(data, len(ids), first, second)
+    assert expand_links(form, len(ids), ids.__getitem__) == data
+    assert expand_all_links([form], len(ids), b"".join(ids)) == [data]
     assert independent.lengthened(form, named) == data
 
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.lists(PIECES, max_size=12), st.integers(0, 4))
 def test_any_form_is_read_alike(pieces: list[bytes], count: int) -> None:
-    """What no writer writes means the same to both readers, or nothing to both."""
+    """Forms that no writer produces mean the same to both readers, or are rejected by both."""
     named = [b"%d" % number for number in range(count)]
     form = b"".join(pieces)
     try:
@@ -120,13 +119,13 @@ def test_any_form_is_read_alike(pieces: list[bytes], count: int) -> None:
     except (IndexError, ValueError):
         expected = None
     try:
-        found = lengthen(form, count, lambda number: hash_object(named[number]))
+        found = expand_links(form, count, lambda number: hash_object(named[number]))
     except CorruptObjectError:
         found = None
     assert found == expected
     ids = b"".join(map(hash_object, named))
     try:
-        (quickly,) = lengthen_all([form], count, ids)
+        (quickly,) = expand_all_links([form], count, ids)
     except CorruptObjectError:
         quickly = None
     assert quickly == expected
@@ -140,7 +139,7 @@ def test_a_long_object_stays_as_it_is(tmp_path: Path) -> None:
     packs = packs_in(tmp_path)
     assert [packs.read(hash_object(data)) for data in objects] == objects
     with pytest.raises(CorruptObjectError):
-        lengthen(
+        expand_links(
             bytes(MAXIMUM_OBJECT_BYTES - 100) + (MARK + b"\1\0\0") * 10, 1, lambda _: b"x" * 32
         )
 
@@ -152,7 +151,7 @@ def damaged_copy(folder: Path, name: str, place: int) -> Pack:
 
 
 def test_damage_takes_along_what_names_it_and_no_more(tmp_path: Path) -> None:
-    """A frame of content is damaged: the commits that name it are lost to who has no index, and no others."""
+    """If a content frame is damaged, a reader without an index loses only the commits that link to it."""
     blobs = [encode_blob(b"%d " % n + os.urandom(3000)) for n in range(60)]
     commits: list[bytes] = []
     writer: list[bytes] = []
@@ -163,8 +162,8 @@ def test_damage_takes_along_what_names_it_and_no_more(tmp_path: Path) -> None:
     (name,) = write_packs(tmp_path, writer, frame_bytes=10_000)
     path = Path(Layout(str(tmp_path)).pack_file(name))
     places = list(pack_of(path.read_bytes(), "").places())
-    assert sum(1 for place in places if place.sort == SHORT_LINKS) == 1
-    hit = next(place for place in places[3:] if not place.sort)
+    assert sum(1 for place in places if place.flags == SHORT_LINKS) == 1
+    hit = next(place for place in places[3:] if not place.flags)
     damaged = damaged_copy(tmp_path, name, hit.offset + hit.compressed // 2)
     kept = {
         data

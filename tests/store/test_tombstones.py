@@ -1,4 +1,4 @@
-"""Tombstones: what was purged is told, given to nobody and taken from nobody."""
+"""Tombstones: purged objects are reported, and neither given out nor accepted."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_what_was_purged_is_told_and_not_given_even_where_the_bytes_are(tmp_path
     assert not objects.contains(OID)
     assert OID not in set(objects.iterate())
     assert objects.resolve_prefix(OID.hex()[:8]) == [OID]
-    assert objects.returned() == [OID]
+    assert objects.reappeared() == [OID]
     with pytest.raises(PurgedError):
         list(objects.read_many([OID]))
 
@@ -66,7 +66,7 @@ def test_another_handle_learns_of_a_purge_when_the_journal_was_renewed(tmp_path:
         lambda _: Transaction([(hash_object(b"\x92\xa4blob\xc4\x01a"), b"\x92\xa4blob\xc4\x01a")])
     )
     bury(store)
-    store.renew()
+    store.alone(lambda: None)
     with pytest.raises(PurgedError):
         other.transact(lambda _: Transaction([(OID, DATA)]))
     assert other.transact(lambda _: Transaction([])) is not None
@@ -83,9 +83,9 @@ def test_nobody_takes_the_bytes_in_again(tmp_path: Path) -> None:
     with pytest.raises(PurgedError):
         objects_of(second).write(DATA)
     with pytest.raises(PurgedError):
-        PackReceiver(second.disk, second.layout, objects_of(second)).take(data, "a pack")
+        PackReceiver(second.disk, second.layout, objects_of(second)).add(data, "a pack")
     assert not list(Path(second.layout.objects_dir).rglob("*.pack"))
-    assert objects_of(second).returned() == []
+    assert objects_of(second).reappeared() == []
     first.close()
     second.close()
 
@@ -175,7 +175,7 @@ def test_a_hostile_tombstone_says_nothing_and_counts_all_the_same(
         objects_of(store).read(OID)
     assert [f.code for f in fsck(store)] == ["object-purged", "tombstone-unreadable"][::-1]
     with pytest.raises(CorruptObjectError):
-        objects_of(store).tombstones.take([(name, data)])
+        objects_of(store).tombstones.add_files([(name, data)])
     store.close()
 
 

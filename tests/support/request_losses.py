@@ -13,9 +13,10 @@ from typing import Any
 
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers import anthropic, gemini, openai_chat, openai_responses
+from trace_store.providers.values import LOST_EVERYWHERE
 
 Loss = Callable[[list[Message]], list[Message]]
-OF_THE_ASSISTANT = "of the assistant"
 
 
 def changed(message: Message, parts: Sequence[Part] | None = None, **fields: str) -> Message:
@@ -173,47 +174,38 @@ def arguments(messages: list[Message]) -> list[Message]:
     return each_part(messages, parsed)
 
 
-EVERYWHERE: dict[str, Loss] = {
+PROVIDERS = {
+    "anthropic": anthropic,
+    "gemini": gemini,
+    "openai": openai_chat,
+    "openai-responses": openai_responses,
+}
+TAKEN_AWAY: dict[str, Loss] = {
     "kind": kind,
     "model": model,
     "message-id": message_id,
     "empty-text": empty_text,
     "data-url": data_url,
     "opaque-form": opaque_form,
+    "name": name,
+    "reasoning": reasoning,
+    "front": front,
+    "arguments": arguments,
+    "error-flag": error_flag,
+    "results-apart": results_apart,
+    "neighbours": neighbours,
+    "answers": neighbours_of_the_assistant,
+    "split-calls": split_calls,
+    "calls-last": calls_last,
 }
-LOSSES: dict[str, dict[str, Loss]] = {
-    "json": {},
-    "openai": {
-        **EVERYWHERE,
-        "reasoning": reasoning,
-        "error-flag": error_flag,
-        "results-apart": results_apart,
-        "split-calls": split_calls,
-        "calls-last": calls_last,
-    },
-    "openai-responses": {
-        **EVERYWHERE,
-        "name": name,
-        "error-flag": error_flag,
-        "results-apart": results_apart,
-        "neighbours": neighbours_of_the_assistant,
-    },
-    "anthropic": {
-        **EVERYWHERE,
-        "name": name,
-        "front": front,
-        "arguments": arguments,
-        "results-apart": results_apart,
-        "neighbours": neighbours,
-    },
-    "gemini": {
-        **EVERYWHERE,
-        "name": name,
-        "front": front,
-        "arguments": arguments,
-        "results-apart": results_apart,
-        "neighbours": neighbours_of_the_assistant,
-    },
+"""How to take away what is lost, in the order in which it is done."""
+LOSSES: dict[str, dict[str, Loss]] = {"json": {}} | {
+    form: {
+        word: loss
+        for word, loss in TAKEN_AWAY.items()
+        if word in (*LOST_EVERYWHERE, *package.CANNOT_CARRY)
+    }
+    for form, package in PROVIDERS.items()
 }
 
 

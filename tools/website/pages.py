@@ -35,6 +35,7 @@ NAVIGATION: dict[str, list[str]] = {
         "howto/handover",
         "howto/attempts",
         "howto/context-size",
+        "howto/follow",
         "cookbook",
         "python",
         "searching",

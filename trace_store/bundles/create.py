@@ -1,9 +1,9 @@
-"""Create a bundle of refs and everything reachable from them.
+"""Creation of bundles: selected refs and everything reachable from them.
 
-Rule: a bundle carries refs, so every word has to lead to one. A ref goes with the refs under it, and the branch of a
-session with the files that are kept of it.
+Invariant: a bundle carries refs, so every selector must match at least one. A ref includes the refs below it. A
+session branch includes the session's source files.
 
-Rule: what is shared is sealed first. The same refs give the same bytes, whoever writes them and whenever.
+Invariant: the store is sealed first. The same refs always give the same bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from trace_store.bundles.format import TOMBSTONES, BundledRef, BundleHeader, BundleWriter, Write
-from trace_store.bundles.new_file import NewFile
 from trace_store.errors import (
     AmbiguousRevisionError,
     InvalidInputError,
@@ -25,6 +24,7 @@ from trace_store.errors import (
 from trace_store.files import Disk
 from trace_store.graph import ancestors
 from trace_store.maintenance.seal import seal
+from trace_store.new_file import NewFile
 from trace_store.objects.commit import parents_of
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.pack_writer import SHARED_BYTES, PackEncoder
@@ -39,42 +39,42 @@ SESSIONS = BRANCHES + "sessions/"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """What goes into a bundle.
+class Selection:
+    """Refs to bundle and commits to leave out.
 
     Attributes:
-        refs: sorted by name.
-        since: commits whose history the receiver has.
+        refs: refs in name order.
+        since: commits whose history the receiver already has.
     """
 
     refs: tuple[BundledRef, ...]
     since: tuple[ObjectId, ...]
 
 
-def choose(
+def select_refs(
     store: Store,
     words: Sequence[str],
     *,
     everything: bool = False,
     trash: bool = False,
     since: Iterable[str] = (),
-) -> Choice:
-    """Return the refs that words name, and what they leave out.
+) -> Selection:
+    """Resolve selectors to the refs to bundle.
 
     Args:
-        store: where from.
-        words: refs, sessions by the beginning of their id, folders of refs; `A..B` is `B` without what A reaches, `^A`
-            only leaves out. Without any, the branch that HEAD is on.
-        everything: every ref but those in the trash.
-        trash: those too.
+        store: the source repository.
+        words: refs, session id prefixes, ref folders, `A..B` (B without the history of A) or `^A` (exclude A).
+            Default: the current branch.
+        everything: select every ref outside the trash.
+        trash: with `everything`, select the trash as well.
         since: commits whose history is left out.
 
     Raises:
-        RefNotFoundError: a word leads to nothing.
-        AmbiguousRevisionError: the ids of several sessions begin like this.
-        InvalidInputError: a word names an object that no ref stands for.
-        UnbornBranchError: HEAD's branch has no commit.
-        StateError: there is no ref, or HEAD is detached.
+        RefNotFoundError: a selector matches nothing.
+        AmbiguousRevisionError: a session id prefix matches several sessions.
+        InvalidInputError: a selector names an object but no ref.
+        UnbornBranchError: the current branch has no commit.
+        StateError: nothing is selected, or HEAD is detached.
     """
     every = dict(store.refs.iterate_tips())
     hidden = list(since)
@@ -86,91 +86,94 @@ def choose(
             hidden.append(word[1:])
             continue
         if "..." in word:
-            raise InvalidInputError(f"a bundle carries refs, not what {word[:120]!r} compares")
+            raise InvalidInputError(f"{word[:120]!r} is not a ref; a bundle carries refs")
         left, dots, right = word.partition("..")
         if dots:
             hidden.append(left or "HEAD")
-        names.update(_named(store, list(every), (right or "HEAD") if dots else word))
+        names.update(_match_refs(store, list(every), (right or "HEAD") if dots else word))
     if not names:
-        raise StateError("there is no ref to bundle")
+        raise StateError("no ref to bundle")
     refs = tuple(BundledRef(name, every[name]) for name in sorted(names))
-    return Choice(refs, tuple(resolve_commit(store, word) for word in hidden))
+    return Selection(refs, tuple(resolve_commit(store, word) for word in hidden))
 
 
-def _named(store: Store, every: list[str], word: str) -> list[str]:
-    """Return the refs that a word names, those under them, and the files that are kept of sessions."""
+def _match_refs(store: Store, every: list[str], word: str) -> list[str]:
+    """Return the refs that a selector matches, with those below them."""
     if word in ("HEAD", "@"):
         head = store.refs.head()
         if head.ref is None:
-            raise StateError("HEAD is detached: it stands for a commit, and a bundle carries refs")
+            raise StateError("HEAD is detached; a bundle carries refs")
         if head.oid is None:
             raise UnbornBranchError("HEAD has no commit yet", revision=word)
-        return _with_files(every, _under(every, head.ref))
+        return _with_files(every, _below(every, head.ref))
     full = ref_of(store, word)
     if full is not None:
-        return _with_files(every, _under(every, full))
+        return _with_files(every, _below(every, full))
     folder = word.rstrip("/")
     for place in ("", "refs/", BRANCHES, SESSIONS):
-        found = _under(every, place + folder) if folder else []
-        if found:
-            return _with_files(every, found)
-    found = _session(every, word)
-    if found:
-        return _with_files(every, found)
+        matched = _below(every, place + folder) if folder else []
+        if matched:
+            return _with_files(every, matched)
+    matched = _match_session(every, word)
+    if matched:
+        return _with_files(every, matched)
     try:
         oid = resolve(store, word)
     except NotFoundError:
-        raise RefNotFoundError(f"there is no ref {word[:120]!r}", ref=word) from None
-    raise InvalidInputError(f"a bundle carries refs, and none is named by {word[:120]!r}", oid=oid)
+        raise RefNotFoundError(f"no such ref: {word[:120]!r}", ref=word) from None
+    raise InvalidInputError(f"{word[:120]!r} is not a ref; a bundle carries refs", oid=oid)
 
 
-def _under(every: list[str], name: str) -> list[str]:
+def _below(every: list[str], name: str) -> list[str]:
     return [each for each in every if each == name or each.startswith(name + "/")]
 
 
-def _session(every: list[str], word: str) -> list[str]:
-    """Return the refs of the session whose id begins like this."""
-    found = {
+def _match_session(every: list[str], prefix: str) -> list[str]:
+    """Return the refs of the session whose id starts with `prefix`."""
+    sessions = {
         "/".join(parts[:2])
         for parts in (
             name[len(SESSIONS) :].split("/") for name in every if name.startswith(SESSIONS)
         )
-        if len(parts) > 1 and (parts[1].startswith(word) or "/".join(parts[:2]).startswith(word))
+        if len(parts) > 1
+        and (parts[1].startswith(prefix) or "/".join(parts[:2]).startswith(prefix))
     }
-    if len(found) > 1:
+    if len(sessions) > 1:
         raise AmbiguousRevisionError(
-            f"several sessions begin with {word[:120]!r}", revision=word, candidates=sorted(found)
+            f"several sessions start with {prefix[:120]!r}",
+            revision=prefix,
+            candidates=sorted(sessions),
         )
-    return [name for session in found for name in _under(every, SESSIONS + session)]
+    return [name for session in sessions for name in _below(every, SESSIONS + session)]
 
 
 def _with_files(every: list[str], names: list[str]) -> list[str]:
-    found = list(names)
+    matched = list(names)
     for name in names:
         if name.startswith(SESSIONS):
-            found += _under(every, FILES + name[len(SESSIONS) :])
-    return found
+            matched += _below(every, FILES + name[len(SESSIONS) :])
+    return matched
 
 
 DEFAULT_LEVEL = 9
 
 Progress = Callable[[int, int], None]
-"""Told how many objects are done, and how many there are."""
+"""Receives the number of objects written or read so far, and the total."""
 
-Look = Callable[[bytes], object]
+Scan = Callable[[bytes], object]
 
 
 @dataclass(frozen=True, slots=True)
 class BundleReport:
-    """A bundle, in figures.
+    """Contents and size of a bundle.
 
     Attributes:
-        refs: what it carries.
-        prerequisites: objects that the receiver must have.
-        object_count: objects in it.
-        pack_count: packs in it.
-        size_bytes: its size.
-        head: the full name of the ref that HEAD was on, or "".
+        refs: refs in the bundle.
+        prerequisites: objects that the receiver must already have.
+        object_count: number of objects.
+        pack_count: number of packs.
+        size_bytes: size in bytes.
+        head: full name of the ref that HEAD was on, or "".
     """
 
     refs: tuple[BundledRef, ...]
@@ -192,31 +195,31 @@ def create_bundle(
     overwrite: bool = False,
     level: int = DEFAULT_LEVEL,
     progress: Progress | None = None,
-    look: Look | None = None,
+    look: Scan | None = None,
 ) -> BundleReport:
-    """Write a bundle and return what is in it.
+    """Write a bundle and return its report.
 
     Args:
-        store: where from; it is sealed first.
-        target: the path of a file, or a function that takes bytes.
-        words: refs, as `choosing.choose` takes them; without any, the branch that HEAD is on.
-        everything: every ref but those in the trash.
-        trash: those too.
-        since: commits whose history the receiver has.
-        overwrite: whether a file that is there already is replaced.
-        level: how hard to compress, 1 to 19.
-        progress: told how far it is.
-        look: given the bytes of each object.
+        store: the source repository; it is sealed first.
+        target: a file path, or a function that receives bytes.
+        words: selectors as in `select_refs`. Default: the current branch.
+        everything: select every ref outside the trash.
+        trash: with `everything`, select the trash as well.
+        since: commits whose history the receiver already has.
+        overwrite: replace an existing file.
+        level: zstd compression level, 1 to 19.
+        progress: receives the progress.
+        look: receives the bytes of each object.
 
     Raises:
-        As `choosing.choose`; and
-        ObjectNotFoundError: something that a ref leads to is not here.
-        AlreadyExistsError: the file is there already.
-        StorageError: the disk refuses; there is then no file.
+        The errors of `select_refs`, and
+        ObjectNotFoundError: a reachable object is missing.
+        AlreadyExistsError: the file exists.
+        StorageError: the file cannot be written; no partial file remains.
     """
     seal(store)
-    choice = choose(store, words, everything=everything, trash=trash, since=since)
-    header, oids = _contents(store, choice)
+    selection = select_refs(store, words, everything=everything, trash=trash, since=since)
+    header, oids = _contents(store, selection)
     if not isinstance(target, str):
         return _write(store, target, header, oids, level, progress, look)
     disk = store.disk if store.local else Disk()
@@ -224,65 +227,63 @@ def create_bundle(
         return _write(store, file.write, header, oids, level, progress, look)
 
 
-def _contents(store: Store, choice: Choice) -> tuple[BundleHeader, bytes]:
-    """Return the header, and the ids of the objects one after the other."""
+def _contents(store: Store, selection: Selection) -> tuple[BundleHeader, bytes]:
+    """Return the header and the concatenated object ids."""
     read = store.objects.read
     starts: list[ObjectId] = []
-    for ref in choice.refs:
+    for ref in selection.refs:
         for tip in ref.tips:
             if not store.objects.contains(tip):
-                raise ObjectNotFoundError(
-                    f"{ref.name} stands for {tip}, which is not here", oid=tip
-                )
+                raise ObjectNotFoundError(f"missing object {tip}, the tip of {ref.name}", oid=tip)
             starts.append(tip)
 
     def parents(oid: ObjectId) -> list[ObjectId]:
         return parents_of(read(oid))
 
-    boundary = _Boundary(set(ancestors(choice.since, parents)))
+    boundary = _Boundary(set(ancestors(selection.since, parents)))
     purged: set[bytes] = set()
 
     def absent(oid: ObjectId, namer: ObjectId | None) -> None:
         if oid not in store.objects.purged or namer is None:
-            why = f", which {namer} names" if namer else ""
-            raise ObjectNotFoundError(f"no object {oid}{why}", oid=oid, named_by=namer)
+            why = f", linked from {namer}" if namer else ""
+            raise ObjectNotFoundError(f"missing object {oid}{why}", oid=oid, named_by=namer)
         purged.add(oid)
 
-    found = [oid for oid, _ in reachable(read, starts, hidden=boundary, absent=absent)]
-    # A repository with a commit has its ancestors.
-    before = set(ancestors((up for oid in boundary.met for up in parents(oid)), parents))
-    prerequisites = sorted(boundary.met - before)
+    oids = [oid for oid, _ in reachable(read, starts, hidden=boundary, absent=absent)]
+    # A receiver that has a commit also has its ancestors.
+    older = set(ancestors((up for oid in boundary.met for up in parents(oid)), parents))
+    prerequisites = sorted(boundary.met - older)
     if prerequisites:
-        # Only what the prerequisites themselves lead to is at hand on the other side.
-        there = reachable_ids(read, prerequisites)
-        found = [oid for oid in found if oid not in there]
+        # The receiver is only sure to have what the prerequisites reach.
+        present = reachable_ids(read, prerequisites)
+        oids = [oid for oid in oids if oid not in present]
     head = store.refs.head().ref or ""
     header = BundleHeader(
-        refs=choice.refs,
+        refs=selection.refs,
         prerequisites=tuple(prerequisites),
-        object_count=len(found),
-        head=head if any(ref.name == head for ref in choice.refs) else "",
+        object_count=len(oids),
+        head=head if any(ref.name == head for ref in selection.refs) else "",
         requires=(TOMBSTONES,) if purged else (),
         tombstones=tuple(_tombstones(store, purged)),
     )
-    return header, b"".join(found)
+    return header, b"".join(oids)
 
 
 def _tombstones(store: Store, purged: set[bytes]) -> list[tuple[str, bytes]]:
-    """Return the files that tell of some purged objects; where one cannot be read, another is made."""
+    """Return the tombstone files of purged objects; recreate unreadable ones."""
     if not isinstance(store.objects, ObjectDatabase):
         return []
     tombstones = store.objects.tombstones
-    files = [file for file in tombstones.files() if oid_of(file[0]) in purged]
-    told = {oid_of(name) for name, _ in files}
-    for oid in purged - told:
+    files = [file for file in tombstones.valid_files() if oid_of(file[0]) in purged]
+    readable = {oid_of(name) for name, _ in files}
+    for oid in purged - readable:
         data = Tombstone(ObjectId(oid), 1).encode()
         files.append((file_name(oid, data), data))
     return sorted(files)
 
 
 class _Boundary:
-    """Commits that a walk stops at, and those of them that it met."""
+    """Excluded commits, and those among them that a walk reached."""
 
     __slots__ = ("_commits", "met")
 
@@ -305,7 +306,7 @@ def _write(
     oids: bytes,
     level: int,
     progress: Progress | None,
-    look: Look | None,
+    look: Scan | None,
 ) -> BundleReport:
     writer = BundleWriter(write, header)
     encoder = PackEncoder(writer.begin, level=level, shared_bytes=SHARED_BYTES)

@@ -1,23 +1,25 @@
-"""The bytes of a bundle: refs and what they lead to, in one file.
+"""Bundle file format: refs and everything reachable from them.
 
     "trace bundle 1" and a newline
-    length of the header u32, then the header: a map in canonical MessagePack
+    header length u32, then the header: a map in canonical MessagePack
     blake3-256 of everything above
     packs, one after the other
-    "TREN", the number of packs u32, then blake3-256 of everything above
+    "TREN", number of packs u32, then blake3-256 of everything above
 
-Integers are little endian. The header's fields are `head` (absent when HEAD names none of the refs), `objects`,
-`prerequisites`, `refs` (arrays of a name and its tips, this working copy's own first), `requires`, and `tombstones`
-(arrays of a file's name and its bytes; absent when there is none).
+Integers are little endian. Header fields: `head` (absent if HEAD is on none of the refs), `objects`,
+`prerequisites`, `refs` (arrays of a name and its tips, this working copy's own tip first), `requires`, and
+`tombstones` (arrays of a file name and its bytes; absent if empty).
 
-Rule: a bundle is a function of what it carries: no time, no host, nobody's name. A reader believes nothing before the
-last hash, and shows nothing of a header whose own hash is wrong.
+Invariant: a bundle depends only on its contents: no time, host or user name. A reader checks the header hash before
+it returns the header, and the final hash before anything is used.
 """
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +28,11 @@ from trace_store.errors import (
     CorruptObjectError,
     CorruptPackError,
     InvalidInputError,
+    StorageError,
+    UnreadableInputError,
     UnsupportedFormatError,
 )
+from trace_store.files import Disk
 from trace_store.objects.codec import MAXIMUM_ELEMENTS, encode, unpack
 from trace_store.odb.ingest import read_exactly, read_pack
 from trace_store.odb.pack import HEADER as PACK_HEADER
@@ -37,14 +42,14 @@ from trace_store.oid import OID_BYTES, Digester, ObjectId
 from trace_store.ref_names import is_ref_name
 
 Read = Callable[[int], bytes]
-"""Returns up to so many bytes, and none at the end."""
+"""Returns at most the given number of bytes; empty at the end."""
 Write = Callable[[bytes], object]
 
 MAGIC = b"trace bundle "
 VERSION = 1
 TOMBSTONES = "tombstones"
 KNOWN_REQUIREMENTS = frozenset((TOMBSTONES,))
-"""Features that a bundle may demand in `requires` and this version has."""
+"""Features of `requires` that this version supports."""
 MAXIMUM_HEADER_BYTES = 16 * 1024 * 1024
 MAXIMUM_REFS = MAXIMUM_ELEMENTS
 MAXIMUM_TIPS = 64
@@ -55,7 +60,7 @@ _LENGTH = struct.Struct("<I")
 
 @dataclass(frozen=True, slots=True)
 class BundledRef:
-    """A ref in a bundle: its full name, and its tips, those of a diverged one after the own."""
+    """A ref in a bundle: its full name and its tips, the working copy's own tip first."""
 
     name: str
     tips: tuple[ObjectId, ...]
@@ -63,16 +68,16 @@ class BundledRef:
 
 @dataclass(frozen=True, slots=True)
 class BundleHeader:
-    """What a bundle says of itself.
+    """Header of a bundle.
 
     Attributes:
-        refs: what it carries, sorted by name.
-        prerequisites: objects that it builds upon, sorted; whoever takes it must have them, and all they lead to.
-        object_count: how many objects are in its packs.
-        head: the full name of the ref that HEAD was on, or "".
-        requires: features that a reader must know.
-        tombstones: names and bytes of the files that tell of purged objects, sorted: objects of the bundle name these,
-            and nobody has them.
+        refs: refs in name order.
+        prerequisites: sorted ids of objects that the receiver must have, with everything reachable from them.
+        object_count: number of objects in the packs.
+        head: full name of the ref that HEAD was on, or "".
+        requires: features that a reader must support.
+        tombstones: sorted names and bytes of tombstone files, one for each purged object that the bundle still
+            links to.
     """
 
     refs: tuple[BundledRef, ...]
@@ -84,14 +89,14 @@ class BundleHeader:
 
     @property
     def purged(self) -> frozenset[bytes]:
-        """The ids of the purged objects that the bundle tells of."""
+        """Ids of the purged objects that have a tombstone in the bundle."""
         return frozenset(oid for name, _ in self.tombstones if (oid := oid_of(name)) is not None)
 
     def encode(self) -> bytes:
         """Return the canonical bytes.
 
         Raises:
-            InvalidInputError: there are more refs than a bundle may carry.
+            InvalidInputError: too many refs or prerequisites.
         """
         if len(self.refs) > MAXIMUM_REFS or len(self.prerequisites) > MAXIMUM_REFS:
             raise InvalidInputError(f"a bundle carries at most {MAXIMUM_REFS} refs")
@@ -109,16 +114,16 @@ class BundleHeader:
 
     @classmethod
     def decode(cls, data: bytes) -> BundleHeader:
-        """Return what canonical bytes say.
+        """Return the header that canonical bytes encode.
 
         Raises:
-            CorruptBundleError: they are no header.
-            UnsupportedFormatError: it demands what this version does not know.
+            CorruptBundleError: they are not a valid header.
+            UnsupportedFormatError: it requires an unknown feature.
         """
         try:
             fields = unpack(data)
             if not isinstance(fields, dict) or encode(fields) != data:
-                raise CorruptBundleError("the header of the bundle is not in canonical form")
+                raise CorruptBundleError("bundle header is not in canonical form")
             requires = tuple(_text(name) for name in fields["requires"])
             _refuse_unknown(requires)
             header = cls(
@@ -130,15 +135,15 @@ class BundleHeader:
                 tombstones=tuple(_tombstone(*file) for file in fields.get("tombstones", ())),
             )
         except (KeyError, TypeError, CorruptObjectError, InvalidInputError) as error:
-            raise CorruptBundleError(f"the header of the bundle is not valid: {error}") from error
+            raise CorruptBundleError(f"invalid bundle header: {error}") from error
         names = [ref.name for ref in header.refs]
         if names != sorted(set(names)) or (header.head and header.head not in names):
-            raise CorruptBundleError("the header of the bundle does not list its refs in order")
+            raise CorruptBundleError("bundle header does not list its refs in order")
         return header
 
 
 class BundleWriter:
-    """Writes one bundle: the header at once, packs as they come, and the end."""
+    """Writer of one bundle: header, packs, trailer."""
 
     def __init__(self, write: Write, header: BundleHeader) -> None:
         self._write = write
@@ -150,7 +155,7 @@ class BundleWriter:
         self.write(self._hash.digest())
 
     def begin(self) -> BundleWriter:
-        """Return where the next pack is written."""
+        """Return the target of the next pack."""
         return self
 
     def write(self, data: bytes) -> None:
@@ -160,29 +165,29 @@ class BundleWriter:
         self.size_bytes += len(data)
 
     def complete(self, name: str, index: bytes) -> None:
-        """Take note that a pack is written."""
+        """Count a finished pack."""
         self.pack_count += 1
 
     def finish(self) -> None:
-        """Write the end."""
+        """Write the trailer."""
         self.write(END + _LENGTH.pack(self.pack_count))
         self.write(self._hash.digest())
 
 
 class BundleReader:
-    """Reads one bundle.
+    """Reader of one bundle.
 
     Attributes:
-        header: what it says of itself; its hash was right.
-        pack_count: packs that were read.
-        size_bytes: bytes that were read.
+        header: the header; its hash was checked.
+        pack_count: packs read so far.
+        size_bytes: bytes read so far.
     """
 
     def __init__(self, read: Read) -> None:
         """Read the header.
 
         Raises:
-            CorruptBundleError: it is no bundle, or damaged.
+            CorruptBundleError: the input is not a bundle or is damaged.
             UnsupportedFormatError: a newer version wrote it.
         """
         self._source = read
@@ -192,23 +197,23 @@ class BundleReader:
         _check_line(self._read(len(_LINE)))
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
         if length > MAXIMUM_HEADER_BYTES:
-            raise CorruptBundleError(f"the header of the bundle declares {length} bytes")
+            raise CorruptBundleError(f"bundle header is too large: {length} bytes")
         data = self._exactly(length)
-        self._check_hash("its header")
+        self._check_hash("header")
         self.header = BundleHeader.decode(data)
 
     def packs(self) -> Iterator[bytes]:
-        """Yield the bytes of each pack; after the last one the whole bundle has been found to be undamaged.
+        """Yield the bytes of each pack, then check the trailer.
 
         Raises:
-            CorruptBundleError: it is cut, damaged, or something follows it.
+            CorruptBundleError: the bundle is truncated, damaged or followed by other data.
         """
         while True:
             mark = self._exactly(len(END))
             if mark == END:
                 break
             if mark != PACK_MAGIC:
-                raise CorruptBundleError("neither a pack nor the end of the bundle follows")
+                raise CorruptBundleError("bundle has neither a pack nor a trailer here")
             head = mark + self._exactly(PACK_HEADER.size - len(mark))
             self.pack_count += 1
             try:
@@ -218,15 +223,15 @@ class BundleReader:
             yield data
         (count,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
         if count != self.pack_count:
-            raise CorruptBundleError(f"the bundle has {self.pack_count} packs, not {count}")
-        self._check_hash("it")
+            raise CorruptBundleError(f"bundle has {self.pack_count} packs, expected {count}")
+        self._check_hash("file")
         if self._source(1):
-            raise CorruptBundleError("something follows the end of the bundle")
+            raise CorruptBundleError("unexpected data after the end of the bundle")
 
     def _check_hash(self, what: str) -> None:
         expected = self._hash.digest()
         if self._exactly(OID_BYTES) != expected:
-            raise CorruptBundleError(f"the bundle is damaged: {what} has another hash")
+            raise CorruptBundleError(f"bundle is damaged: {what} hash mismatch")
 
     def _read(self, size: int) -> bytes:
         data = read_exactly(self._source, size)
@@ -237,7 +242,7 @@ class BundleReader:
     def _exactly(self, size: int) -> bytes:
         data = self._read(size)
         if len(data) < size:
-            raise CorruptBundleError("the bundle ends before it is complete")
+            raise CorruptBundleError("bundle is truncated")
         return data
 
 
@@ -245,16 +250,14 @@ def _check_line(line: bytes) -> None:
     if line == _LINE:
         return
     if line and _LINE.startswith(line):
-        raise CorruptBundleError("the bundle ends before it is complete")
+        raise CorruptBundleError("bundle is truncated")
     if not line.startswith(MAGIC):
-        raise CorruptBundleError("the file does not begin like a bundle")
+        raise CorruptBundleError("not a bundle")
     version = line[len(MAGIC) :].split(b"\n")[0]
     if version.isdigit():
         name = f"bundle version {version.decode('ascii')}"
-        raise UnsupportedFormatError(
-            f"a bundle of another version is unknown here: {name}", required=(name,)
-        )
-    raise CorruptBundleError("the file does not begin like a bundle")
+        raise UnsupportedFormatError(f"unsupported {name}", required=(name,))
+    raise CorruptBundleError("not a bundle")
 
 
 def _refuse_unknown(requires: tuple[str, ...]) -> None:
@@ -267,10 +270,10 @@ def _refuse_unknown(requires: tuple[str, ...]) -> None:
 def _ref(name: Any, tips: Any) -> BundledRef:
     if not is_ref_name(_text(name)):
         raise TypeError(f"not a ref name: {name[:80]!r}")
-    found = tuple(_oid(tip) for tip in tips)
-    if not 1 <= len(found) <= MAXIMUM_TIPS or len(set(found)) < len(found):
-        raise TypeError(f"a ref with {len(found)} tips")
-    return BundledRef(name, found)
+    oids = tuple(_oid(tip) for tip in tips)
+    if not 1 <= len(oids) <= MAXIMUM_TIPS or len(set(oids)) < len(oids):
+        raise TypeError(f"a ref with {len(oids)} tips")
+    return BundledRef(name, oids)
 
 
 def _tombstone(name: Any, data: Any) -> tuple[str, bytes]:
@@ -281,17 +284,58 @@ def _tombstone(name: Any, data: Any) -> tuple[str, bytes]:
 
 def _oid(value: Any) -> ObjectId:
     if not isinstance(value, bytes) or len(value) != OID_BYTES:
-        raise TypeError("an object id has 32 bytes")
+        raise TypeError("not an object id")
     return ObjectId(value)
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError("text expected")
+        raise TypeError("not a string")
     return value
 
 
 def _count(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise TypeError("a number is expected")
+        raise TypeError("not a count")
     return value
+
+
+@contextmanager
+def open_bundle(source: str | Read) -> Iterator[BundleReader]:
+    """Open a bundle file or stream for a `with` block; symbolic links are followed.
+
+    Raises:
+        UnreadableInputError: the file does not exist or cannot be read.
+        CorruptBundleError: the input is not a bundle.
+        UnsupportedFormatError: a newer version wrote it.
+    """
+    if not isinstance(source, str):
+        yield BundleReader(source)
+        return
+    disk = Disk()
+    try:
+        fd = disk.open(os.path.realpath(source))
+    except (StorageError, ValueError) as error:
+        raise UnreadableInputError(f"cannot read {source}: {error}", path=source) from error
+    if fd is None:
+        raise UnreadableInputError(f"no such file: {source}", path=source)
+    try:
+        yield BundleReader(_Descriptor(disk, fd).read)
+    finally:
+        disk.close(fd)
+
+
+class _Descriptor:
+    """Sequential reader of an open file."""
+
+    __slots__ = ("_at", "_disk", "_fd")
+
+    def __init__(self, disk: Disk, fd: int) -> None:
+        self._disk = disk
+        self._fd = fd
+        self._at = 0
+
+    def read(self, size: int) -> bytes:
+        data = self._disk.read_at(self._fd, self._at, size)
+        self._at += len(data)
+        return data

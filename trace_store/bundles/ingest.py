@@ -1,8 +1,8 @@
-"""Take a bundle in: its objects, then its refs.
+"""Import of bundles: objects first, then refs.
 
-Rule: nothing is visible before all of it has been found to be sound. Refs are made, and branches go forward; nothing
-is ever moved back, over, or away. A branch that both sides moved has two tips afterwards, as it has when git merges
-the two; with a prefix it goes beside the one that is here.
+Invariant: nothing is visible before the whole bundle is verified. Refs are created and branches fast-forwarded; no
+ref is moved back, overwritten or deleted. A branch that diverged gets a second tip, as after a git merge of the
+two. With a prefix, refs are created under it instead.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trace_store.bundles.create import BundleReport, Progress
-from trace_store.bundles.format import BundledRef, BundleHeader, Read
-from trace_store.bundles.source import opened_bundle
-from trace_store.bundles.verify import check_prerequisites, examine, go_through, report
+from trace_store.bundles.format import BundledRef, BundleHeader, Read, open_bundle
+from trace_store.bundles.verify import check_bundle, check_pack, check_prerequisites, report
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import FormatError, NotFoundError, RefChangedError
 from trace_store.graph import is_ancestor
@@ -38,23 +37,23 @@ DIVERGED = "diverged"
 KEPT = "kept"
 
 MAXIMUM_ATTEMPTS = 5
-"""How often the refs are looked at anew when others move them meanwhile."""
+"""How often to retry when another process moves the refs."""
 AUTHOR = "bundle"
 _MESSAGE = "bundle import"
 
 
 @dataclass(frozen=True, slots=True)
 class RefOutcome:
-    """What became of one ref of a bundle.
+    """Result for one ref of a bundle.
 
     Attributes:
-        name: the ref here.
+        name: the local ref.
         source: its name in the bundle.
-        outcome: `created`; `forwarded`, a branch that goes on from what was here; `unchanged`; `behind`, a branch
-            whose values here go on from the bundle's; `diverged`, a branch that has the bundle's as a further tip;
-            `kept`, anything else that stands elsewhere here, and stays there.
-        before: its own value before, or None.
-        theirs: its values in the bundle.
+        outcome: `created`; `forwarded`: a fast-forwarded branch; `unchanged`; `behind`: the local branch already
+            contains the bundle's tips; `diverged`: the branch has the bundle's tip as a second one; `kept`: any
+            other ref with a different local value, left alone.
+        before: its own tip before the import, or None.
+        theirs: its tips in the bundle.
     """
 
     name: str
@@ -66,13 +65,13 @@ class RefOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ImportedBundle:
-    """What an import did.
+    """Result of an import.
 
     Attributes:
-        bundle: what is in the bundle.
-        refs: what became of each ref.
-        packs: the names of the packs that are new here; without what was purged here.
-        head: the full name of the branch that HEAD was attached to, or "".
+        bundle: report of the bundle.
+        refs: one result for each ref.
+        packs: names of the new packs, without objects purged here.
+        head: full name of the branch that HEAD was attached to, or "".
     """
 
     bundle: BundleReport
@@ -89,43 +88,43 @@ def import_bundle(
     author: str = AUTHOR,
     progress: Progress | None = None,
 ) -> ImportedBundle:
-    """Take a bundle into a store and return what became of it; taking it again adds nothing.
+    """Import a bundle into a store; a repeated import is a no-op.
 
     Args:
-        store: where to.
-        source: the path of a file, or a function that reads a stream.
-        prefix: put before the names of refs, behind their namespace: `theirs` makes `refs/heads/main`
+        store: the target repository.
+        source: a file path, or a function that reads a stream.
+        prefix: inserted after the namespace of each ref: `theirs` imports `refs/heads/main` as
             `refs/heads/theirs/main`.
-        author: for the reflogs.
-        progress: told how far it is.
+        author: author of the reflog entries.
+        progress: receives the progress.
 
     Raises:
-        UnreadableInputError: there is no such file, or it cannot be read.
-        CorruptBundleError: it is no bundle, or something is wrong with it.
+        UnreadableInputError: the file does not exist or cannot be read.
+        CorruptBundleError: the input is not a bundle or is damaged.
         UnsupportedFormatError: a newer version wrote it.
-        ObjectNotFoundError: what it builds upon is not here; `.missing` holds the ids.
-        InvalidRefNameError: a name with the prefix is no ref name.
-        RefChangedError: others keep moving the refs.
-        StorageError: the disk refuses.
+        ObjectNotFoundError: a prerequisite is missing; `.missing` holds the ids.
+        InvalidRefNameError: a prefixed name is not a valid ref name.
+        RefChangedError: other processes keep moving the refs.
+        StorageError: the disk refuses a write.
     """
-    with opened_bundle(source) as reader:
+    with open_bundle(source) as reader:
         header = reader.header
-        names = {ref.name: _renamed(ref.name, prefix) for ref in header.refs}
+        names = {ref.name: _prefix_name(ref.name, prefix) for ref in header.refs}
         check_prerequisites(store, header)
         receiver = _receiver(store)
         if isinstance(store.objects, ObjectDatabase):
-            store.objects.relied_on.update(header.prerequisites)
+            store.objects.required.update(header.prerequisites)
         try:
-            go_through(reader, receiver.take, store=store, progress=progress)
+            check_bundle(reader, receiver.add, store=store, progress=progress)
             if header.tombstones and isinstance(store.objects, ObjectDatabase):
-                # What is here stays: nobody else's word takes it away.
-                lacking = [f for f in header.tombstones if not _is_here(store, f[0])]
-                store.objects.tombstones.take(lacking)
-            packs = receiver.keep()
+                # A foreign tombstone never removes a local object.
+                lacking = [f for f in header.tombstones if not _is_present(store, f[0])]
+                store.objects.tombstones.add_files(lacking)
+            packs = receiver.publish()
             if isinstance(store.objects, ObjectDatabase):
                 keep_copies(store, list(packs))
         finally:
-            receiver.abandon()
+            receiver.discard()
         bundle = report(reader)
     fresh = store.refs.head().unborn
     outcomes = _move(store, header.refs, names, author)
@@ -135,12 +134,12 @@ def import_bundle(
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What is to be done with one ref.
+    """Planned change of one ref.
 
     Attributes:
-        outcome: what the report says.
-        edit: the move of this working copy's own value, or None.
-        further: values that become tips beside it.
+        outcome: the result to report.
+        edit: the update of this working copy's own tip, or None.
+        further: values to add as further tips.
     """
 
     outcome: RefOutcome
@@ -151,7 +150,7 @@ class _Plan:
 def _move(
     store: Store, refs: Sequence[BundledRef], names: dict[str, str], author: str
 ) -> list[RefOutcome]:
-    """Make and move the refs, all together, and return what became of them."""
+    """Create and update the refs in one transaction; return the results."""
     attempts = 0
     while True:
         attempts += 1
@@ -167,12 +166,12 @@ def _move(
     further = [(plan.outcome.name, tip) for plan in plans for tip in plan.further]
     if further:
         assert isinstance(store.refs, RefDatabase)
-        store.refs.overview.forget()
+        store.refs.summary.forget()
         for name, tip in further:
             store.refs.files.add(name, tip)
         seal(
             store, fully=True
-        )  # which takes note of the new tips, so that nobody says that git brought them
+        )  # records the new tips, so that they are not reported as changes by git
     return [plan.outcome for plan in plans]
 
 
@@ -193,22 +192,25 @@ def _plan(store: Store, ref: BundledRef, name: str) -> _Plan:
         return _Plan(outcome(KEPT))
     own, further = before, list[ObjectId]()
     for tip in ref.tips:
-        if any(_leads_to(store, tip, there) for there in (*ours, own, *further)):
+        if any(_is_ancestor(store, tip, other) for other in (*ours, own, *further)):
             continue
-        if _leads_to(store, own, tip):
+        if _is_ancestor(store, own, tip):
             own = tip
         else:
             further.append(tip)
-    goes_on = RefEdit(name, own, before) if own != before else None
+    fast_forward = RefEdit(name, own, before) if own != before else None
     if further and several:
-        return _Plan(outcome(DIVERGED), goes_on, tuple(further))
-    if goes_on is not None:
-        return _Plan(outcome(FORWARDED), goes_on)
+        return _Plan(outcome(DIVERGED), fast_forward, tuple(further))
+    if fast_forward is not None:
+        return _Plan(outcome(FORWARDED), fast_forward)
     return _Plan(outcome(KEPT if further else BEHIND))
 
 
-def _leads_to(store: Store, older: ObjectId, newer: ObjectId) -> bool:
-    """Tell whether a commit lies in another's past, or is it; what is not here has no past."""
+def _is_ancestor(store: Store, older: ObjectId, newer: ObjectId) -> bool:
+    """Return True if `older` is an ancestor of `newer` or equal.
+
+    Missing commits have no parents.
+    """
 
     def parents(oid: ObjectId) -> Sequence[ObjectId]:
         try:
@@ -220,7 +222,7 @@ def _leads_to(store: Store, older: ObjectId, newer: ObjectId) -> bool:
 
 
 def _attach(store: Store, header: BundleHeader, outcomes: Sequence[RefOutcome], author: str) -> str:
-    """Attach a HEAD without a commit to the bundle's, or to its first branch; return the branch, or ""."""
+    """Attach an unborn HEAD to the bundle's branch; return its full name, or ""."""
     created = [each.name for each in outcomes if each.name.startswith(BRANCHES)]
     target = header.head if header.head in created else ""
     if not target and store.refs.head().unborn and created:
@@ -230,12 +232,12 @@ def _attach(store: Store, header: BundleHeader, outcomes: Sequence[RefOutcome], 
     return target
 
 
-def _is_here(store: Store, tombstone: str) -> bool:
+def _is_present(store: Store, tombstone: str) -> bool:
     oid = oid_of(tombstone)
     return oid is not None and store.objects.contains(oid)
 
 
-def _renamed(name: str, prefix: str) -> str:
+def _prefix_name(name: str, prefix: str) -> str:
     if not prefix:
         return name
     space, kind, rest = name.split("/", 2)
@@ -243,29 +245,29 @@ def _renamed(name: str, prefix: str) -> str:
 
 
 class _MemoryReceiver:
-    """Takes packs for a repository in memory."""
+    """Receiver of packs for an in-memory repository."""
 
     def __init__(self, objects: MemoryObjects) -> None:
         self._objects = objects
-        self._taken: list[bytes] = []
+        self._held: list[bytes] = []
 
-    def take(self, data: bytes, where: str, each: Callable[[PackedObject], None]) -> None:
-        """Check a pack and keep it aside."""
-        examine(data, where, each)
-        self._taken.append(data)
+    def add(self, data: bytes, where: str, each: Callable[[PackedObject], None]) -> None:
+        """Check a pack and hold it until `keep`."""
+        check_pack(data, where, each)
+        self._held.append(data)
 
-    def keep(self) -> list[str]:
-        """Put the objects of what was taken into the repository; it has no packs."""
-        for data in self._taken:
-            examine(data, "", self._write)
+    def publish(self) -> list[str]:
+        """Write the objects of the held packs; returns no pack names."""
+        for data in self._held:
+            check_pack(data, "", self._write)
         return []
 
-    def _write(self, found: PackedObject) -> None:
-        self._objects.write(found.data)
+    def _write(self, packed: PackedObject) -> None:
+        self._objects.write(packed.data)
 
-    def abandon(self) -> None:
-        """Forget what was taken."""
-        self._taken.clear()
+    def discard(self) -> None:
+        """Drop the held packs."""
+        self._held.clear()
 
 
 def _receiver(store: Store) -> PackReceiver | _MemoryReceiver:

@@ -1,7 +1,7 @@
-"""Check a bundle: every byte, every object, every link.
+"""Verification of bundles: every byte, object and link.
 
-Rule: whatever takes a bundle goes through this first. An object may name what is in the bundle; and where the bundle
-builds upon something, also what is here.
+Invariant: every import runs this first. An object may link to objects in the bundle and, if the bundle has
+prerequisites, to objects in the store.
 """
 
 from __future__ import annotations
@@ -9,56 +9,55 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from trace_store.bundles.create import BundleReport, Progress
-from trace_store.bundles.format import BundleHeader, BundleReader, Read
-from trace_store.bundles.source import opened_bundle
+from trace_store.bundles.format import BundleHeader, BundleReader, Read, open_bundle
 from trace_store.errors import CorruptBundleError, CorruptPackError, ObjectNotFoundError
 from trace_store.objects.codec import BLOB, COMMIT, kind_of, links
 from trace_store.odb.ingest import pack_of
-from trace_store.odb.verify import Examination, PackedObject
+from trace_store.odb.verify import PackedObject, PackVerifier
 from trace_store.oid import ObjectId
 from trace_store.refs.names import BRANCHES
 from trace_store.store.handle import Store
 
 Take = Callable[[bytes, str, Callable[[PackedObject], None]], object]
-"""Given a pack's bytes, what it is called, and who is shown its objects."""
+"""Receives the bytes of a pack, its name, and a callback for each object."""
 
 
 def list_bundle(source: str | Read) -> BundleHeader:
-    """Return what a bundle says of itself, without reading further.
+    """Return the header of a bundle.
 
     Raises:
-        UnreadableInputError: there is no such file, or it cannot be read.
-        CorruptBundleError: it is no bundle, or its header is damaged.
+        UnreadableInputError: the file does not exist or cannot be read.
+        CorruptBundleError: the input is not a bundle, or its header is damaged.
         UnsupportedFormatError: a newer version wrote it.
     """
-    with opened_bundle(source) as reader:
+    with open_bundle(source) as reader:
         return reader.header
 
 
 def verify_bundle(
     source: str | Read, store: Store | None = None, *, progress: Progress | None = None
 ) -> BundleReport:
-    """Read a bundle to its end, and return what is in it.
+    """Verify a whole bundle and return its report.
 
     Args:
-        source: the path of a file, or a function that reads a stream.
-        store: where it would be imported; without one, nobody looks whether its prerequisites are there.
-        progress: told how far it is.
+        source: a file path, or a function that reads a stream.
+        store: the repository to import into; without one, prerequisites are not checked.
+        progress: receives the progress.
 
     Raises:
-        As `list_bundle`; and
-        CorruptBundleError: something is wrong with it.
-        ObjectNotFoundError: what it builds upon is not in the store; `.missing` holds the ids.
+        The errors of `list_bundle`, and
+        CorruptBundleError: the bundle is damaged or incomplete.
+        ObjectNotFoundError: a prerequisite is missing from the store; `.missing` holds the ids.
     """
-    with opened_bundle(source) as reader:
+    with open_bundle(source) as reader:
         if store is not None:
             check_prerequisites(store, reader.header)
-        go_through(reader, examine, store=store, progress=progress)
+        check_bundle(reader, check_pack, store=store, progress=progress)
         return report(reader)
 
 
 def report(reader: BundleReader) -> BundleReport:
-    """Return a bundle that was read to its end in figures."""
+    """Return the report of a bundle that was read to its end."""
     header = reader.header
     return BundleReport(
         refs=header.refs,
@@ -71,102 +70,100 @@ def report(reader: BundleReader) -> BundleReport:
 
 
 def check_prerequisites(store: Store, header: BundleHeader) -> None:
-    """Accept a bundle all of whose prerequisites are in a store.
+    """Check that a store has all prerequisites of a bundle.
 
     Raises:
-        ObjectNotFoundError: one is not; `.missing` holds the ids.
+        ObjectNotFoundError: some are missing; `.missing` holds the ids.
     """
     missing = tuple(oid for oid in header.prerequisites if not store.objects.contains(oid))
     if missing:
         count = len(missing)
         raise ObjectNotFoundError(
-            f"the bundle builds upon {'a commit' if count == 1 else f'{count} commits'} that"
-            f" {'is' if count == 1 else 'are'} not here, such as {missing[0]}",
+            f"the bundle requires {'a commit' if count == 1 else f'{count} commits'} that"
+            f" {'is' if count == 1 else 'are'} missing here, such as {missing[0]}",
             missing=missing,
         )
 
 
-def go_through(
+def check_bundle(
     reader: BundleReader,
     take: Take,
     *,
     store: Store | None,
     progress: Progress | None = None,
 ) -> None:
-    """Read a bundle to its end and give its packs to `take`; returns when all of it has been found to be sound.
+    """Verify a bundle and pass its packs to `take`.
 
     Raises:
-        CorruptBundleError: something is wrong with it.
-        ObjectNotFoundError: it builds upon objects, and one of those that they lead to is not here.
+        CorruptBundleError: the bundle is damaged or incomplete.
+        ObjectNotFoundError: something reachable from the prerequisites is missing.
     """
     check = _Check(reader.header, progress)
     for number, data in enumerate(reader.packs(), 1):
         try:
-            take(data, f"pack {number} of the bundle", check.see)
+            take(data, f"pack {number} of the bundle", check.add)
         except CorruptPackError as error:
             raise CorruptBundleError(error.message) from error
     check.finish(store)
 
 
-def examine(data: bytes, where: str, see: Callable[[PackedObject], None]) -> None:
-    """Check a pack, and keep nothing of it."""
-    for found in Examination(pack_of(data, where)).objects():
-        see(found)
+def check_pack(data: bytes, where: str, see: Callable[[PackedObject], None]) -> None:
+    """Check a pack without storing it."""
+    for packed in PackVerifier(pack_of(data, where)).objects():
+        see(packed)
 
 
 class _Check:
-    """What was seen of a bundle, and what must still turn up."""
+    """Objects read so far, and links not yet resolved."""
 
     def __init__(self, header: BundleHeader, progress: Progress | None) -> None:
         self._header = header
         self._progress = progress
         self._present: set[bytes] = set()
-        self._named: dict[ObjectId, ObjectId] = {}
+        self._unresolved: dict[ObjectId, ObjectId] = {}
         self._kinds: dict[ObjectId, str] = {}
         self._tips = {tip for ref in header.refs for tip in ref.tips}
 
-    def see(self, found: PackedObject) -> None:
-        """Take note of an object, and of what it names."""
-        oid = found.oid
+    def add(self, packed: PackedObject) -> None:
+        """Record an object and its links."""
+        oid = packed.oid
         self._present.add(oid)
-        self._named.pop(oid, None)
+        self._unresolved.pop(oid, None)
         if oid in self._tips:
-            self._kinds[oid] = found.kind
-        if found.kind != BLOB:
-            for name in links(found.data):
-                if name not in self._present:
-                    self._named.setdefault(name, oid)
+            self._kinds[oid] = packed.kind
+        if packed.kind != BLOB:
+            for linked in links(packed.data):
+                if linked not in self._present:
+                    self._unresolved.setdefault(linked, oid)
         if self._progress is not None:
             self._progress(len(self._present), self._header.object_count)
 
     def finish(self, store: Store | None) -> None:
-        """Accept what was seen, when it is all that there should be."""
+        """Raise if objects are missing or a branch tip is not a commit."""
         header = self._header
         if len(self._present) != header.object_count:
             raise CorruptBundleError(
-                f"the bundle holds {len(self._present)} objects, not {header.object_count}"
+                f"bundle has {len(self._present)} objects, expected {header.object_count}"
             )
-        for name, namer in self._named.items():
-            self._check_outside(name, f"{namer} names", store)
+        for linked, namer in self._unresolved.items():
+            self._check_outside(linked, f"linked from {namer}", store)
         for ref in header.refs:
             for tip in ref.tips:
                 kind = self._kinds.get(tip)
                 if kind is None:
-                    self._check_outside(tip, f"{ref.name} stands for", store)
+                    self._check_outside(tip, f"the tip of {ref.name}", store)
                     kind = None if store is None else kind_of(store.objects.read(tip))
                 if kind not in (COMMIT, None) and ref.name.startswith(BRANCHES):
-                    raise CorruptBundleError(
-                        f"the branch {ref.name} of the bundle stands for no commit"
-                    )
+                    raise CorruptBundleError(f"branch {ref.name} of the bundle is not a commit")
 
     def _check_outside(self, oid: ObjectId, why: str, store: Store | None) -> None:
-        """Accept an object that is not in the bundle, because what this builds upon leads to it."""
+        """Check an object that only the prerequisites can provide."""
         if oid in self._header.purged or (store is not None and oid in store.objects.purged):
-            return  # nobody has it, and it is told why
+            return  # purged: missing everywhere, with a tombstone
         if not self._header.prerequisites:
-            raise CorruptBundleError(f"the bundle lacks object {oid}, which {why}")
+            raise CorruptBundleError(f"bundle lacks object {oid}, {why}")
         if store is not None and not store.objects.contains(oid):
             raise ObjectNotFoundError(
-                f"the bundle builds upon object {oid}, which {why} and which is not here",
+                f"the bundle requires object {oid}, {why}, which is missing here",
                 missing=(oid,),
             )

@@ -1,6 +1,6 @@
-"""The commit table: which commits there are, and what follows what, without opening an object.
+"""The commit table: an index of all commits and their parents.
 
-It is imported when a walk first asks for it: most revisions are found without one.
+Loaded when a walk first needs it; most revisions are resolved without it.
 """
 
 from trace_store.lazy_import import submodules

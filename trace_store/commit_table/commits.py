@@ -1,7 +1,7 @@
-"""What follows what among a repository's commits, by the cheapest way that is right.
+"""The commit graph of a repository, read the cheapest way that is correct.
 
-Rule: this module chooses between the commit table and the commits themselves, and both give the same answers: without a
-table, or where the history is not whole, the objects are walked.
+Rule: the commit table and the commits themselves give the same answers. Without a table, or if the history is
+incomplete, the objects are walked.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from trace_store.contracts import ObjectReader
 
 STEPS = 64
-"""So many commits are read sooner than a table is begun."""
+"""Up to this many commits, reading them is faster than starting a table."""
 
 
 class Commits:
-    """Questions about the commits of one repository."""
+    """The commit graph of one repository."""
 
     __slots__ = ("_objects", "_table")
 
@@ -33,38 +33,38 @@ class Commits:
         self._table = table
 
     def parents(self, oid: bytes) -> Sequence[ObjectId]:
-        """Return the parents of a commit, from the commit.
+        """Return a commit's parents, read from the commit.
 
         Raises:
-            ObjectNotFoundError, CorruptObjectError: it is not here, or no commit.
+            ObjectNotFoundError, CorruptObjectError: it is missing, or not a commit.
         """
         return parents_of(self._objects.read(oid))
 
     def rows(
         self, starts: Sequence[ObjectId], *, limit: int | None = None
     ) -> tuple[CommitRows, list[int]] | None:
-        """Return rows with the whole past of commits, and theirs; None where the objects must be walked.
+        """Return rows with the whole history of the starts, and the starts' numbers.
 
-        No more than `limit` commits are read to bring the table up to date. What has one of the newest rows is taken
-        to be here, without opening packs to see that.
+        Returns None if the objects must be walked instead. At most `limit` commits are read to update the table. A
+        start among the newest rows is assumed to exist, without opening packs.
         """
         if self._table is None:
             return None
         for oid in starts:
             if not self._table.is_recent(oid) and not self._objects.contains(oid):
                 return None
-        return self._table.reaching(starts, limit=limit)
+        return self._table.rows_for(starts, limit=limit)
 
     def is_recent(self, oid: bytes) -> bool:
-        """Tell whether an id is known to be that of a commit, since it has one of the newest rows."""
+        """Return True if one of the newest rows is this commit's."""
         return self._table is not None and self._table.is_recent(oid)
 
     def has_table(self) -> bool:
-        """Tell whether there is a table, however far it reaches."""
+        """Return True if there is a table, even an outdated one."""
         return self._table is not None and self._table.load() is not None
 
-    def distrust(self) -> None:
-        """Give the table up, since it is damaged."""
+    def discard_table(self) -> None:
+        """Remove the table, because it is damaged."""
         if self._table is not None:
             self._table.discard()
 
@@ -79,20 +79,20 @@ class Commits:
         """Yield ids as `graph.topological` does.
 
         Args:
-            starts: where to begin.
-            hidden: what is left out, with its past.
-            limit: at most so many.
-            first_parent: whether first parents alone are followed.
+            starts: where to start.
+            hidden: commits to exclude, with their history.
+            limit: the maximum number of ids.
+            first_parent: whether to follow first parents only.
 
         Raises:
-            ObjectNotFoundError, CorruptObjectError: the history is not whole.
+            ObjectNotFoundError, CorruptObjectError: the history is incomplete.
         """
         given = 0
         if limit == 0:
             return
-        found = self.rows([*starts, *hidden], limit=limit)
-        if found is not None:
-            rows, numbers = found
+        indexed = self.rows([*starts, *hidden], limit=limit)
+        if indexed is not None:
+            rows, numbers = indexed
             spans = walks.Spans(
                 rows, numbers[: len(starts)], numbers[len(starts) :], first_parent=first_parent
             )
@@ -103,14 +103,14 @@ class Commits:
                         yield oid
                 return
             except errors.CorruptIndexError:
-                self.distrust()
-        for number, oid in enumerate(self.walked(starts, hidden, first_parent=first_parent)):
+                self.discard_table()
+        for number, oid in enumerate(self.walk(starts, hidden, first_parent=first_parent)):
             if number == limit:
                 return
             if number >= given:
                 yield oid
 
-    def walked(
+    def walk(
         self,
         starts: Sequence[ObjectId],
         hidden: Sequence[ObjectId] = (),
@@ -118,18 +118,18 @@ class Commits:
         first_parent: bool = False,
         by_time: bool = False,
     ) -> Iterator[ObjectId]:
-        """Yield what `topological` does, from the objects; with `by_time` lines are interleaved, the latest first.
+        """Like `topological`, but read the objects; `by_time` puts the latest first.
 
-        A line of history is walked as it is asked for; from the first merge on the rest is looked at as a whole.
+        A linear history is read as needed; from the first merge on, the rest is read at once.
         """
         known: dict[ObjectId, Sequence[ObjectId]] = {}
 
         def parents(oid: ObjectId) -> Sequence[ObjectId]:
-            found = known.get(oid)
-            if found is None:
-                found = self.parents(oid)
-                known[oid] = found = found[:1] if first_parent else found
-            return found
+            result = known.get(oid)
+            if result is None:
+                result = self.parents(oid)
+                known[oid] = result = result[:1] if first_parent else result
+            return result
 
         if not hidden:
             while len(starts) == 1:
@@ -147,41 +147,41 @@ class Commits:
         yield from graph.topological(starts, parents, hidden=hidden, time_of=time_of)
 
     def is_ancestor(self, candidate: ObjectId, descendant: ObjectId) -> bool:
-        """Tell whether a commit is another, or lies in its past; raises as `topological`."""
-        found = self.rows([candidate, descendant])
-        if found is not None:
-            rows, (one, other) = found
+        """Return True for equal commits or an ancestor; raises as `topological`."""
+        indexed = self.rows([candidate, descendant])
+        if indexed is not None:
+            rows, (one, other) = indexed
             try:
                 return walks.is_ancestor(rows, one, other)
             except errors.CorruptIndexError:
-                self.distrust()
+                self.discard_table()
         return graph.is_ancestor(candidate, descendant, self.parents)
 
     def merge_bases(self, one: ObjectId, other: ObjectId) -> list[ObjectId]:
-        """Return the best common ancestors of two commits, sorted; raises as `topological`."""
-        found = self.rows([one, other])
-        if found is not None:
-            rows, (first, second) = found
+        """Return the best common ancestors, sorted; raises as `topological`."""
+        indexed = self.rows([one, other])
+        if indexed is not None:
+            rows, (first, second) = indexed
             try:
                 return sorted(map(rows.oid, walks.merge_bases(rows, first, second)))
             except errors.CorruptIndexError:
-                self.distrust()
+                self.discard_table()
         return graph.merge_bases(one, other, self.parents)
 
     def ancestor(self, oid: ObjectId, generations: int) -> tuple[ObjectId, int]:
-        """Return the first parents' commit so many generations before, and how many are left where none is.
+        """Return the n-th first-parent ancestor, and how many steps are left at the root.
 
         Raises:
-            ObjectNotFoundError, CorruptObjectError: a commit on the way is not here, or no commit.
+            ObjectNotFoundError, CorruptObjectError: a commit is missing, or not a commit.
         """
-        found = self.rows([oid]) if generations > STEPS else None
-        if found is not None:
-            rows, (number,) = found
+        indexed = self.rows([oid]) if generations > STEPS else None
+        if indexed is not None:
+            rows, (number,) = indexed
             try:
                 number, left = walks.ancestor(rows, number, generations)
                 return rows.oid(number), left
             except errors.CorruptIndexError:
-                self.distrust()
+                self.discard_table()
         while generations:
             above = self.parents(oid)
             if not above:

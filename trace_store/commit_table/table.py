@@ -1,8 +1,8 @@
-"""The commit table: a row for each commit, parents first, in a file that only grows.
+"""The commit table: one row per commit, parents first, in an append-only file.
 
-Rule: a cache of the commits' own bytes. It is pulled, never pushed: a reader compares what it is asked for with what
-the table holds and adds what is missing. What does not match is written anew, and deleting it costs time only. A
-history that is not whole is never written down, so a row's whole past is in the table.
+Rule: a cache of the commits' own bytes. A reader adds the rows that it needs and does not find; nobody else updates the
+table. A table that does not match is rewritten, and deleting it only costs time. An incomplete history is never
+written, so the table has the whole history of each row.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     Found: TypeAlias = tuple[tuple[ObjectId, ...], Facts]
 
 NEAR = 64
-"""How many commits are looked at to get from a new one to those that have rows, before all rows are looked at."""
+"""How many new commits are read before all rows are loaded to find the known ones."""
 
 
 class CommitTable:
@@ -48,7 +48,7 @@ class CommitTable:
     __slots__ = ("_column", "_disk", "_loaded", "_objects", "_path", "_store")
 
     def __init__(self, disk: Disk, path: str, store_id: str, objects: ObjectReader) -> None:
-        """Say where the table is, whose it is, and where its commits come from."""
+        """Open the table in the file `path`; nothing is read yet."""
         self._disk = disk
         self._path = path
         self._store = tag_of(store_id)
@@ -57,7 +57,7 @@ class CommitTable:
         self._loaded: tuple[object, CommitRows] | None = None
 
     def load(self) -> CommitRows | None:
-        """Return the rows that the file holds, or None when there is none, or another's, or a damaged one."""
+        """Return the file's rows, or None if missing, damaged or of another repository."""
         try:
             opened = self._column.current()
             if opened is None:
@@ -76,68 +76,70 @@ class CommitTable:
             return None
 
     def is_recent(self, oid: bytes) -> bool:
-        """Tell whether a commit has one of the newest rows."""
+        """Return True if a commit is among the newest rows."""
         rows = self.load()
         try:
             return rows is not None and rows.recent(oid) is not None
         except errors.CorruptIndexError:
-            return False  # a reader of the rows reports the damage
+            return False  # a reader of the rows will detect the damage too
 
     def discard(self) -> None:
-        """Remove the table, which is made anew when a walk needs it."""
+        """Remove the table; it is rebuilt when needed."""
         self._loaded = None
         try:
             self._disk.remove(self._path)
         except errors.StorageError:
-            return  # a read-only repository: what is wrong with it will be found again
+            return  # a read-only repository: the damage will be detected again
 
-    def forget(self, gone: Iterable[bytes]) -> None:
-        """Remove a table that has a row of one of some commits, which are about to be removed on purpose."""
+    def forget(self, removed: Iterable[bytes]) -> None:
+        """Remove the table if it has rows of commits that are about to be removed."""
         rows = self.load()
         try:
-            if rows is None or rows.numbers().keys().isdisjoint(gone):
+            if rows is None or rows.numbers().keys().isdisjoint(removed):
                 return
         except errors.CorruptIndexError:
             pass
         self.discard()
 
-    def reaching(
+    def rows_for(
         self, starts: Iterable[bytes], *, limit: int | None = None
     ) -> tuple[CommitRows, list[int]] | None:
-        """Return rows that hold the whole past of commits, and the rows of these; what is missing is added.
+        """Return rows with the whole history of the starts, and the starts' numbers.
+
+        Missing rows are added.
 
         Args:
             starts: the commits.
-            limit: how many commits may be read to get there; None reads all that it takes.
+            limit: the maximum number of commits to read, or None.
 
         Returns:
-            None when it would take more, or the history is not whole.
+            None if the limit is too small, or the history is incomplete.
 
         Raises:
-            StorageError: the disk refuses an object.
+            StorageError: an object cannot be read.
         """
         starts = list(starts)
         rows = self.load()
         try:
-            return self._reaching(starts, rows, limit)
+            return self._rows_for(starts, rows, limit)
         except errors.CorruptIndexError:
             self.discard()
             return None
 
-    def _reaching(
+    def _rows_for(
         self, starts: list[bytes], rows: CommitRows | None, limit: int | None
     ) -> tuple[CommitRows, list[int]] | None:
         missing = _Missing(self._objects)
-        known = _nothing if rows is None else rows.near
+        known = _no_row if rows is None else rows.near
         near = NEAR if limit is None and rows is not None else limit
-        # A commit without parents may be an old one, which a look at the newest rows alone cannot tell from a new one.
+        # A root commit may be old or new, which the newest rows alone do not tell.
         roots = rows is None or rows.count <= RECENT_ROWS or rows.knows_all()
-        if not missing.look(starts, known, near, roots=roots):
+        if not missing.find(starts, known, near, roots=roots):
             if limit is not None or missing.broken or rows is None:
                 return None
             all_rows = rows.numbers()
             known = lambda oid: all_rows.get(oid)  # noqa: E731
-            if not missing.look(starts, known, None):
+            if not missing.find(starts, known, None):
                 return None
         data, numbers = missing.encode(0 if rows is None else rows.count, known, starts)
         if data:
@@ -149,11 +151,11 @@ class CommitTable:
             generation = os.urandom(GENERATION_BYTES)
             opened = self._column.replace(encode_header(self._store, generation) + data)
             return CommitRows(opened, len(data) // ROW_BYTES, generation)
-        more = rows.extended(data)
+        more = rows.append(data)
         if more is None:
-            # Something else stands behind the rows: a write that was cut off, or another writer's rows.
-            again = self.load()
-            if again is not None and (again.count, again.generation) == (
+            # Something follows the rows: a torn write, or another writer's rows.
+            reloaded = self.load()
+            if reloaded is not None and (reloaded.count, reloaded.generation) == (
                 rows.count,
                 rows.generation,
             ):
@@ -170,7 +172,7 @@ class _Missing:
     """Commits that have no row yet.
 
     Attributes:
-        broken: whether one of them is not here, or not readable.
+        broken: whether a commit is missing or unreadable.
     """
 
     __slots__ = ("_facts", "_objects", "_order", "broken")
@@ -181,7 +183,7 @@ class _Missing:
         self._order: list[bytes] = []
         self.broken = False
 
-    def look(
+    def find(
         self,
         starts: Iterable[bytes],
         known: Callable[[bytes], int | None],
@@ -189,9 +191,9 @@ class _Missing:
         *,
         roots: bool = True,
     ) -> bool:
-        """Find the commits between some and those with rows.
+        """Find the commits between the starts and those with rows.
 
-        Return False when more than `budget` would be read, or when it comes to one without parents, unless `roots`.
+        Returns False if more than `budget` would be read, or, unless `roots`, if a root commit is found.
         """
         self._order = []
         seen: set[bytes] = set()
@@ -220,18 +222,18 @@ class _Missing:
     def encode(
         self, first: int, known: Callable[[bytes], int | None], starts: Iterable[bytes]
     ) -> tuple[bytes, list[int]]:
-        """Return the rows of what was found, of which the first has a number, and the rows of the starts."""
+        """Return the new rows, numbered from `first`, and the row numbers of the starts."""
         numbers: dict[bytes, int] = {}
         pieces: list[bytes] = []
         at, run = first, -1
 
         def number_of(oid: bytes) -> int:
-            found = numbers.get(oid)
-            if found is None:
-                found = known(oid)
-            if found is None:
+            number = numbers.get(oid)
+            if number is None:
+                number = known(oid)
+            if number is None:
                 raise errors.CorruptIndexError("the commit table lost a row")
-            return found
+            return number
 
         for oid in self._order:
             parents, facts = self._facts[oid]
@@ -254,5 +256,5 @@ class _Missing:
         return True
 
 
-def _nothing(oid: bytes) -> int | None:
+def _no_row(oid: bytes) -> int | None:
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from trace_store.graph import Ready
+from trace_store.graph import TopologicalQueue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _STALE = 4
 
 
 def ancestor(rows: CommitRows, number: int, generations: int) -> tuple[int, int]:
-    """Return the first parents' row so many generations before, and how many are left where there is no parent."""
+    """Return the n-th first-parent ancestor's row, and the steps left at the root."""
     while generations:
         straight = number - rows.run(number)
         if straight:
@@ -36,7 +36,7 @@ def ancestor(rows: CommitRows, number: int, generations: int) -> tuple[int, int]
 
 
 def is_ancestor(rows: CommitRows, candidate: int, descendant: int) -> bool:
-    """Tell whether a row is another, or lies in its past."""
+    """Return True if the rows are equal or the first is an ancestor."""
     heap = [-descendant]
     seen = {descendant}
     while heap:
@@ -54,21 +54,21 @@ def is_ancestor(rows: CommitRows, candidate: int, descendant: int) -> bool:
 
 
 def merge_bases(rows: CommitRows, one: int, other: int) -> list[int]:
-    """Return the best common ancestors of two rows, the newest first."""
+    """Return the best common ancestors of two rows, newest first."""
     if one == other:
         return [one]
     marks = {one: _ONE, other: _OTHER}
     heap = [-one, -other]
     heap.sort()
-    fresh = 2  # how many of the heap may still lead to a better one
-    found: list[int] = []
+    fresh = 2  # how many heap entries may still lead to a better one
+    bases: list[int] = []
     while fresh:
         number = -heappop(heap)
         mark = marks.pop(number)
         if not mark & _STALE:
             fresh -= 1
         if mark == _BOTH:
-            found.append(number)
+            bases.append(number)
             mark |= _STALE
         low = max(rows.run(number), -heap[0] if heap else 0)
         for parent in [low] if low < number else rows.parents(number):
@@ -81,14 +81,13 @@ def merge_bases(rows: CommitRows, one: int, other: int) -> list[int]:
                 marks[parent] = before | mark
                 if mark & _STALE and not before & _STALE:
                     fresh -= 1
-    return found
+    return bases
 
 
 class Spans:
-    """The rows of a history as spans (high, low), both included, in which each row's one parent is the next.
+    """A history as spans (high, low) of rows, each the only parent of the one above.
 
-    Children come before their parents, and after a merge its last parent's line comes first, as in
-    `graph.topological`.
+    The order is that of `graph.topological`: children before parents, branches not interleaved.
     """
 
     def __init__(
@@ -104,10 +103,10 @@ class Spans:
 
         Args:
             rows: the table.
-            starts: where to begin.
-            hidden: what is left out, with its past.
-            first_parent: whether first parents alone are followed.
-            by_time: whether lines of history are interleaved, the latest first.
+            starts: where to start.
+            hidden: rows to exclude, with their history.
+            first_parent: whether to follow first parents only.
+            by_time: whether to interleave branches, the latest first.
         """
         self._rows = rows
         self._time_of = (lambda number: rows.row(number)[5]) if by_time else None
@@ -117,12 +116,12 @@ class Spans:
         self._children: dict[int, int] = {}
         self._heap: list[int] = []
         for number in self._starts:
-            self._reach(number, _ONE)
+            self._mark(number, _ONE)
         for number in hidden:
-            self._reach(number, _OTHER)
+            self._mark(number, _OTHER)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        ready = Ready(self._time_of)
+        ready = TopologicalQueue(self._time_of)
         for number in reversed(self._starts):
             self._explore(number)
             if self._is_shown(number) and not self._children.get(number):
@@ -144,22 +143,22 @@ class Spans:
             self._marks.pop(number, None)
 
     def between(self, first: int, end: int | None) -> Iterator[tuple[int, int]]:
-        """Yield the spans without what comes before the row of this place in the order, and from another on."""
-        met = 0
+        """Yield the spans between positions `first` and `end` (exclusive)."""
+        position = 0
         for high, low in self:
-            skipped = max(first - met, 0)
-            met += high - low + 1
-            beyond = 0 if end is None else max(met - end, 0)
+            skipped = max(first - position, 0)
+            position += high - low + 1
+            beyond = 0 if end is None else max(position - end, 0)
             if high - skipped >= low + beyond:
                 yield high - skipped, low + beyond
-            if end is not None and met >= end:
+            if end is not None and position >= end:
                 return
 
     def _straight(self, number: int) -> int:
-        """Return how far down single parents lead from a row without meeting what else was reached."""
+        """Return the end of the linear run from a row that meets no other reached row."""
         heap = self._heap
         if not heap or -heap[0] != number:
-            return number  # what it leads to was looked at already
+            return number  # its parents were visited already
         heappop(heap)
         low = max(self._rows.run(number), 1 - heap[0] if heap else 0)
         self._marks[low] = self._marks.pop(number)
@@ -170,10 +169,10 @@ class Spans:
         return self._marks.get(number) == _ONE
 
     def _parents(self, number: int) -> list[int]:
-        found = self._rows.parents(number)
-        return found[:1] if self._first_parent else list(dict.fromkeys(found))
+        parents = self._rows.parents(number)
+        return parents[:1] if self._first_parent else list(dict.fromkeys(parents))
 
-    def _reach(self, number: int, mark: int) -> None:
+    def _mark(self, number: int, mark: int) -> None:
         before = self._marks.get(number)
         if before is None:
             heappush(self._heap, -number)
@@ -182,13 +181,13 @@ class Spans:
             self._marks[number] = before | mark
 
     def _explore(self, down_to: int) -> None:
-        """Look at all reachable rows after one, so that what is known of that one is final."""
+        """Visit all reachable rows above `down_to`, so that its marks are final."""
         heap = self._heap
         while heap and -heap[0] > down_to:
             number = -heappop(heap)
             mark = self._marks[number]
             shown = mark == _ONE
             for parent in self._parents(number):
-                self._reach(parent, mark)
+                self._mark(parent, mark)
                 if shown:
                     self._children[parent] = self._children.get(parent, 0) + 1

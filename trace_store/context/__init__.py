@@ -1,4 +1,4 @@
-"""Contexts: what a model is shown, its size in tokens, and what a provider said it used."""
+"""Contexts: what a model is shown, its size in tokens, and the usage that providers report."""
 
 from trace_store.lazy_import import submodules
 

@@ -1,9 +1,8 @@
-"""Which call a tool result belongs to: decided once, when the result is written, and stored with it.
+"""Links from tool results to their calls, set once when a result is written and stored with it.
 
-A result belongs to the newest message before it that has a call of its id without a result; to the newest that has one
-at all where each is answered; and to a message behind it in the same commit where none stands before.
-
-Rule: from then on the stored address counts, whatever happens to the messages. Providers use ids again.
+A result belongs to the newest earlier message with an unanswered call of its id; if all are answered, to the newest
+with such a call; and if there is none, to a later message of the same commit. From then on only the stored address
+counts, because providers reuse ids.
 """
 
 from __future__ import annotations
@@ -23,37 +22,36 @@ if TYPE_CHECKING:
 
     from trace_store.context.entries import Parts
     from trace_store.context.fold import ReadCommit
+    from trace_store.objects.parts import Part
 
     Find: TypeAlias = Callable[[str], Address | None]
-    """Gives the message that holds the call which a result of this id answers, in the history before."""
+    """Returns the message with the call that a result of this id answers, in the earlier history."""
 
 CALL = "tool_call"
 
 
 class Calls:
-    """The calls of some messages that are being written one after the other, and which of them wait for results."""
+    """The calls of messages that are written one after the other, and which of them are unanswered."""
 
     __slots__ = ("_find", "_here", "_known", "_open")
 
     def __init__(self, find: Find) -> None:
-        """Begin; `find` is asked about the history before, for ids that no message here has called."""
+        """Start without calls; `find` looks up ids that no message here has."""
         self._find = find
         self._open: dict[str, list[Address]] = {}
         self._known: dict[str, Address | None] = {}
         self._here: set[str] = set()
 
     def link(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the messages of the next commit with their results linked; those that the commit adds, from the first.
+        """Return the messages of the next commit, all that it adds, with their results linked.
 
-        Afterwards `written` has to be told the id of the commit.
+        Afterwards call `written` with the id of the commit.
         """
-        if not any(_is_half(part) for message in messages for part in message.parts):
-            return list(messages)
         later = _first_calls(messages)
-        return [self._linked(message, n, later) for n, message in enumerate(messages)]
+        return [self._link_message(message, n, later) for n, message in enumerate(messages)]
 
     def written(self, oid: bytes) -> None:
-        """Note the id of the commit that holds the messages linked last."""
+        """Set the id of the commit that contains the messages linked last."""
         for name in self._here:
             waiting = self._open.get(name, [])
             waiting[:] = [each if each.birth else Address.of(oid, each.number) for each in waiting]
@@ -63,14 +61,14 @@ class Calls:
         self._here.clear()
 
     def call(self, name: str, address: Address) -> None:
-        """Note that a message calls a tool under an id."""
+        """Add a call of a message."""
         self._open.setdefault(name, []).append(address)
         self._known[name] = address
         if not address.birth:
             self._here.add(name)
 
     def answer(self, name: str) -> Address | None:
-        """Return the message whose call a result of this id answers, and note that it is answered."""
+        """Return the message with the call that a result of this id answers, and mark it as answered."""
         waiting = self._open.get(name)
         if waiting:
             return waiting.pop()
@@ -78,18 +76,19 @@ class Calls:
             self._known[name] = self._find(name)
         return self._known[name]
 
-    def _linked(self, message: Message, number: int, later: dict[str, int]) -> Message:
-        parts = list(message.parts)
-        for at, part in enumerate(parts):
+    def _link_message(self, message: Message, number: int, later: dict[str, int]) -> Message:
+        parts: list[Part] | None = None
+        for at, part in enumerate(message.parts):
             if isinstance(part, ToolResult) and part.call is None:
                 call = self.answer(part.call_id)
                 if call is None and later.get(part.call_id, -1) > number:
                     call = Address(HERE, later[part.call_id])
                 if call is not None:
+                    parts = parts or list(message.parts)
                     parts[at] = ToolResult(part.call_id, part.content, part.is_error, call=call)
             elif isinstance(part, ToolCall):
                 self.call(part.id, Address(HERE, number))
-        if all(one is other for one, other in zip(parts, message.parts, strict=True)):
+        if parts is None:
             return message
         return Message(
             message.role,
@@ -102,16 +101,16 @@ class Calls:
 
 
 def link_operations(operations: Sequence[Operation], find: Find) -> list[Operation]:
-    """Return the operations of a commit that is being made, with the results of its new messages linked.
+    """Return the operations of a new commit with the results of its new messages linked.
 
-    What an edit says is left as it is: see `link_wording`.
+    Edits are left unchanged: see `link_wording`.
     """
     calls, number, made = Calls(find), 0, []
-    later = _calls_of(operations)
+    later = _first_new_calls(operations)
     for operation in operations:
         if operation.name in ops.ADDS_MESSAGES:
             messages = [
-                stored if ops.BORN in stored else _linked_stored(calls, stored, number + n, later)
+                stored if ops.BORN in stored else _link_stored(calls, stored, number + n, later)
                 for n, stored in enumerate(operation.fields["messages"])
             ]
             number += len(messages)
@@ -121,7 +120,7 @@ def link_operations(operations: Sequence[Operation], find: Find) -> list[Operati
 
 
 def link_wording(parts: Parts, before: Sequence[Parts], find: Find) -> list[dict[str, Any]]:
-    """Return another wording of a message with its results linked: as in the wordings before, else as `find` says."""
+    """Return the parts of an edit with results linked as in earlier versions, or else by `find`."""
     known = {
         part["id"]: part["call"]
         for said in before
@@ -138,8 +137,8 @@ def link_wording(parts: Parts, before: Sequence[Parts], find: Find) -> list[dict
 
 
 def find_in_history(tip: bytes | None, read_commit: ReadCommit) -> Find:
-    """Return what looks for calls in the history of a commit, newest first, as far back as it has to."""
-    walk = _halves_before(tip, read_commit)
+    """Return a function that finds calls in the history of a commit, newest first, as far back as needed."""
+    walk = _calls_and_results_before(tip, read_commit)
     calls: list[tuple[str, Address]] = []
     answered: set[tuple[str, Address]] = set()
 
@@ -163,13 +162,13 @@ def find_in_history(tip: bytes | None, read_commit: ReadCommit) -> Find:
     return find
 
 
-def _halves_before(
+def _calls_and_results_before(
     tip: bytes | None, read_commit: ReadCommit
 ) -> Iterator[tuple[bool, str, Address]]:
-    """Yield (whether it is a call, id, message with the call) of calls and linked results, newest first."""
+    """Yield (is a call, id, message with the call) of calls and linked results, newest first."""
     while tip is not None:
         commit = read_commit(tip)
-        for address, parts in reversed(list(_wordings(commit, tip))):
+        for address, parts in reversed(list(_parts_of_commit(commit, tip))):
             for part in reversed(parts):
                 if part["type"] == CALL:
                     yield True, part["id"], address
@@ -178,8 +177,8 @@ def _halves_before(
         tip = commit.parents[0] if commit.parents else None
 
 
-def _wordings(commit: Commit, oid: bytes) -> Iterator[tuple[Address, Parts]]:
-    """Yield what a commit lets messages say, new ones and such as it edits."""
+def _parts_of_commit(commit: Commit, oid: bytes) -> Iterator[tuple[Address, Parts]]:
+    """Yield the parts of messages that a commit adds or edits."""
     added = ops.added_messages(commit, oid)
     for operation in commit.operations:
         if operation.name == ops.EDIT:
@@ -188,7 +187,7 @@ def _wordings(commit: Commit, oid: bytes) -> Iterator[tuple[Address, Parts]]:
             yield address, stored["parts"]
 
 
-def _calls_of(operations: Sequence[Operation]) -> dict[str, int]:
+def _first_new_calls(operations: Sequence[Operation]) -> dict[str, int]:
     """Return the number of the first new message with a call of each id."""
     found: dict[str, int] = {}
     added = (each for operation in operations for each in operation.fields.get("messages", ()))
@@ -199,7 +198,7 @@ def _calls_of(operations: Sequence[Operation]) -> dict[str, int]:
     return found
 
 
-def _linked_stored(
+def _link_stored(
     calls: Calls, stored: ops.Stored, number: int, later: dict[str, int]
 ) -> ops.Stored:
     parts = list(stored["parts"])
@@ -213,10 +212,6 @@ def _linked_stored(
         elif part["type"] == CALL:
             calls.call(part["id"], Address(HERE, number))
     return {**stored, "parts": parts}
-
-
-def _is_half(part: object) -> bool:
-    return isinstance(part, ToolCall | ToolResult)
 
 
 def _first_calls(messages: Sequence[Message]) -> dict[str, int]:

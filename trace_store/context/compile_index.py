@@ -1,12 +1,10 @@
 """The compile index: the visible messages of a branch, one record each.
 
-A compile after an append reads and writes what is new and nothing else.
+A compile after an append reads and writes only what is new. The index is a cache of the fold: a reader compares its tip
+with the branch's and catches up. An index that does not match is rebuilt, so deleting it costs only time.
 
-Rule: the index is a cache of `folding.py`. It is pulled, never pushed: a reader compares its tip with the branch's and
-catches up. Whatever does not match is rebuilt; deleting it costs time only.
-
-A record ends with the flag END where a commit ends, so a torn append is seen and ignored. Commits that add no message
-leave a marker record, so that the index knows how far it reaches.
+The last record of a commit has the flag END, so a torn append is detected and ignored. A commit without messages leaves
+a marker record, so that the index knows its tip.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ _HOME_AT = 20
 
 @value
 class History:
-    """What an index is made from: gives commits, and folds, which are not to be changed."""
+    """The source of an index: functions that return commits, and folds, which must not be changed."""
 
     read_commit: Callable[[bytes], Commit]
     fold: Callable[[bytes], Fold]
@@ -51,10 +49,10 @@ class Measured:
 
     Attributes:
         commit: its id.
-        message_count: messages of its context, 0 when that is not known.
-        prefix: the hash over them; that of no message when it is not known.
+        message_count: messages of its context; 0 if unknown.
+        prefix: the hash over them; that of an empty context if unknown.
         tools_commit: the commit that set the tools there, or None.
-        is_beginning: whether the context in which this was found begins with them.
+        is_beginning: whether the current context starts with these messages.
     """
 
     commit: bytes
@@ -66,14 +64,14 @@ class Measured:
 
 @value
 class IndexView:
-    """A context as the index holds it: the records up to one that ends a commit.
+    """A context in the index: the records up to the end of a commit.
 
     Attributes:
-        opened: the bytes; they only grow, so the view stays true.
-        records: how many of them belong to the context.
+        opened: the file, which only grows, so the view stays valid.
+        records: number of records of the context.
         last: the last of them; None for a context without a commit.
-        generation: names the writing that the records belong to, for columns that run beside.
-        rebuilt: returns a view of a rebuilt index, for when a record is damaged; None if that is an error.
+        generation: identifies this version of the file, for columns beside it.
+        rebuilt: returns a view of the rebuilt index if a record is damaged; None raises instead.
     """
 
     opened: Opened
@@ -84,12 +82,12 @@ class IndexView:
 
     @property
     def tip(self) -> bytes | None:
-        """The commit that the records reach."""
+        """The commit of the last record."""
         return None if self.last is None else self.last.home_commit
 
     @property
     def message_count(self) -> int:
-        """How many messages the context has."""
+        """Number of messages of the context."""
         return 0 if self.last is None else self.last.ordinal
 
     @property
@@ -103,8 +101,8 @@ class IndexView:
         return MessageRecord.unpack(self.opened.read(offset, form.MESSAGE_BYTES))
 
     def number_of(self, position: int) -> int:
-        """Return the record number of the message at a position (from 0) of the context."""
-        # Without markers a message's record is found at once; each marker before it moves it by one.
+        """Return the record number of the message at a position of the context, from 0."""
+        # Without markers both numbers are equal; each marker before the message adds one.
         low, high = position, self.records - 1
         if self.records == self.message_count:
             return low
@@ -123,7 +121,7 @@ class IndexView:
                 yield MessageRecord.unpack_from(block, at)
 
     def shown(self) -> Iterator[bytes]:
-        """Yield what the records say of each message, in order; two views are compared by it.
+        """Yield the comparable part of each message's record, in order.
 
         Raises:
             CorruptIndexError: a record is damaged.
@@ -134,9 +132,7 @@ class IndexView:
     def blocks(
         self, start: int = 0, stop: int | None = None
     ) -> Iterator[tuple[bytes, Sequence[int]]]:
-        """Yield blocks of checked records, and the offsets in them of messages.
-
-        They are the messages at positions from `start` up to, not including, `stop`.
+        """Yield checked blocks of records, with the offsets of messages from `start` up to, not including, `stop`.
 
         Raises:
             CorruptIndexError: a record is damaged.
@@ -153,23 +149,23 @@ class IndexView:
         yield from self.rebuilt().blocks(done, stop)
 
     def find(self, address: tuple[bytes, int]) -> MessageRecord | None:
-        """Return the record of a message, None when the context does not show it. Looks at the latest first.
+        """Return the record of a message, searching from the end; None if it is not visible.
 
         Raises:
-            CorruptIndexError: the record is damaged.
+            CorruptIndexError: a record is damaged.
         """
         return self._whole(lambda view: view._find(address))
 
     def tools_commit(self) -> bytes | None:
-        """Return the commit that set the tools in force, or None; errors as in `find`."""
+        """Return the commit that set the current tools, or None; raises as `find`."""
         return self._whole(lambda view: view._setter(view.last))
 
     def measured(self) -> Measured | None:
-        """Return the last commit with a report that measures its context, or None; errors as in `find`."""
+        """Return the last commit with a report that measures its context, or None; raises as `find`."""
         return self._whole(lambda view: view._measured())
 
     def _whole(self, look: Callable[[IndexView], Answer]) -> Answer:
-        """Look at the records, and at rebuilt ones where one is damaged."""
+        """Call a function on this view, and on the rebuilt one if a record is damaged."""
         try:
             return look(self)
         except errors.CorruptIndexError:
@@ -222,22 +218,22 @@ class IndexView:
 
 
 class CompileIndex:
-    """The index of one branch (or of nothing that lasts, in memory)."""
+    """The index of one branch, or of another context in memory."""
 
     __slots__ = ("_column", "_history")
 
     def __init__(self, column: Column, history: History) -> None:
-        """Say where the records are, and what they are made from."""
+        """Set where the records are, and what they are made from."""
         self._column = column
         self._history = history
 
     def view(self, tip: bytes | None, seeds: Seeds = tuple) -> IndexView:
-        """Return the context of a commit, catching the index up or making it anew where it does not reach.
+        """Return the context of a commit; catch up or rebuild the index if needed.
 
         Args:
             tip: the commit; None for an unborn branch.
-            seeds: gives the views of other indexes; asked only when this one does not reach the tip. When appends
-                alone lead from one of them to the tip, its records are taken over.
+            seeds: returns views of other indexes, whose records are copied if only appends lead from one of them to the
+                tip. Called only if this index does not match.
 
         Raises:
             ObjectNotFoundError, InvalidOperationError, UnsupportedFormatError, CorruptObjectError: as in `fold`.
@@ -250,11 +246,11 @@ class CompileIndex:
         return context.index_update.Growth(self._column, self._history).view(own, tip, seeds)
 
     def rebuild(self, tip: bytes) -> IndexView:
-        """Write the index of a commit anew from its history alone; errors as in `view`."""
+        """Rewrite the index of a commit from its history; raises as `view`."""
         return context.index_update.Growth(self._column, self._history).view(None, tip, tuple)
 
     def load(self) -> IndexView | None:
-        """Return what the file holds, or None when it is absent or damaged. Reads two records."""
+        """Return the content of the file, reading two records; None if it is missing or damaged."""
         opened = self._column.current()
         if opened is None:
             return None
@@ -267,21 +263,21 @@ class CompileIndex:
                 last = view.record(records - 1)
                 if last.flags & form.END:
                     return IndexView(opened, records, last, header.generation)
-                records -= 1  # a writer was cut off within a commit
+                records -= 1  # of an incomplete commit
         except errors.CorruptIndexError:
             pass
         return None
 
     def prefix_view(self, tip: bytes) -> IndexView | None:
-        """Return the context of an ancestor from the same records, as `prefix_of` does."""
+        """Return the context of an ancestor from the same records, as `prefix_of`."""
         view = self.load()
         return None if view is None else prefix_of(view, tip)
 
 
 def prefix_of(view: IndexView, tip: bytes) -> IndexView | None:
-    """Return the context of an ancestor of a context, when what follows left its records as they were: the first ones.
+    """Return the context of an ancestor if it is a prefix of the records.
 
-    Looks through the commits of the records, newest first. A damaged record tells of none.
+    The commits of the records are searched, newest first. None if there is none, or a record is damaged.
     """
     size = form.MESSAGE_BYTES
     end = view.records
@@ -306,7 +302,7 @@ def prefix_of(view: IndexView, tip: bytes) -> IndexView | None:
 
 
 def cold_view(tip: bytes | None, read: Read) -> IndexView:
-    """Return the context of a commit from its history alone; errors as in `CompileIndex.view`."""
+    """Return the context of a commit from its history alone; raises as `CompileIndex.view`."""
 
     def commit(oid: bytes) -> Commit:
         return read_commit(oid, read)

@@ -1,7 +1,6 @@
-"""A compiled context: what a model is shown, read as it is looked at.
+"""Compiled contexts, decoded on access.
 
-Rule: values, decoded on access. A context of 100,000 messages costs two records until somebody asks for a message, and
-counts no token until somebody asks for tokens.
+A context of 100,000 messages reads two records until a message is accessed, and counts no tokens until asked.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from trace_store.context.tokens.models import REPLY_TOKENS
 from trace_store.frozen import value
 from trace_store.gc_pause import paused
 from trace_store.objects import operations as ops
-from trace_store.objects.address import Address, absolute
+from trace_store.objects.address import Address, resolve_calls
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import FREEFORM, Message, kind_of, load_parts
 from trace_store.objects.parts import Part, Text
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from trace_store.context.tokens.tokenizer import Tokenizer
 
     class MessageSource(Protocol):
-        """Where a message reads from: objects and commits."""
+        """Reads the objects and commits of messages."""
 
         def read(self, oid: bytes) -> bytes: ...
         def read_data(self, oids: Iterable[bytes]) -> Iterator[bytes]: ...
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
         def labels(self, tip: bytes, address: Address) -> frozenset[str]: ...
 
     class Source(MessageSource, Protocol):
-        """Where a context reads from: also the columns of its index."""
+        """Reads a context: also the columns of its index."""
 
         @property
         def purged(self) -> frozenset[bytes]: ...
@@ -67,13 +66,13 @@ if TYPE_CHECKING:
 
 @value
 class MeasuredReport:
-    """A provider's report, and what is counted here of the same context.
+    """A provider's report, and the estimate for the same context.
 
     Attributes:
         commit: the commit that recorded it.
-        token_count: tokens as reported, input and output.
-        name: the model that answered, or what else is known of it.
-        estimated: tokens of the messages and tools there, not scaled.
+        token_count: reported tokens, input and output.
+        name: the model that answered, or else the provider.
+        estimated: estimated tokens of the messages and tools there, not scaled.
     """
 
     commit: bytes
@@ -83,7 +82,7 @@ class MeasuredReport:
 
 
 class Reading:
-    """What the messages of one context have in common: where they read from, and what was read ahead."""
+    """Shared data of one context's messages: their source, and what was read ahead."""
 
     __slots__ = ("loader", "source", "tip")
 
@@ -94,13 +93,13 @@ class Reading:
 
 
 class CompiledMessage:
-    """One message of a context. It has what `Message` has, and where it comes from."""
+    """One message of a context: the attributes of `Message`, and its origin."""
 
     __slots__ = ("_at", "_block", "_reading", "_said", "_stored")
     _stored: Mapping[str, Any]
 
     def __init__(self, reading: Reading, block: bytes, at: int) -> None:
-        # A context has very many of these: what a message is stays in the records until it is asked for.
+        # Contexts have many of these, so fields are decoded from the record on access.
         self._reading = reading
         self._block = block
         self._at = at
@@ -108,7 +107,7 @@ class CompiledMessage:
 
     @classmethod
     def of(cls, source: MessageSource, tip: bytes | None, record: MessageRecord) -> CompiledMessage:
-        """Return the message of a record that stands alone."""
+        """Return the message of a single record."""
         return cls(Reading(source, tip), record.pack(), 0)
 
     @property
@@ -129,12 +128,12 @@ class CompiledMessage:
     @property
     def kind(self) -> str:
         """The kind."""
-        kind = self.record.kind  # one that the index has no number for is "freeform" there
+        kind = self.record.kind  # the index stores custom kinds as "freeform"
         return kind if kind != FREEFORM else kind_of(self.stored) or FREEFORM
 
     @property
     def priority(self) -> str:
-        """The priority: pinned, important or normal; what is skipped is not in a context."""
+        """The priority: pinned, important or normal; skipped messages are not in a context."""
         return self.record.priority
 
     @property
@@ -157,7 +156,7 @@ class CompiledMessage:
 
     @property
     def stored(self) -> Mapping[str, Any]:
-        """The message in stored form, with the wording that counts."""
+        """The message in stored form, in its current version."""
         try:
             return self._stored
         except AttributeError:
@@ -171,7 +170,7 @@ class CompiledMessage:
 
     @property
     def model(self) -> str:
-        """The model that made it, or ""."""
+        """The model that wrote it, or ""."""
         return self._content()[1]
 
     @property
@@ -181,11 +180,11 @@ class CompiledMessage:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What the message says.
+        """The content of the message.
 
         Raises:
-            ObjectNotFoundError: its content is not here.
-            CorruptObjectError: its content is damaged.
+            ObjectNotFoundError: content is missing.
+            CorruptObjectError: content is damaged.
         """
         return (self._said or self._content())[3]
 
@@ -211,7 +210,7 @@ class CompiledMessage:
         return said
 
     def _slowly(self) -> Said:
-        """Return what the message says, by reading each object for itself."""
+        """Read the content object by object."""
         stored = self.stored
         record = self.record
         if record.flags & GHOST:
@@ -222,22 +221,22 @@ class CompiledMessage:
 
 
 def stored_message(record: MessageRecord, read_commit: ReadCommit) -> Mapping[str, Any]:
-    """Return a message in stored form, with the wording that counts.
+    """Return a message in stored form, in its current version.
 
     Raises:
-        ObjectNotFoundError, CorruptObjectError: a commit is not here, or damaged, or has no such message.
+        ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged, or has no such message.
     """
     home = record.home_commit, record.home_number
     stored = message_at(home, read_commit)
     if record.flags & EDITED:
         parts = wording_at((record.place_commit, record.place_number), read_commit)
     else:
-        parts = absolute(stored["parts"], home[0])
-    return {**ops.created(stored), "parts": parts}
+        parts = resolve_calls(stored["parts"], home[0])
+    return {**ops.without_state(stored), "parts": parts}
 
 
 class CompiledMessages(Sequence[CompiledMessage]):
-    """The messages of a context, made as they are asked for."""
+    """The messages of a context, created on access."""
 
     __slots__ = ("_source", "_view")
 
@@ -270,7 +269,7 @@ class CompiledMessages(Sequence[CompiledMessage]):
         return next(self._range(position, position + 1))
 
     def _range(self, start: int, stop: int) -> Iterator[CompiledMessage]:
-        # Messages of one list read ahead for each other; other lists are walked at a pace of their own.
+        # Messages of one iteration share their read-ahead; each iteration has its own.
         reading = Reading(self._source, self._view.tip)
         for block, places in self._view.blocks(start, stop):
             with paused:
@@ -282,10 +281,10 @@ class CompiledContext(RenderableContext):
     """What a model is shown at a commit.
 
     Attributes:
-        commit: the commit, or None on an unborn branch.
-        messages: in order; read as they are looked at.
+        commit: the commit; None on an unborn branch.
+        messages: in order, read on access.
         model: the model that it was compiled for, or "".
-        view: the records of the index, for what compares contexts.
+        view: the records of the index, for comparisons.
     """
 
     __slots__ = (
@@ -318,7 +317,7 @@ class CompiledContext(RenderableContext):
         self._counting = counting
         self._tools = tools
         self._reasoning = reasoning
-        self._report: tuple[MeasuredReport | None] | tuple[()] = ()  # empty before the first look
+        self._report: tuple[MeasuredReport | None] | tuple[()] = ()  # empty until first use
         self.commit = None if view.tip is None else ObjectId(view.tip)
         self.messages: CompiledMessages = CompiledMessages(source, view)
         self.model = model
@@ -335,7 +334,7 @@ class CompiledContext(RenderableContext):
 
     @property
     def prefix_hash(self) -> bytes:
-        """32 bytes over what a model may see of all messages: equal contexts have equal hashes."""
+        """32 bytes over everything that a model may see of all messages; equal contexts have equal hashes."""
         return self.view.prefix_hash
 
     def prefix_hashes(self) -> list[bytes]:
@@ -344,7 +343,7 @@ class CompiledContext(RenderableContext):
 
     @property
     def tools(self) -> tuple[Any, ...]:
-        """The tool schemas in force, decoded from JSON."""
+        """The current tool schemas, decoded from JSON."""
         return self._tools()
 
     @property
@@ -356,9 +355,9 @@ class CompiledContext(RenderableContext):
 
     @property
     def token_count(self) -> int:
-        """Tokens of the context, as far as `token_source` says.
+        """Tokens of the context; `token_source` says how they were counted.
 
-        With a provider's report: the reported count plus the change of the estimate since then. Without one:
+        With a provider's report: the reported count plus the change of the estimate since. Otherwise
         `estimated_token_count`.
         """
         estimated, report = self.estimated_token_count, self.report
@@ -368,9 +367,9 @@ class CompiledContext(RenderableContext):
 
     @property
     def token_source(self) -> str:
-        """How far to trust `token_count`.
+        """How `token_count` was counted.
 
-        `provider:NAME` of what a provider reported, with `+estimate` where the context has another size since. Else as
+        `provider:NAME` with a provider's report, plus `+estimate` if the size has changed since. Otherwise
         `estimate_source`.
         """
         report = self.report
@@ -381,9 +380,9 @@ class CompiledContext(RenderableContext):
 
     @property
     def report(self) -> MeasuredReport | None:
-        """The last report that a provider made of this context or an earlier one on its line, or None.
+        """The last provider's report on this context or an ancestor's, or None.
 
-        For a named model, only a report of one whose tokens are counted alike.
+        For a named model, only reports of models with the same token counting are used.
         """
         if not self._report:
             self._report = (self._source.report(self.view, self.model) if len(self) else None,)
@@ -391,14 +390,14 @@ class CompiledContext(RenderableContext):
 
     @property
     def reported_token_count(self) -> int | None:
-        """What that report says, in tokens; None without one."""
+        """The tokens in that report, or None."""
         return None if self.report is None else self.report.token_count
 
     @property
     def estimated_token_count(self) -> int:
-        """Tokens of all messages, the tool schemas and the framing of a request, as they are counted here.
+        """Estimated tokens of all messages, the tool schemas and the overhead of a request.
 
-        No provider says how tool schemas are written out: they count by their length.
+        Tool schemas are estimated by their length, because providers do not document their encoding.
         """
         if not len(self):
             return 0
@@ -407,12 +406,12 @@ class CompiledContext(RenderableContext):
 
     @property
     def message_token_count(self) -> int:
-        """The part of `estimated_token_count` without the tool schemas."""
+        """`estimated_token_count` without the tool schemas."""
         return self._request(self._source.token_total(self.view).total)
 
     @property
     def estimate_source(self) -> str:
-        """How far to trust `estimated_token_count`: `estimate:…` as soon as there is a message, or `custom:…`.
+        """How `estimated_token_count` was counted: `estimate:…` or `custom:…`; an empty context is exact.
 
         Text is counted exactly; framing, tool schemas, images and opaque parts make the sum an estimate.
         """
@@ -420,22 +419,22 @@ class CompiledContext(RenderableContext):
 
     @property
     def text_token_count(self) -> int:
-        """Tokens of the text alone, without framing, images and what is opaque."""
+        """Tokens of the text alone, without framing, images and opaque parts."""
         return self._counting.scale(self._source.token_total(self.view).text_total)
 
     @property
     def text_token_source(self) -> str:
-        """How far to trust `text_token_count`: `exact:…` under the encoding, `estimate:…`, or `custom:…`."""
+        """How `text_token_count` was counted: `exact:…`, `estimate:…` or `custom:…`."""
         return self._counting.source
 
     def message_tokens(self, start: int = 0, stop: int | None = None) -> list[tuple[int, int]]:
-        """Return (tokens, those of its text alone) of each message, or of a range, scaled for the model."""
+        """Return (tokens, text tokens) of each message or a range of them, scaled for the model."""
         scale = self._counting.scale
         records = self._source.token_records(self.view, start, stop)
         return [(scale(record.tokens), scale(record.text)) for record in records]
 
     def tokens_before(self, position: int) -> int:
-        """Return the tokens of the messages before a position, without what a request costs once."""
+        """Return the tokens of the messages before a position, without the overhead of a request."""
         if not position:
             return 0
         last = self._source.token_records(self.view, position - 1, position)[0]
@@ -445,23 +444,23 @@ class CompiledContext(RenderableContext):
         return self._counting.scale(total + REPLY_TOKENS) if total else 0
 
     def shown_messages(self) -> list[MessageLike]:
-        """Return the messages as they are rendered: without reasoning when that is hidden."""
+        """Return the messages to render, without reasoning if that is off."""
         if self._reasoning:
             return list(self.messages)
         return [shown for m in self.messages if (shown := without_reasoning(m)) is not None]
 
     def objects(self) -> Iterator[bytes]:
-        """Yield the bytes of the objects that make up the context, in large pieces: `streaming` says which.
+        """Yield the bytes of the objects that make up the context, in large pieces; see `object_stream`.
 
         Raises:
-            ObjectNotFoundError, CorruptObjectError: an object is not here, or is damaged.
+            ObjectNotFoundError, CorruptObjectError: an object is missing or damaged.
         """
         return context.object_stream.object_stream(
             self.view.blocks(), self._source.read_data, self._source.purged
         )
 
     def plain(self, messages: Sequence[Message]) -> PlainContext:
-        """Return a context of other messages, counted and rendered as this one."""
+        """Return a context of other messages, counted and rendered like this one."""
         return context.plain.PlainContext(
             messages,
             self._tools,

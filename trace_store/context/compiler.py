@@ -1,7 +1,7 @@
-"""The compiler of a store: from a commit to its context, by the cheapest way that is right.
+"""The compiler of a store, which finds the cheapest way from a commit to its context.
 
-Rule: this module chooses where an answer comes from (an index that fits, one that can be extended, or the history
-alone) and never makes one up. `verify` compares the cached answer with the one from the history.
+It chooses between a matching index, an extended one, and the history; it never computes a context itself. `verify`
+compares the cached result with the one from the history.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 CACHED_COMMITS = 2048
 WITHOUT_MEMO = 64
-"""Up to so many new messages are counted without reading what was counted before."""
+"""Up to this many new messages are counted without reading the token cache."""
 
 
 @value
 class Verification:
-    """The outcome of comparing a cached context with the one from the history.
+    """The result of comparing a cached context with the history.
 
     Attributes:
         matches: whether they are the same.
@@ -59,14 +59,16 @@ class Verification:
 
 
 class ContextCompiler:
-    """Compiles contexts of one store and keeps what makes the next one cheap: open indexes and read commits."""
+    """Compiles contexts of one store, with caches of indexes and commits."""
 
     def __init__(self, store: Store, *, tokenizer: Tokenizer | None = None) -> None:
         self.store = store
         self._tokenizer = tokenizer
         self._commits: dict[bytes, Commit] = {}
         self._indexes: dict[str, CompileIndex] = {}
-        self._passing: CompileIndex | None = None  # of what no branch's index begins with
+        self._passing: CompileIndex | None = (
+            None  # for contexts that are a prefix of no branch's index
+        )
         self._token_columns: dict[tuple[str, str], TokenColumn] = {}
         self._memo: TokenMemo | None = None
 
@@ -81,15 +83,15 @@ class ContextCompiler:
         """Return the context of a revision.
 
         Args:
-            revision: text that names a commit, or its id; None is before any commit.
-            model: the model to count and render for; "" counts under the repository's encoding.
+            revision: a revision or a commit's id; None is the state before any commit.
+            model: the model to count and render for; "" uses the repository's encoding.
             reasoning: whether reasoning is rendered.
-            cold: answer from the history alone, looking at no index.
+            cold: use only the history, not an index.
 
         Raises:
             RevisionNotFoundError: there is no such commit.
-            ObjectNotFoundError, CorruptObjectError, InvalidOperationError, UnsupportedFormatError: the history
-                cannot be folded.
+            ObjectNotFoundError, CorruptObjectError, InvalidOperationError, UnsupportedFormatError: the history cannot
+                be folded.
         """
         ref, tip = self._locate(revision)
         view, index = (
@@ -114,14 +116,14 @@ class ContextCompiler:
     def verify(
         self, revision: str | ObjectId = "HEAD", *, count_tokens: bool = True
     ) -> Verification:
-        """Compare the cached context of a revision with the one from its history alone.
+        """Compare the cached context of a revision with the one from its history.
 
-        With `count_tokens` all tokens are counted anew, which takes longer than everything else together.
-        No message is loaded: what it says hangs on the commit where its wording stands, which records name.
+        `count_tokens` counts all tokens again, which takes longer than everything else. No message is loaded, because a
+        record names the commit of its content.
         """
         ref, tip = self._locate(revision)
         ours, index = self._view(ref, tip)
-        ours = replace(ours, rebuilt=None)  # what is damaged is a difference, and stays one
+        ours = replace(ours, rebuilt=None)  # damage counts as a difference, so do not rebuild
         theirs = cold_view(tip, self.store.objects.read)
         try:
             pairs = zip_longest(ours.shown(), theirs.shown())
@@ -142,21 +144,21 @@ class ContextCompiler:
         return Verification(same, len(cold), difference)
 
     def rebuild(self, ref: str) -> IndexView:
-        """Write the index of a branch anew from its history and return it."""
+        """Rewrite the index of a branch from its history and return it."""
         tip = self.store.refs.read(ref)
         index = self._index(ref)
         return index.rebuild(tip) if tip else index.view(None)
 
     def index_view(self, ref: str) -> IndexView | None:
-        """Return what the index of a branch holds, without catching it up; None when there is none."""
+        """Return the index of a branch without catching up; None if there is none."""
         return self._index(ref).load()
 
     def read_commit(self, oid: bytes) -> Commit:
-        """Return a commit, remembering the latest ones.
+        """Return a commit; the latest ones are cached.
 
         Raises:
-            ObjectNotFoundError: it is not here.
-            CorruptObjectError: it is damaged, or no commit.
+            ObjectNotFoundError: it is missing.
+            CorruptObjectError: it is damaged or not a commit.
         """
         commit = self._commits.get(oid)
         if commit is None:
@@ -167,7 +169,7 @@ class ContextCompiler:
         return commit
 
     def weigh_added(self, commit: Commit) -> int:
-        """Return the tokens of the messages that a commit adds, under the repository's encoding."""
+        """Return the tokens of the messages that a commit adds, in the repository's encoding."""
         tokenizer, _ = self._counting("")
         if self._memo is None:
             self._memo = self.token_memo(tokenizer)
@@ -182,18 +184,18 @@ class ContextCompiler:
         return sum(counts)
 
     def token_memo(self, tokenizer: Tokenizer, *, read_back: bool = True) -> TokenMemo:
-        """Return the remembered counts of an encoding; without `read_back` it only adds to them."""
+        """Return the token cache of an encoding; without `read_back` it is write-only."""
         if not self.store.local:
             return tokens.memo.TokenMemo(tokenizer.encoding)
         path = self.store.layout.token_memo_file(tokenizer.encoding)
         return tokens.memo.TokenMemo(tokenizer.encoding, self.store.disk, path, read_back=read_back)
 
     def fold(self, tip: bytes) -> Fold:
-        """Return the fold of a commit, which is not to be changed."""
+        """Return the fold of a commit, which must not be changed."""
         return context.snapshots.fold_of(self.store, tip)
 
     def wording(self, address: Address) -> Sequence[Mapping[str, Any]]:
-        """Return the parts of a message of HEAD's context in stored form, as they are now, shown or hidden.
+        """Return the current parts of a visible or hidden message of HEAD's context, in stored form.
 
         Raises:
             MessageNotFoundError: the context does not hold it.
@@ -207,7 +209,7 @@ class ContextCompiler:
         return parts
 
     def _locate(self, revision: str | ObjectId | None) -> tuple[str | None, ObjectId | None]:
-        """Return (name of the index, commit): a full ref, "HEAD" when detached there, or None for an ancestor."""
+        """Return (name of the index, commit): a full ref, "HEAD" if detached there, or None for other commits."""
         refs = self.store.refs
         if revision is not None and not isinstance(revision, ObjectId):
             if revision in ("HEAD", "@"):
@@ -220,7 +222,7 @@ class ContextCompiler:
         return None, None if revision is None else revisions.resolve_commit(self.store, revision)
 
     def _view(self, ref: str | None, tip: ObjectId | None) -> tuple[IndexView, str]:
-        """Return a context, and the name of the index whose records it is the beginning of ("" for none)."""
+        """Return a context, and the name of the index that it is a prefix of, or ""."""
         if ref is not None:
             index = self._index(ref)
             own = index.view(tip, lambda: self._seeds(ref))
@@ -235,7 +237,7 @@ class ContextCompiler:
         return index.view(tip, lambda: self._seeds("")), ""
 
     def _mended(self, view: IndexView, index: CompileIndex, tip: bytes | None) -> IndexView:
-        """Return a view that has the index made anew, once, where one of its records turns out to be damaged."""
+        """Return a view that rebuilds the index, once, if a record is damaged."""
         made: list[IndexView] = []
 
         def rebuilt() -> IndexView:
@@ -243,7 +245,7 @@ class ContextCompiler:
                 made.append(index.rebuild(tip) if tip else view)
             return made[0]
 
-        return replace(view, rebuilt=rebuilt)
+        return IndexView(view.opened, view.records, view.last, view.generation, rebuilt)
 
     def _seeds(self, ref: str) -> Iterable[IndexView]:
         return list(filter(None, (index.load() for _, index in self._other_indexes(ref))))
@@ -270,7 +272,7 @@ class ContextCompiler:
         return CompileIndex(column, History(self.read_commit, self.fold))
 
     def token_column(self, ref: str, encoding: str) -> TokenColumn:
-        """Return the tokens column of a branch ("": one in memory); another when something was purged since."""
+        """Return the tokens column of a branch, or of "" in memory; a purge starts a new one."""
         key = self.store.objects.purged_key()
         name = f"{encoding}-{key}" if key else encoding
         column = self._token_columns.get((ref, name))
@@ -303,7 +305,7 @@ class ContextCompiler:
         return _load_tools(schemas, _Source(self, "", None, False))
 
     def tool_schemas(self, setter: bytes | None) -> Sequence[bytes]:
-        """Return the ids of the tool schemas that a commit set; none for None. Errors as in `read_commit`."""
+        """Return the ids of the tool schemas that a commit set; raises as `read_commit`."""
         schemas: Sequence[bytes] = ()
         for operation in () if setter is None else self.read_commit(setter).operations:
             if operation.name == "tools":
@@ -311,7 +313,7 @@ class ContextCompiler:
         return schemas
 
     def messages_total(self, tip: bytes, tokenizer: Tokenizer | None, *, cold: bool) -> int:
-        """Return the tokens of the messages at a commit, as they are counted here, not scaled; errors as `compile`."""
+        """Return the estimated tokens of the messages at a commit, not scaled; raises as `compile`."""
         if cold:
             view, name = cold_view(tip, self.store.objects.read), ""
         else:
@@ -320,7 +322,7 @@ class ContextCompiler:
 
 
 class _Source:
-    """What a context reads from; made for one context, so that tokens go to the right column."""
+    """The source of one context, which selects the right tokens column."""
 
     __slots__ = ("_cold", "_compiler", "_memory", "_ref", "_tokenizer", "_tool_tokens")
 
@@ -367,7 +369,7 @@ class _Source:
                 try:
                     total += estimate_from_bytes(len(read_content(oid, self.read)))
                 except errors.PurgedError:
-                    continue  # a tool without its schema is not offered
+                    continue  # a tool is not offered without its schema
             self._tool_tokens[setter] = total
         return self._tool_tokens[setter]
 
@@ -383,7 +385,7 @@ class _Source:
             and report.model
             and tokens.models.describe(model) != tokens.models.describe(report.model)
         ):
-            return None  # that model counts otherwise
+            return None  # that model counts differently
         total = self._column().total_then(
             *(view, measured, self._count),
             lambda: self._compiler.messages_total(
@@ -431,7 +433,7 @@ def _measured_at(view: IndexView) -> bytes | None:
 
 
 def _load_tools(schemas: Sequence[bytes], source: _Source) -> tuple[Any, ...]:
-    """Return tool schemas decoded from their blobs."""
+    """Return tool schemas, decoded from their blobs."""
     if not schemas:
         return ()
     import json
@@ -441,7 +443,7 @@ def _load_tools(schemas: Sequence[bytes], source: _Source) -> tuple[Any, ...]:
         try:
             found.append(json.loads(read_content(oid, source.read)))
         except errors.PurgedError:
-            continue  # a tool without its schema cannot be offered
+            continue  # a tool is not offered without its schema
         except (ValueError, RecursionError) as error:
             raise errors.CorruptObjectError(
                 f"the schema of a tool is not JSON: object {oid.hex()[:12]}", oid=oid

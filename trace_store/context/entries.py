@@ -1,11 +1,11 @@
-"""The entries of a fold: one message each, with all that operations did to it."""
+"""The entries of a fold: messages with the effects of all operations."""
 
 from __future__ import annotations
 
 import struct
 
 from trace_store.objects import operations as ops
-from trace_store.objects.address import RESULT, Address, absolute, read_address
+from trace_store.objects.address import RESULT, Address, read_address, resolve_calls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 _KEY = struct.Struct("<16sI32sI32sI")
 Place = tuple[bytes, int]
-"""Where something stands: the id of a commit, and a number there."""
+"""A place in the history: the id of a commit, and a number there."""
 
 REMOVED = "removed"
 REPLACED = "replaced"
 
 
 class Version:
-    """One wording of a message.
+    """One version of a message.
 
     Attributes:
-        parts: in stored form; results name their calls by whole addresses.
-        place: (commit id, number among all wordings that stand in the commit, in their order).
+        parts: in stored form, with full addresses in results.
+        place: (commit id, number among all versions in the commit).
     """
 
     __slots__ = ("parts", "place")
@@ -39,14 +39,14 @@ class Version:
 
 
 class Entry:
-    """One message of a fold, with all that operations did to it.
+    """One message of a fold, with the effects of all operations.
 
     Attributes:
         address: its id.
-        message: its stored form as created; the parts that count are `parts`.
-        home: where it stands as a whole: (commit id, number among the messages that the commit adds).
-        versions: its wordings, oldest first; `current` is the index of the one that counts.
-        hidden: "" when it stands in the context, else REMOVED or REPLACED.
+        message: its stored form as created; the current content is `parts`.
+        home: where the message is: (commit id, number among the messages that the commit adds).
+        versions: its versions, oldest first; `current` is the index of the current one.
+        hidden: "" if it is in the context, else REMOVED or REPLACED.
         ghost: whether a removed message leaves a short placeholder.
         priority, labels, keep: as annotated; `keep` holds the blobs of must-keep patterns.
     """
@@ -65,7 +65,7 @@ class Entry:
     )
 
     def __init__(self, address: Address, message: Stored, home: Place, place: Place) -> None:
-        """Make the entry of a message as it was created; `place` is where its wording stands."""
+        """Create the entry of a new message; `place` is the place of its first version."""
         self.address = address
         self.message = message
         self.home = home
@@ -79,26 +79,26 @@ class Entry:
 
     @classmethod
     def read(cls, stored: Stored, oid: bytes, number: int, wording: int) -> Entry:
-        """Return the entry of a message that stands in a commit: a new one, or one that is carried with its state.
+        """Return the entry of a message in a commit, new or carried with its state.
 
         Args:
             stored: the message.
             oid: the id of the commit.
-            number: of the message among those that the commit adds.
-            wording: of its first wording among those that stand in the commit.
+            number: the number of the message among those that the commit adds.
+            wording: the number of its first version among all versions in the commit.
 
         Raises:
             KeyError, TypeError, IndexError: the stored form is damaged.
         """
-        parts = absolute(stored["parts"], oid)
+        parts = resolve_calls(stored["parts"], oid)
         born = stored.get(ops.BORN)
         if born is None:
             message = stored if parts is stored["parts"] else {**stored, "parts": parts}
             return cls(Address.of(oid, number), message, (oid, number), (oid, wording))
-        message = {**ops.created(stored), "parts": parts}
+        message = {**ops.without_state(stored), "parts": parts}
         made = cls(read_address(born, oid), message, (oid, number), (oid, wording))
         for at, edit in enumerate(stored.get("edits", ()), 1):
-            made.reword(absolute(edit, oid), (oid, wording + at))
+            made.reword(resolve_calls(edit, oid), (oid, wording + at))
         made.current = stored.get("current", made.current)
         made.versions[made.current]
         made.hidden = stored.get("hidden", "")
@@ -109,7 +109,7 @@ class Entry:
         return made
 
     def carried(self) -> dict[str, Any]:
-        """Return the message with its state as another commit may hold it, under its own address."""
+        """Return the stored form of the message with its state, for another commit that carries it."""
         stored: dict[str, Any] = {ops.BORN: list(self.address), **self.message}
         stored["parts"] = self.versions[0].parts
         if len(self.versions) > 1:
@@ -130,28 +130,28 @@ class Entry:
 
     @property
     def parts(self) -> Parts:
-        """The wording that counts, in stored form."""
+        """The current version, in stored form."""
         return self.versions[self.current].parts
 
     @property
     def place(self) -> Place:
-        """Where the wording that counts stands."""
+        """The place of the current version."""
         return self.versions[self.current].place
 
     @property
     def key(self) -> bytes:
-        """Address, home and place as 92 bytes: what is kept of a message elsewhere is found by it."""
+        """Address, home and place as 92 bytes, the key of cached data about the message."""
         key: bytes = _KEY.pack(*self.address, *self.home, *self.place)
         return key
 
     @property
     def answers(self) -> tuple[Address, ...]:
-        """The messages whose calls its results answer, as it was created; it belongs to their unit for ever."""
+        """The messages whose calls its results answered when it was created, which fixes its unit."""
         return calls_answered(self.message["parts"])
 
     @property
     def is_edited(self) -> bool:
-        """Whether another wording counts than the first."""
+        """Whether the current version is not the first."""
         return bool(self.current)
 
     @property
@@ -161,7 +161,7 @@ class Entry:
 
     @property
     def visible(self) -> bool:
-        """Whether it takes part in the compiled context, be it as a ghost."""
+        """Whether it is part of the compiled context, also as a ghost."""
         if self.hidden:
             return self.hidden == REMOVED and self.ghost
         return self.priority != ops.SKIP
@@ -172,12 +172,12 @@ class Entry:
         return bool(self.hidden) and self.ghost
 
     def reword(self, parts: Parts, place: Place) -> None:
-        """Give it another wording, which counts from now on."""
+        """Add a version and make it the current one."""
         self.versions.append(Version(parts, place))
         self.current = len(self.versions) - 1
 
     def same_state(self, other: Entry) -> bool:
-        """Tell whether a message is the same in another context: its wording, how it is shown, and its marks."""
+        """Return True if an entry of another context has the same content, visibility and annotations."""
         return self is other or (
             self.hidden == other.hidden
             and self.ghost == other.ghost
@@ -197,11 +197,11 @@ class Entry:
 
 
 def is_as_created(stored: Stored) -> bool:
-    """Tell whether a stored message is new, or carried as it was created."""
+    """Return True if a stored message is new, or carried in its original state."""
     return stored.keys() & ops.STATE <= {ops.BORN}
 
 
 def calls_answered(parts: Parts) -> tuple[Address, ...]:
-    """Return the messages whose calls results among stored parts answer, each once."""
+    """Return the messages whose calls the results among stored parts answer, without duplicates."""
     found = [Address(*part["call"]) for part in parts if part["type"] == RESULT and "call" in part]
     return tuple(dict.fromkeys(found)) if found else ()

@@ -1,12 +1,10 @@
-"""The fold: operations in, the state of every message out.
+"""The fold, the only interpreter of operations: it returns the state of every message after a commit.
 
-Rule: the context of a commit is the fold of operations along first parents. No entry is ever dropped: a hidden message
-stays at its place, so that it can be shown again. An operation may name any entry of its fold, and nothing else.
+The context of a commit is the fold of operations along first parents. Entries are never dropped: a hidden message keeps
+its position, so that it can be restored. An operation may name any entry of its fold, and nothing else.
 
-A call and its results are one unit: they are hidden, skipped, pinned, replaced and moved together, whichever of them an
-operation names, and what joins a unit later takes its state.
-
-Rule: this is the one interpreter of a history. Whatever is quicker is a kept result of it.
+A call and its results are a unit. They are hidden, skipped, pinned, replaced and moved together, and a message that
+joins a unit later takes over its state. Faster paths only cache results of the fold.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from __future__ import annotations
 from trace_store import errors, objects
 from trace_store.context.entries import REMOVED, REPLACED, Entry, Place, Version
 from trace_store.objects import operations as ops
-from trace_store.objects.address import Address, absolute, read_address
+from trace_store.objects.address import Address, read_address, resolve_calls
 from trace_store.objects.commit import Commit, Operation
 from trace_store.oid import ObjectId
 
@@ -27,19 +25,19 @@ if TYPE_CHECKING:
 
 
 FEW = 3
-"""Entries that are looked for one by one; more are found in one walk."""
+"""Up to this many entries are looked up one by one; more are found in one pass."""
 
 
 class Fold:
-    """The state after a commit: entries in their order, and the tool schemas in force.
+    """The state after a commit: entries in order, and the current tools.
 
-    Folds that were copied share their entries until one of them is changed, so entries change through `apply` alone.
+    Copies share entries until one of them changes, so only `apply` may change entries.
 
     Attributes:
-        entries: every message, visible or hidden, in order.
+        entries: all messages, visible or hidden, in order.
         tools: ids of the schema blobs; `tools_commit` is the commit that set them, or None.
         measured: the last commit with a report that measures its context, and the `tools_commit` there; or None.
-        links: for each message of a unit, those that it answers and those that answer it, here or not.
+        links: for each message of a unit, the messages that it answers or that answer it, present or not.
     """
 
     __slots__ = (
@@ -59,15 +57,15 @@ class Fold:
         self.measured: tuple[bytes, bytes | None] | None = None
         self.links: dict[Address, tuple[Address, ...]] = {}
         self._by_address: dict[Address, Entry] = {}
-        self._own: set[Address] | None = None  # entries that may change here; None for all
+        self._own: set[Address] | None = None  # entries not shared with a copy; None means all
 
     @classmethod
     def of(
         cls, entries: Iterable[Entry], links: dict[Address, tuple[Address, ...]] | None = None
     ) -> Fold:
-        """Return a fold that holds some entries, in their order; who gave them must not change them any more.
+        """Return a fold with the given entries, in order, which the caller must not change later.
 
-        `links` are as in the attribute; None works them out from the entries.
+        `links` are as in the attribute; None derives them from the entries.
         """
         made = cls()
         made.entries = list(entries)
@@ -87,7 +85,7 @@ class Fold:
         return address in self._by_address
 
     def visible(self) -> Iterator[Entry]:
-        """Yield the entries that take part in the compiled context."""
+        """Yield the entries that are part of the compiled context."""
         return (entry for entry in self.entries if entry.visible)
 
     def entry(self, address: tuple[bytes, int]) -> Entry:
@@ -109,10 +107,7 @@ class Fold:
         return self._by_address.keys()
 
     def unit(self, address: Address) -> tuple[Address, ...]:
-        """Return the messages that belong together with one, itself among them: a call and its results.
-
-        The one that is asked for comes first; the others in no order that says anything.
-        """
+        """Return all messages of a unit, the given one first and the others in no particular order."""
         if address not in self.links:
             return (address,)
         found = [address]
@@ -125,15 +120,15 @@ class Fold:
         return tuple(found)
 
     def units(self, addresses: Iterable[Address]) -> list[Address]:
-        """Return the messages of the units of some, each once, in the order of the given ones."""
+        """Return all messages of some units, without duplicates, in the order given."""
         return list(dict.fromkeys(each for address in addresses for each in self.unit(address)))
 
     def unit_id(self, address: Address) -> Address:
-        """Return the one message by which a unit is named: its call; the same, whichever of them is asked for."""
+        """Return the message that identifies a unit, its call, whichever member is given."""
         if address not in self.links:
             return address
         unit = self.unit(address)
-        # One that answers itself, or another that is not here, may be all there is.
+        # A damaged unit may have no call: it answers itself, or a message that is missing.
         return min((each for each in unit if not self.entry(each).answers), default=min(unit))
 
     def in_order(self, addresses: Collection[Address]) -> list[Address]:
@@ -154,14 +149,14 @@ class Fold:
         return other
 
     def apply(self, oid: bytes, commit: Commit) -> None:
-        """Apply a commit's operations; `oid` is its id, or HERE while it is being made.
+        """Apply a commit's operations; `oid` is its id, or HERE for a new commit.
 
         Raises:
-            InvalidOperationError: an operation names what its fold does not hold.
+            InvalidOperationError: an operation names a message that the fold does not have.
             UnsupportedFormatError: an operation is unknown to this version.
             CorruptObjectError: an operation's fields are damaged.
         """
-        making = _Making(oid)
+        position = _CommitPosition(oid)
         for operation in commit.operations:
             try:
                 apply_one = _APPLY[operation.name]
@@ -172,7 +167,7 @@ class Fold:
                     required=f"operation:{operation.name}",
                 ) from None
             try:
-                apply_one(self, operation, making)
+                apply_one(self, operation, position)
             except errors.MessageNotFoundError as error:
                 raise errors.InvalidOperationError(
                     f"{operation.name}: {error.message}", address=error.address
@@ -191,7 +186,7 @@ class Fold:
             self._own.add(entry.address)
         self._link(entry)
         if entry.address in self.links:
-            self._take_state(entry)
+            self._adopt_unit_state(entry)
 
     def _link(self, entry: Entry) -> None:
         for call in entry.answers:
@@ -200,17 +195,17 @@ class Fold:
                 if other not in known:
                     self.links[one] = (*known, other)
 
-    def _take_state(self, entry: Entry) -> None:
-        """Let a message that joins a unit, and all that it joins, be shown and ranked as the unit was before."""
+    def _adopt_unit_state(self, entry: Entry) -> None:
+        """Give a message that joins a unit, and all that it joins, the unit's previous state."""
         others = self.unit(entry.address)[1:]
         if others:
             before = self._by_address[others[0]]
             state = before.hidden, before.ghost, before.priority
-            for each in self._to_change((entry.address, *others)):
+            for each in self._writable_entries((entry.address, *others)):
                 each.hidden, each.ghost, each.priority = state
 
-    def _to_change(self, addresses: Iterable[Address]) -> list[Entry]:
-        """Return entries that no other fold holds any more."""
+    def _writable_entries(self, addresses: Iterable[Address]) -> list[Entry]:
+        """Return entries, copied if another fold shares them."""
         found = [self.entry(address) for address in addresses]
         if self._own is None:
             return found
@@ -225,14 +220,14 @@ class Fold:
         self._own.update(shared)
         return [self._by_address[entry.address] for entry in found]
 
-    def _units_to_change(self, addresses: Sequence[Address]) -> list[Entry]:
+    def _writable_units(self, addresses: Sequence[Address]) -> list[Entry]:
         for address in addresses:
             self.entry(address)
-        return self._to_change(self.units(addresses))
+        return self._writable_entries(self.units(addresses))
 
 
-class _Making:
-    """What an operation must know of its commit: its id, and how many messages and wordings stand before it."""
+class _CommitPosition:
+    """The position within a commit: its id, and how many messages and versions came before."""
 
     __slots__ = ("added", "oid", "wordings")
 
@@ -255,41 +250,41 @@ class _Making:
 
 
 def is_measured(commit: Commit) -> bool:
-    """Tell whether a commit has a report that measures its context."""
+    """Return True if a commit has a report that measures its context."""
     reports = any(operation.name == ops.USAGE for operation in commit.operations)
     return reports and objects.reports.report_of(commit) is not None
 
 
-def _add(state: Fold, operation: Operation, making: _Making) -> None:
+def _add(state: Fold, operation: Operation, position: _CommitPosition) -> None:
     after = operation.fields.get("after")
     at = len(state.entries)
     if after is not None:
-        at = state.entries.index(state.entry(read_address(after, making.oid))) + 1
-    _put(state, operation, making, at)
+        at = state.entries.index(state.entry(read_address(after, position.oid))) + 1
+    _put(state, operation, position, at)
 
 
-def _put(state: Fold, operation: Operation, making: _Making, at: int) -> None:
-    for entry in making.entries(operation):
-        if entry.address not in state:  # carried twice is one message
+def _put(state: Fold, operation: Operation, position: _CommitPosition, at: int) -> None:
+    for entry in position.entries(operation):
+        if entry.address not in state:  # ignore a message that is carried twice
             state._add(entry, at)
             at += 1
 
 
-def _edit(state: Fold, operation: Operation, making: _Making) -> None:
-    (entry,) = state._to_change(making.targets(operation))
-    parts = absolute(operation.fields["parts"], making.oid)
-    entry.reword(parts, (making.oid, making.wordings))
-    making.wordings += 1
+def _edit(state: Fold, operation: Operation, position: _CommitPosition) -> None:
+    (entry,) = state._writable_entries(position.targets(operation))
+    parts = resolve_calls(operation.fields["parts"], position.oid)
+    entry.reword(parts, (position.oid, position.wordings))
+    position.wordings += 1
 
 
-def _annotate(state: Fold, operation: Operation, making: _Making) -> None:
-    fields, targets = operation.fields, making.targets(operation)
+def _annotate(state: Fold, operation: Operation, position: _CommitPosition) -> None:
+    fields, targets = operation.fields, position.targets(operation)
     if "priority" in fields:
         _check_priority(fields["priority"])
-        for entry in state._units_to_change(targets):
+        for entry in state._writable_units(targets):
             entry.priority = fields["priority"]
     added, taken = set(fields.get("labels", ())), set(fields.get("unlabels", ()))
-    for entry in state._to_change(targets):
+    for entry in state._writable_entries(targets):
         if "keep" in fields:
             entry.keep = tuple(fields["keep"])
         entry.labels = (entry.labels | added) - taken
@@ -302,46 +297,46 @@ def _check_priority(priority: str) -> None:
         )
 
 
-def _remove(state: Fold, operation: Operation, making: _Making) -> None:
-    for entry in state._units_to_change(making.targets(operation)):
+def _remove(state: Fold, operation: Operation, position: _CommitPosition) -> None:
+    for entry in state._writable_units(position.targets(operation)):
         entry.hidden = REMOVED
         entry.ghost = bool(operation.fields.get("ghost", False))
 
 
-def _restore(state: Fold, operation: Operation, making: _Making) -> None:
-    version, targets = operation.fields.get("version"), making.targets(operation)
+def _restore(state: Fold, operation: Operation, position: _CommitPosition) -> None:
+    version, targets = operation.fields.get("version"), position.targets(operation)
     if version is not None:
-        for entry in state._to_change(targets):
+        for entry in state._writable_entries(targets):
             if not 0 <= version < len(entry.versions):
                 raise errors.InvalidOperationError(
                     f"message {entry.address} has {len(entry.versions)} versions, "
                     f"none numbered {version}"
                 )
             entry.current = version
-    for entry in state._units_to_change(targets):
+    for entry in state._writable_units(targets):
         entry.hidden = ""
         entry.ghost = False
 
 
-def _replace(state: Fold, operation: Operation, making: _Making) -> None:
-    hidden = {id(entry) for entry in state._units_to_change(making.targets(operation))}
+def _replace(state: Fold, operation: Operation, position: _CommitPosition) -> None:
+    hidden = {id(entry) for entry in state._writable_units(position.targets(operation))}
     at = len(state.entries)
     for i, entry in enumerate(state.entries):
         if id(entry) in hidden:
             at = min(at, i)
             entry.hidden = REPLACED
             entry.ghost = False
-    _put(state, operation, making, at)
+    _put(state, operation, position, at)
 
 
-def _move(state: Fold, operation: Operation, making: _Making) -> None:
-    targets = making.targets(operation)
+def _move(state: Fold, operation: Operation, position: _CommitPosition) -> None:
+    targets = position.targets(operation)
     for address in targets:
         state.entry(address)
     moved = [state.entry(each) for each in _whole_units(state, targets)]
     after = operation.fields.get("after")
-    neighbour = None if after is None else state.entry(read_address(after, making.oid))
-    if neighbour in moved:  # it goes to another place within its unit, which stays
+    neighbour = None if after is None else state.entry(read_address(after, position.oid))
+    if neighbour in moved:  # a move within the unit, which stays in place
         moved = [state.entry(each) for each in dict.fromkeys(targets)]
     if neighbour is not None and any(entry is neighbour for entry in moved):
         raise errors.InvalidOperationError("move: a message cannot be placed after itself")
@@ -352,7 +347,7 @@ def _move(state: Fold, operation: Operation, making: _Making) -> None:
 
 
 def _whole_units(state: Fold, targets: Sequence[Address]) -> list[Address]:
-    """Return the units of messages in the order given, and the messages of a unit in that of the context."""
+    """Return the members of units: units in the order given, members in context order."""
     found: dict[Address, None] = {}
     for address in targets:
         unit = state.unit(address)
@@ -361,16 +356,16 @@ def _whole_units(state: Fold, targets: Sequence[Address]) -> list[Address]:
     return list(found)
 
 
-def _tools(state: Fold, operation: Operation, making: _Making) -> None:
+def _tools(state: Fold, operation: Operation, position: _CommitPosition) -> None:
     state.tools = tuple(operation.fields["schemas"])
-    state.tools_commit = making.oid
+    state.tools_commit = position.oid
 
 
-def _usage(state: Fold, operation: Operation, making: _Making) -> None:
-    """What a provider reported changes no message, and neither do facts and settings."""
+def _usage(state: Fold, operation: Operation, position: _CommitPosition) -> None:
+    """Do nothing: usage, metadata and settings change no message."""
 
 
-_APPLY: dict[str, Callable[[Fold, Operation, _Making], None]] = {
+_APPLY: dict[str, Callable[[Fold, Operation, _CommitPosition], None]] = {
     ops.ADD: _add,
     ops.EDIT: _edit,
     ops.ANNOTATE: _annotate,
@@ -399,20 +394,17 @@ def fold(tip: bytes, read_commit: ReadCommit) -> Fold:
     """Return the fold of a commit.
 
     Raises:
-        ObjectNotFoundError: a commit is not here.
+        ObjectNotFoundError: a commit is missing.
         InvalidOperationError, UnsupportedFormatError, CorruptObjectError: as in `Fold.apply`.
     """
     line, _ = line_since(tip, read_commit, lambda oid: False)
-    return go_on(Fold(), line)
+    return apply_commits(Fold(), line)
 
 
 def line_since(
     tip: bytes | None, read_commit: ReadCommit, is_known: Callable[[bytes], bool]
 ) -> tuple[list[tuple[bytes, Commit]], bytes | None]:
-    """Return the commits of a line, oldest first, without the first one that is known and what lies before it.
-
-    That one's id comes along; None when there is none.
-    """
+    """Return the first-parent commits up to the first known one, oldest first, and its id or None."""
     line: list[tuple[bytes, Commit]] = []
     oid: bytes | None = tip
     while oid is not None and not is_known(oid):
@@ -423,8 +415,8 @@ def line_since(
     return line, oid
 
 
-def go_on(state: Fold, line: list[tuple[bytes, Commit]]) -> Fold:
-    """Apply commits, oldest first, and return the fold; it is changed."""
+def apply_commits(state: Fold, line: list[tuple[bytes, Commit]]) -> Fold:
+    """Apply commits, oldest first, to a fold, and return it."""
     for oid, commit in line:
         state.apply(oid, commit)
     return state

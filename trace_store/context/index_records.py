@@ -1,13 +1,12 @@
-"""The records of the compile index, to the byte.
+"""The binary records of the compile index.
 
-Rule: numbers and bytes only; what they mean for a context is in `compile_index.py`. Integers are little-endian. The
-checksum is CRC-32 begun with SEED, so that a run of zeros, which a crash may leave, never validates, and that the
-CRC-32 of a run of whole records, begun with SEED, is SEED.
+Integers are little-endian. The checksum is CRC-32 starting from SEED. So a run of zeros, which a crash may leave, is
+never valid, and the CRC-32 of any number of whole records, starting from SEED, is SEED.
 
-A column begins with a header of 64 bytes:
+A column starts with a header of 64 bytes:
 
      0   4  "TRIX" (messages) or "TRTK" (tokens)        16  16  generation
-     4   2  version                                     32  16  measured: beginning of a commit's id, or 0
+     4   2  version                                     32  16  measured: prefix of a commit's id, or 0
      6   2  bytes of a record                           48   8  tokens of the messages there
      8   8  zero                                        56   4  zero
                                                         60   4  checksum
@@ -18,18 +17,18 @@ A record of the messages column has 180 bytes:
 
      0  16  birth of the address                        96   4  tools: 1 + number of the record that set them, or 0
     16   4  number of the address                      100  32  prefix hash up to here
-    20  32  commit where the message stands            132  32  hash of what is seen of it
+    20  32  commit with the message                    132  32  hash of what a model sees
     52   4  number of the message there                164   8  ordinal: messages up to here
-    56  32  commit where the wording stands            172   4  measured: 1 + number of the record, or 0
-    88   4  number of the wording there                176   4  checksum
+    56  32  commit with the current version            172   4  measured: 1 + number of the record, or 0
+    88   4  number of the version there                176   4  checksum
     92   2  flags
     94   1  role
     95   1  kind
 
 A record of a tokens column has 40 bytes:
 
-     0   4  tokens of the message                       24   4  tie: the prefix hash up to here begins so
-     4   4  tokens of its text alone                    28   8  the hash of what is seen of it begins so
+     0   4  tokens of the message                       24   4  tie: first bytes of the prefix hash
+     4   4  tokens of its text alone                    28   8  first bytes of the message's hash
      8   8  tokens up to here                           36   4  checksum
     16   8  tokens of text up to here
 """
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
 
 VERSION = 4
 SEED = 0x2144DF1C
-"""What the CRC-32 of any bytes and their own CRC-32 is: records behind each other check as one."""
+"""The CRC-32 of any bytes followed by their own CRC-32, so consecutive records can be checked together."""
 MESSAGES_MAGIC = b"TRIX"
 TOKENS_MAGIC = b"TRTK"
 
@@ -67,7 +66,7 @@ TOKENS_BYTES = _TOKENS.size
 ADDRESS_BYTES = 20
 TOLD_SEEN_AT = 96
 KEY_BYTES = 92
-"""Address, home and place, with which a record begins: `Entry.key`."""
+"""Address, home and place, the first fields of a record: `Entry.key`."""
 TIE_BYTES = 4
 SEEN_BYTES = 8
 _ROLE_AT = 94
@@ -76,7 +75,7 @@ START = bytes(32)
 """The prefix hash before the first message."""
 
 MARKER = 1
-"""The record is no message; it says that the index reaches a commit, or where the tools were set."""
+"""The record is not a message; it says that the index reaches a commit, or where the tools were set."""
 END = 2
 """The last record of a commit; the index is valid up to here."""
 GHOST = 4
@@ -87,9 +86,9 @@ LABELLED = 64
 TOOLS = 128
 """The commit of this marker set the tools."""
 CARRIED = 256
-"""This marker stands for an earlier commit with a report, whose context the records before it do not make.
+"""This marker stands for an earlier commit with a report, whose context is not a prefix of the records.
 
-Its number and its hash of what is seen are how many messages that had, and their prefix hash; zeros when unknown.
+Its number and its message hash are the count of that context's messages and their prefix hash; zeros if unknown.
 """
 
 _PRIORITY_FLAGS = {PINNED: IS_PINNED, IMPORTANT: IS_IMPORTANT, NORMAL: 0}
@@ -97,10 +96,10 @@ _PRIORITY_FLAGS = {PINNED: IS_PINNED, IMPORTANT: IS_IMPORTANT, NORMAL: 0}
 
 @value
 class Header:
-    """The head of a column.
+    """The header of a column.
 
     Attributes:
-        measured: how the id of a commit begins whose messages had `measured_total` tokens; in a tokens column.
+        measured: prefix of the id of a commit whose messages have `measured_total` tokens; only in a tokens column.
     """
 
     magic: bytes
@@ -127,7 +126,7 @@ class Header:
         """Return the header.
 
         Raises:
-            CorruptIndexError: damaged, of another version, or of another column.
+            CorruptIndexError: it is damaged, or of another version or column.
         """
         _check(data, HEADER_BYTES)
         found, version, size, generation, measured, total, _ = _HEADER.unpack(data)
@@ -141,14 +140,14 @@ class MessageRecord:
     """One message of a compiled context, or a marker.
 
     Attributes:
-        birth, number: the message's address; of a marker nothing, or how many messages a measured context had.
-        home_commit, home_number: where the message stands; of a marker the commit that it is about.
-        place_commit, place_number: where its wording stands.
-        tools: 1 + the number of the record that set the tools in force, or 0.
-        prefix: the hash over all that is seen up to here.
-        seen: the hash of what is seen of this message; of a marker the prefix hash of a measured context.
-        ordinal: how many messages there are up to here.
-        measured: 1 + the number of the record that ends the last commit with a report, or is CARRIED for it; or 0.
+        birth, number: the message's address; in a marker, 0 or the message count of a measured context.
+        home_commit, home_number: where the message is; in a marker, its commit.
+        place_commit, place_number: where its current version is.
+        tools: 1 + the number of the record that set the current tools, or 0.
+        prefix: the prefix hash up to here.
+        seen: the hash of what a model sees of the message; in a marker, the prefix hash of a measured context.
+        ordinal: number of messages up to here.
+        measured: 1 + the number of the record that ends, or is CARRIED for, the last commit with a report; or 0.
     """
 
     birth: bytes
@@ -173,7 +172,7 @@ class MessageRecord:
 
     @property
     def is_message(self) -> bool:
-        """Whether this is a message and no marker."""
+        """Whether this is a message, not a marker."""
         return not self.flags & MARKER
 
     @property
@@ -216,7 +215,7 @@ class MessageRecord:
 
     @classmethod
     def unpack_from(cls, block: bytes | bytearray, at: int) -> MessageRecord:
-        """Return a record of a block whose checksums were looked at before; errors as in `unpack`."""
+        """Return a record of a block with verified checksums; raises as `unpack`."""
         *places, role, kind, tools, prefix, seen, ordinal, measured, _ = _MESSAGE.unpack_from(
             block, at
         )
@@ -229,9 +228,9 @@ class MessageRecord:
 def pack_told(
     told: bytes, flags: int, tools: int, prefix: bytes, ordinal: int, measured: int
 ) -> bytes:
-    """Return the bytes of a record: what it tells, its flags, and what hangs on the records before it.
+    """Return the bytes of a record from its own fields (`told`) and those that depend on earlier records.
 
-    It tells its key, flags, role and kind, and the hash of what is seen.
+    `told` has the key, flags, role and kind, and the hash of what a model sees.
     """
     data = _TOLD.pack(
         told[:KEY_BYTES], flags, told[94:96], tools, prefix, told[96:], ordinal, measured
@@ -240,7 +239,7 @@ def pack_told(
 
 
 def by_key(block: bytes) -> dict[bytes, bytes]:
-    """Return the records of the messages in a checked block, by their keys: address, home and place."""
+    """Return the message records in a checked block by their key: address, home and place."""
     found = {}
     for at in message_places(block) if block else ():
         found[block[at : at + KEY_BYTES]] = block[at : at + MESSAGE_BYTES]
@@ -253,7 +252,7 @@ def flags_at(block: bytes, at: int) -> int:
 
 
 def shown(block: bytes, at: int) -> bytes:
-    """Return what a record says of its message, without what hangs on the records around it."""
+    """Return the fields of a message's record that do not depend on its neighbours."""
     flags = int.from_bytes(block[at + 92 : at + 94], "little") & ~END
     return b"%b%b%b%b" % (
         block[at : at + 92],
@@ -270,7 +269,7 @@ def ordinal_at(block: bytes, at: int) -> int:
 
 
 def home_at(block: bytes, at: int) -> bytes:
-    """Return the commit where the message of a record stands."""
+    """Return the commit that contains a record's message."""
     return block[at + 20 : at + 52]
 
 
@@ -283,19 +282,19 @@ def role_at(block: bytes, at: int) -> str:
 
 
 def ties_at(block: bytes, at: int) -> tuple[bytes, bytes]:
-    """Return how the prefix hash of a record, and the hash of what is seen of its message begin."""
+    """Return the first bytes of a record's prefix hash, and of the hash of what a model sees."""
     prefix, seen = at + 100, at + 132
     return block[prefix : prefix + TIE_BYTES], block[seen : seen + SEEN_BYTES]
 
 
 def is_message(block: bytes, at: int) -> bool:
-    """Tell whether a record is a message and no marker."""
+    """Return True if a record is a message, not a marker."""
     flags: int = _LEAN.unpack_from(block, at)[0]
     return not flags & MARKER
 
 
 def find_message(block: bytes, address: tuple[bytes, int]) -> int | None:
-    """Return the offset of the record of a message, None when it is not there."""
+    """Return the offset of a message's record, or None."""
     birth, number = address
     if not 0 <= number < 1 << 32:
         return None
@@ -309,17 +308,17 @@ def find_message(block: bytes, address: tuple[bytes, int]) -> int | None:
 
 
 def unpack_places(block: bytes) -> Iterator[tuple[bytes, int, int, int]]:
-    """Yield (home commit, number there, flags, ordinal) of records whose checksums were looked at before."""
+    """Yield (home commit, number there, flags, ordinal) of records with verified checksums."""
     return _PLACE.iter_unpack(block)
 
 
 def check_records(block: bytes, size: int = MESSAGE_BYTES) -> None:
-    """Look at the checksums of a block of records.
+    """Verify the checksums of a block of records.
 
     Raises:
-        CorruptIndexError: a record is damaged, or the last is cut off.
+        CorruptIndexError: a record is damaged or incomplete.
     """
-    # After a record with its checksum the running CRC is SEED again, so one look checks them all.
+    # After each valid record the running CRC is SEED again, so one computation checks all.
     if len(block) % size or zlib.crc32(block, SEED) != SEED:
         raise errors.CorruptIndexError("an index record is damaged")
 
@@ -328,18 +327,18 @@ def message_places(block: bytes) -> Sequence[int]:
     """Return the offsets of the messages in a block of records.
 
     Raises:
-        CorruptIndexError: a record is damaged, or the last is cut off.
+        CorruptIndexError: a record is damaged or incomplete.
     """
     check_records(block)
     first, last = _LEAN.unpack_from(block), _LEAN.unpack_from(block, len(block) - MESSAGE_BYTES)
     if not first[0] & MARKER and last[1] - first[1] == len(block) // MESSAGE_BYTES - 1:
-        return range(0, len(block), MESSAGE_BYTES)  # no marker counts as a message
+        return range(0, len(block), MESSAGE_BYTES)  # there are no markers
     flags = _LEAN.iter_unpack(block)
     return [at * MESSAGE_BYTES for at, fields in enumerate(flags) if not fields[0] & MARKER]
 
 
 def priority_flag(priority: str) -> int:
-    """Return the flag of a priority that lets a message stand in the context."""
+    """Return the flag of a priority other than skip."""
     return _PRIORITY_FLAGS[priority]
 
 
@@ -348,11 +347,11 @@ class TokenRecord:
     """The tokens of one message, and of all up to it.
 
     Attributes:
-        tokens: text, framing and what had to be guessed.
-        text: the part of it that is text, counted and not estimated.
-        total, text_total: the same of all messages up to here.
-        tie: the first bytes of the prefix hash up to here, by which a count of other messages is told.
-        seen: the first bytes of the hash of what is seen of the message, by which it is found elsewhere.
+        tokens: text, framing and estimated parts.
+        text: the counted part of it, without estimates.
+        total, text_total: the same for all messages up to here.
+        tie: the first bytes of the prefix hash up to here, which detect counts of other messages.
+        seen: the first bytes of the message's hash, by which other columns find it.
     """
 
     tokens: int
@@ -369,7 +368,7 @@ class TokenRecord:
 
 
 def unpack_tokens(block: bytes) -> list[TokenRecord]:
-    """Return the records of a block of a tokens column; errors as in `check_records`."""
+    """Return the records of a block of a tokens column; raises as `check_records`."""
     check_records(block, TOKENS_BYTES)
     return [TokenRecord(*fields) for *fields, _ in _TOKENS.iter_unpack(block)]
 

@@ -1,12 +1,8 @@
-"""Bring the compile index of a branch up to date.
+"""Updates of the compile index of a branch.
 
-What a record tells of its message, which nothing around it changes, is `told`; the rest hangs on the records before it.
-So what one index tells of a message another takes over.
-
-Rule: what appends make equals what a fold makes, message by message. Only a record that ends a commit has to be true in
-what it says of tools and of what was measured.
-
-Rule: it writes what a fold of the history would, whichever way it takes.
+The fields of a record that its neighbours do not affect are its `told` bytes; the others depend on the records before.
+So one index can copy `told` bytes from another. Whatever way an update takes, the result equals that of a fold, message
+by message; only the last record of a commit must be right about tools and reports.
 """
 
 from __future__ import annotations
@@ -41,16 +37,16 @@ _MARKED_AS = bytes((ROLES.index("user"), KINDS.index(FREEFORM)))
 
 
 class UnknownError(Exception):
-    """Only a fold can tell."""
+    """Only a fold can decide."""
 
 
 @value
 class Step:
-    """What a commit appends.
+    """A commit that only appends.
 
     Attributes:
-        parent: the commit that it goes on from, or None.
-        records: what its records tell, at least one, and the messages whose calls each answers.
+        parent: its parent, or None.
+        records: the `told` bytes of its records, at least one, each with the messages whose calls it answers.
         is_measured: whether it has a report of its context.
     """
 
@@ -60,7 +56,7 @@ class Step:
 
 
 def step_of(oid: bytes, commit: Commit) -> Step | None:
-    """Return what a commit appends; None when it does more than that.
+    """Return what a commit appends; None if it does anything else.
 
     Raises:
         UnsupportedFormatError: a message has a role that this version does not know.
@@ -78,12 +74,12 @@ def step_of(oid: bytes, commit: Commit) -> Step | None:
 
 
 class Builder:
-    """Makes records behind those there are.
+    """Builds records after existing ones.
 
     Attributes:
-        count: how many records there are, those before it included.
-        data: the records that were made, to the byte.
-        tools, measured: what the next record says of them.
+        count: number of records, including the existing ones.
+        data: the new records.
+        tools, measured: the values for the next record.
     """
 
     def __init__(self, last: MessageRecord | None = None, count: int = 0) -> None:
@@ -97,10 +93,10 @@ class Builder:
 
         Args:
             steps: the commits, oldest first.
-            find: gives the record of a message of the context before them.
+            find: returns the record of a message in the context before.
 
         Raises:
-            UnknownError: a result answers a call that is not shown as it stands, so only a fold tells how it is.
+            UnknownError: a result answers a call that is hidden or edited, so only a fold knows its state.
         """
         made: dict[bytes, int] = {}
         for step in steps:
@@ -120,7 +116,7 @@ class Builder:
         self.put(told, flags | form.END)
 
     def put(self, told: bytes, flags: int = 0) -> None:
-        """Add a record, given what it tells, with more flags."""
+        """Add a record with additional flags."""
         self.count += 1
         flags |= form.flags_at(told, 0)
         if not flags & form.MARKER:
@@ -135,7 +131,7 @@ class Builder:
         )
 
     def _priority(self, answers: Sequence[Address], made: Mapping[bytes, int], find: Find) -> int:
-        """Return the flag of a result's priority, which is that of its call."""
+        """Return the priority flag of a result, which is that of its call."""
         birth, number = answers[0]
         at = made.get(birth + number.to_bytes(4, "little"))
         record = find(answers[0]) if at is None else MessageRecord.unpack_from(self.data, at)
@@ -147,13 +143,13 @@ class Builder:
 def records_of_fold(
     tip: bytes, state: Fold, records: bytes, then: Measured | None
 ) -> tuple[bytes, Builder]:
-    """Return the records of the context of a commit: those at the beginning that stay, and a builder with the others.
+    """Return the records of a context: a prefix of existing records, and a builder with the others.
 
     Args:
         tip: the commit.
         state: its fold.
-        records: checked records that an index had of another context, or nothing.
-        then: what that index knew of the commit that was measured last.
+        records: checked records of another context, or empty.
+        then: the last measured commit according to that index.
 
     Raises:
         UnsupportedFormatError: a message has a role that this version does not know.
@@ -181,10 +177,10 @@ def records_of_fold(
 
 
 def told(entry: Entry, known: Mapping[bytes, bytes]) -> bytes:
-    """Return what a record tells of a message; what is seen of it as a known record of it has it.
+    """Return the `told` bytes of a message's record; the hash is copied from a known record if possible.
 
     Raises:
-        UnsupportedFormatError: its role is none that this version knows.
+        UnsupportedFormatError: this version does not know the role.
     """
     key, flags = entry.key, _flags(entry)
     record = known.get(key)
@@ -200,14 +196,14 @@ def told(entry: Entry, known: Mapping[bytes, bytes]) -> bytes:
 
 
 def marker(commit: bytes, flags: int = 0, *, count: int = 0, prefix: bytes = _UNSEEN) -> bytes:
-    """Return what a marker tells about a commit; of a measured one how many messages it had, and their prefix hash."""
+    """Return the `told` bytes of a commit's marker; `count` and `prefix` describe a measured context."""
     number, flags = count.to_bytes(4, "little"), flags | form.MARKER
     key = b"%b%b%b\0\0\0\0%b\0\0\0\0" % (_NOBODY, number, commit, commit)
     return b"%b%b%b%b" % (key, flags.to_bytes(2, "little"), _MARKED_AS, prefix)
 
 
 def _in_common(records: bytes, entries: Sequence[Entry]) -> tuple[int, int]:
-    """Return up to where records say what the first messages are, and how many messages these are."""
+    """Return the length of the common prefix of records and entries, in bytes and messages."""
     places = form.message_places(records) if records else ()
     number = 0
     for at, entry in zip(places, entries, strict=False):
@@ -224,7 +220,7 @@ def _commit_of(records: bytes, number: int) -> bytes | None:
 
 
 def _put_tools(made: Builder, had: bytes | None, setter: bytes | None) -> bytes | None:
-    """Let a commit be the one that set the tools, or none, and return it."""
+    """Set the commit that set the tools, or None, and return it."""
     if setter is None:
         made.tools = 0
     elif setter != had:
@@ -244,13 +240,13 @@ def _flags(entry: Entry) -> int:
 
 
 NEAR = 16
-"""Over so many commits an index follows its branch before others are looked at."""
+"""An index follows its branch over this many commits before other indexes are tried."""
 FAR = 4096
-"""Over so many commits the beginnings of other contexts are looked for; then a fold, which may be kept, is nearer."""
+"""Prefixes of other contexts are searched over this many commits; beyond that a fold, perhaps cached, is closer."""
 
 
 class Growth:
-    """The ways in which one index grows."""
+    """Updates one index."""
 
     __slots__ = ("_column", "_history")
 
@@ -259,7 +255,7 @@ class Growth:
         self._history = history
 
     def view(self, own: IndexView | None, tip: bytes, seeds: Seeds) -> IndexView:
-        """Return the context of a commit, given what this index holds and what others do."""
+        """Return the context of a commit, given this index and others."""
         with paused:
             return self._view(own, tip, seeds)
 
@@ -279,7 +275,7 @@ class Growth:
         return self._folded(tip, views[0] if views else None)
 
     def _steps_since(self, own: IndexView, tip: bytes) -> list[Step | None] | None:
-        """Return the few commits that lead to one from what this index holds, newest first; None when more do."""
+        """Return the commits from this index to a commit, newest first; None if there are more than a few."""
         found: list[Step | None] = []
         oid: bytes | None = tip
         while oid != own.tip:
@@ -293,10 +289,10 @@ class Growth:
     def _steps_since_any(
         self, views: Sequence[IndexView], tip: bytes
     ) -> tuple[list[Step | None], IndexView | None]:
-        """Return the commits that lead to one, newest first, and what an index holds that they go on from, or None.
+        """Return the commits since another index's context, newest first, and that context, or None.
 
-        None stands last where something else than appends leads there, or too many. Beginnings are looked for at
-        distances that grow.
+        The last commit is None if there is something other than appends, or too many. Prefixes are tried at growing
+        distances.
         """
         ends = {view.tip: view for view in reversed(views)}
         found: list[Step | None] = []
@@ -318,7 +314,7 @@ class Growth:
     def _extended(
         self, own: IndexView | None, seed: IndexView | None, steps: Sequence[Step], tip: bytes
     ) -> IndexView:
-        """Return the view with what commits append; raises UnknownError where a fold has to tell."""
+        """Return the view extended by appends; raises UnknownError if a fold is needed."""
         if seed is None:
             builder = Builder()
             builder.append(steps, lambda _: None)
@@ -335,14 +331,14 @@ class Growth:
         return self._written(tip, records, builder)
 
     def _folded(self, tip: bytes, view: IndexView | None) -> IndexView:
-        """Write the index of a commit from its fold; what another index tells of a message is taken over."""
+        """Write the index of a commit from its fold, copying what another index has."""
         records = None if view is None else _records(view)
         measured = view.measured() if view is not None and records is not None else None
         state = self._history.fold(tip)
         return self._written(tip, *records_of_fold(tip, state, records or b"", measured))
 
     def _written(self, tip: bytes, records: bytes, builder: Builder) -> IndexView:
-        """Write the index: records that are there, and those that were made behind them."""
+        """Write the index from existing and new records."""
         generation = digest(tip)[:16]
         header = Header(form.MESSAGES_MAGIC, form.MESSAGE_BYTES, generation)
         opened = self._column.replace(b"".join((header.pack(), records, builder.data)))
@@ -352,7 +348,7 @@ class Growth:
 
 
 def _records(view: IndexView) -> bytes | None:
-    """Return the records of a view, to be copied; None when one of them is damaged."""
+    """Return the records of a view for copying; None if one is damaged."""
     data = view.opened.read(form.HEADER_BYTES, view.records * form.MESSAGE_BYTES)
     try:
         form.check_records(data)

@@ -1,13 +1,13 @@
-"""One line about a commit, a tool call or its result."""
+"""One-line summaries of commits, tool calls and results."""
 
 from __future__ import annotations
 
 LINE_WIDTH = 300
-"""Characters of what a message says that its line has at most."""
+"""Maximum number of quoted characters in a line."""
 
 
-class Line:
-    """A line: only what a message says may be cut, not what stands before and after it."""
+class SummaryLine:
+    """A line whose quoted text may be shortened, but not what comes before and after."""
 
     __slots__ = ("after", "before", "said")
 
@@ -17,10 +17,7 @@ class Line:
         self.after = after
 
     def cut(self, width: int) -> str:
-        """Return the line with the first `width` characters of what is said, at most LINE_WIDTH.
-
-        The last of them is an ellipsis where there are more.
-        """
+        """Return the line with at most `width` (and LINE_WIDTH) characters of quoted text, with an ellipsis if cut."""
         said, width = self.said, min(width, LINE_WIDTH)
         if len(said) > width:
             said = said[: width - 1] + "…"
@@ -31,15 +28,15 @@ _MAIN = (
     *("command", "cmd", "script", "code", "file_path", "filePath", "path", "pattern", "query"),
     *("url", "prompt", "description", "input", "name"),
 )
-"""Arguments that say best what a call does, the most telling first."""
+"""Arguments that describe a call best, in order of preference."""
 
 
 def call_line(name: str, arguments: str) -> str:
-    """Return a call as `[Bash] pytest -q`: its tool and its main argument, or the beginning of all arguments.
+    """Return a call such as `[Bash] pytest -q`: its tool, and its main argument or the start of all arguments.
 
     Args:
-        name: of the tool.
-        arguments: JSON or other text; it may be cut off anywhere.
+        name: the tool.
+        arguments: JSON or other text, which may be cut off anywhere.
     """
     said = " ".join(_main_argument(arguments).split())
     return f"[{name}] {said}" if said else f"[{name}]"

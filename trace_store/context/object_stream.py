@@ -1,11 +1,9 @@
-"""The objects of a context, as one stream of bytes: what a program reads that wants them all.
+"""The objects of a context as one stream of bytes, for programs that read all of them.
 
-For each message, in the order of the context: the commit that made it, unless it is that of the message before; of an
-edited message the commit with its wording; then the content of its parts, each object that holds it. A list of chunks
-is followed by its chunks. The placeholder of a removed message has no content. An object that several messages show
-comes with each of them.
-
-Rule: canonical bytes as they are stored, hash-checked, in large pieces. No text is decoded and no message built.
+For each message, in context order: its commit, unless the message before has the same; for an edited message the commit
+with the current version; then each object of its content, a list of chunks before its chunks. A ghost has no content.
+Objects that several messages share are repeated. Objects come in canonical form, hash-checked and in large pieces; no
+text is decoded and no message is created.
 """
 
 from __future__ import annotations
@@ -46,35 +44,35 @@ def object_stream(
     read_data: ReadData,
     purged: frozenset[bytes] = frozenset(),
 ) -> Iterator[bytes]:
-    """Yield the stream in pieces of about 1 MiB, or as long as an object.
+    """Yield the stream in pieces of at least about 1 MiB.
 
     Args:
-        blocks: checked records of an index, with the offsets of the messages in them.
-        read_data: gives objects in the order asked for, hash-checked.
-        purged: ids of content that was purged, and is left out.
+        blocks: checked records of an index, with the offsets of their messages.
+        read_data: returns objects in the order asked for, hash-checked.
+        purged: ids of purged content to leave out.
 
     Raises:
-        ObjectNotFoundError, CorruptObjectError: an object is not here, or is damaged.
+        ObjectNotFoundError, CorruptObjectError: an object is missing or damaged.
     """
-    held: list[bytes] = []
+    buffer: list[bytes] = []
     size = 0
     before = b""
     for block, places in blocks:
         for data in _objects(block, before, read_data, purged):
-            held.append(data)
+            buffer.append(data)
             size += len(data)
             if size >= PIECE_BYTES:
-                yield b"".join(held)
-                held, size = [], 0
+                yield b"".join(buffer)
+                buffer, size = [], 0
         before = home_at(block, places[-1])
-    if held:
-        yield b"".join(held)
+    if buffer:
+        yield b"".join(buffer)
 
 
 def _objects(
     block: bytes, before: bytes, read_data: ReadData, purged: frozenset[bytes]
 ) -> Iterator[bytes]:
-    """Yield the objects of a block's messages; one of the commit `before` stands before them."""
+    """Yield the objects of a block's messages; the commit `before` was yielded last."""
     commits = read_data(_commits_of(block))
     blobs: list[bytes] = []
     steps: list[tuple[tuple[bytes, ...], int]] = []
@@ -115,7 +113,7 @@ def _objects(
 
 
 def _commits_of(block: bytes) -> Iterator[bytes]:
-    """Yield the commits to read, in the order in which they are wanted."""
+    """Yield the commits to read, in order."""
     current = b""
     for at, (commit, _, flags, _) in enumerate(unpack_places(block)):
         if flags & MARKER:

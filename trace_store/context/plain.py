@@ -1,4 +1,4 @@
-"""The context that is a plain list of messages, as a strategy makes it, or a compiler of a caller's own."""
+"""Contexts made from a plain list of messages."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class PlainContext(RenderableContext):
-    """A context made of a list of messages, as a strategy or a custom compiler gives it.
+    """A context of plain messages, from a strategy or a custom compiler.
 
     Attributes:
         commit: the commit it was made at, or None.
         messages: plain messages.
         model: the model that it was compiled for, or "".
-        token_source: how far to trust the counts.
+        token_source: how tokens were counted.
     """
 
     __slots__ = ("_counting", "_tokenizer", "_tools", "commit", "messages", "model")
@@ -53,11 +53,11 @@ class PlainContext(RenderableContext):
 
     @property
     def tools(self) -> tuple[Any, ...]:
-        """The tool schemas in force, decoded from JSON."""
+        """The current tool schemas, decoded from JSON."""
         return self._tools()
 
     def shown_messages(self) -> Sequence[Message]:
-        """Return the messages as they are rendered."""
+        """Return the messages to render."""
         return self.messages
 
     @property
@@ -75,26 +75,26 @@ class PlainContext(RenderableContext):
 
     @property
     def estimated_token_count(self) -> int:
-        """The same: no provider reported on these messages."""
+        """The same as `token_count`, since there is no provider's report."""
         return self.token_count
 
     @property
     def reported_token_count(self) -> None:
-        """None: no provider reported on these messages."""
+        """None, since there is no provider's report."""
 
     @property
     def token_source(self) -> str:
-        """How far to trust `token_count`, as in `CompiledContext`."""
+        """How `token_count` was counted, as in `CompiledContext`."""
         return source_of_sum(self._counting.source, len(self))
 
     @property
     def text_token_count(self) -> int:
-        """Tokens of the text alone, without framing, images and what is opaque."""
+        """Tokens of the text alone, without framing, images and opaque parts."""
         return self._counting.scale(self._tokens().text)
 
     @property
     def text_token_source(self) -> str:
-        """How far to trust `text_token_count`, as in `CompiledContext`."""
+        """How `text_token_count` was counted, as in `CompiledContext`."""
         return self._counting.source
 
     def _tokens(self) -> MessageTokens:

@@ -1,8 +1,7 @@
-"""Loading many messages: what neighbours say, with few reads.
+"""Reading ahead: loads the content of consecutive messages with few reads.
 
-Rule: what is loaded here equals what `load_message` makes of the stored form. What is out of the ordinary (a ghost, an
-edit, content in chunks, damage) is left out and read the slow way when it is asked for, which then says what is wrong
-with it. Nothing is read ahead until messages are asked for one after the other.
+The result equals that of `load_message`. Special cases (ghosts, edits, chunked or damaged content) are left to the slow
+path, which raises the right error. Nothing is read ahead until messages are accessed one after the other.
 """
 
 from __future__ import annotations
@@ -39,50 +38,50 @@ if TYPE_CHECKING:
 LONGEST_WINDOW = 2048
 GROWTH = 8
 MAXIMUM_BYTES = 8 * 1024 * 1024
-"""Of content that is read ahead; the message that goes over it is the last."""
+"""Limit for content that is read ahead in bytes; the message that exceeds it is the last."""
 _UNUSUAL = MARKER | GHOST | EDITED
 
 
 class Loader:
-    """Loads messages of one context, more at a time as long as they are asked for one after the other."""
+    """Loads messages of one context, in larger batches as long as access is sequential."""
 
-    __slots__ = ("_ahead", "_block", "_decoded", "_last", "_read_data", "_size")
+    __slots__ = ("_block", "_decoded", "_last", "_loaded", "_read_data", "_size")
 
     def __init__(self, read_data: ReadData) -> None:
         self._read_data = read_data
         self._decoded: tuple[bytes, Sequence[Stored]] = (b"", ())
         self._block = b""
-        self._ahead: dict[int, Said | None] = {}
-        """What messages say, by the offsets of their records in the block."""
+        self._loaded: dict[int, Said | None] = {}
+        """Contents by the offsets of their records in the block."""
         self._last = -1
         self._size = 1
 
     def load(self, block: bytes, at: int) -> Said | None:
-        """Return what a message says; None when it has to be read the slow way.
+        """Return the content of a message; None if the slow path must read it.
 
         Args:
-            block: records of the index; those behind the message's may be read ahead.
+            block: records of the index; those after the message's may be read ahead.
             at: the offset of its record.
         """
-        if block is not self._block or at not in self._ahead:
-            self._look_ahead(block, at)
+        if block is not self._block or at not in self._loaded:
+            self._read_ahead(block, at)
         self._last = at
-        return self._ahead.pop(at, None)
+        return self._loaded.pop(at, None)
 
-    def _look_ahead(self, block: bytes, at: int) -> None:
-        """Load messages from this one on, if the one before it was asked for last."""
-        self._ahead = {}
+    def _read_ahead(self, block: bytes, at: int) -> None:
+        """Load messages from this one on, if access is sequential."""
+        self._loaded = {}
         before = ordinal_at(self._block, self._last) if self._last >= 0 else -1
         if ordinal_at(block, at) == before + 1:
             self._size = min(self._size * GROWTH, LONGEST_WINDOW)
             stop = min(at + self._size * MESSAGE_BYTES, len(block))
-            self._ahead = self._window(block[at:stop], at)
+            self._loaded = self._window(block[at:stop], at)
         else:
             self._size = 1
         self._block = block
 
     def _window(self, records: bytes, start: int) -> dict[int, Said | None]:
-        """Return what messages say, by their offsets from `start` on, up to the first that cannot be read."""
+        """Return contents by offset, up to the first message that cannot be read."""
         found: dict[int, Said | None] = {}
         wanted: list[tuple[int, bytes, int]] = []
         for n, (commit, number, flags, _) in enumerate(unpack_places(records)):
@@ -93,18 +92,18 @@ class Loader:
                 found[at] = None
         try:
             with paused:
-                self._fill(found, wanted)
+                self._load_contents(found, wanted)
         except errors.TraceError:
-            return found  # reading that message raises the error
+            return found  # the slow path raises the error
         return found
 
-    def _fill(
+    def _load_contents(
         self, found: dict[int, Said | None], wanted: Sequence[tuple[int, bytes, int]]
     ) -> None:
-        """Put in what usual messages say, until so much is held that it is enough."""
-        stored = self._stored(wanted)
+        """Add the contents of messages without special cases, up to the size limit."""
+        stored = self._read_stored(wanted)
         blobs = dict.fromkeys(oid for message in stored for oid in part_blobs(message["parts"]))
-        contents = self._read_data(blobs)  # each once, in the order of the messages
+        contents = self._read_data(blobs)  # without duplicates, in message order
         objects: dict[bytes, bytes] = {}
         held = 0
         for (at, _, _), message in zip(wanted, stored, strict=False):
@@ -113,14 +112,14 @@ class Loader:
                     objects[oid] = content = next(contents)
                     held += len(content)
             try:
-                found[at] = _said_of(message, objects)
+                found[at] = _content_of(message, objects)
             except (UnicodeDecodeError, errors.TraceError):
                 found[at] = None
             if held > MAXIMUM_BYTES:
                 return
 
-    def _stored(self, wanted: Sequence[tuple[int, bytes, int]]) -> list[Stored]:
-        """Return messages from where they stand, up to the first that is not there; each commit is decoded once."""
+    def _read_stored(self, wanted: Sequence[tuple[int, bytes, int]]) -> list[Stored]:
+        """Return stored messages, up to the first missing one; each commit is decoded once."""
         current, added = self._decoded
         oids: list[bytes] = []
         for _, commit, _ in wanted:
@@ -139,6 +138,6 @@ class Loader:
         return found
 
 
-def _said_of(stored: Stored, objects: Mapping[bytes, bytes]) -> Said:
+def _content_of(stored: Stored, objects: Mapping[bytes, bytes]) -> Said:
     parts = load_parts(stored["parts"], objects.__getitem__)
     return stored.get("name", ""), stored.get("model", ""), stored.get("id", ""), parts

@@ -1,7 +1,4 @@
-"""What every context can do: be rendered for a provider.
-
-Rule: rendering is `render`'s business; this module hands it the messages.
-"""
+"""Rendering of contexts for providers."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class RenderableContext:
-    """What every context can do: be rendered for a provider."""
+    """Base class of contexts: renders them for a provider."""
 
     __slots__ = ()
 
@@ -26,19 +23,19 @@ class RenderableContext:
 
     @property
     def tools(self) -> tuple[Any, ...]:
-        """The tool schemas in force, decoded from JSON."""
+        """The current tool schemas, decoded from JSON."""
         raise AttributeError("tools")
 
     def shown_messages(self) -> Sequence[Message | CompiledMessage]:
-        """Return the messages as they are rendered."""
+        """Return the messages to render."""
         raise AttributeError("shown_messages")
 
     def render(self, form: str, **options: Any) -> providers.values.Rendered:
-        """Return the context in a provider's form; `form` is a name in `render.RENDERERS`.
+        """Return the context in a provider's format; `form` is a name in `render.RENDERERS`.
 
         Raises:
-            InvalidInputError: unknown form.
-            RenderError: with `strict=True`, when the context would have to be repaired.
+            InvalidInputError: unknown format.
+            RenderError: with `strict=True`, if the context would need a repair.
         """
         options.setdefault("model", self.model or None)
         return providers.rendering.render(form, self.shown_messages(), self.tools, **options)
@@ -74,14 +71,14 @@ class RenderableContext:
 
 
 def source_of_sum(source: str, message_count: int) -> str:
-    """Return how far to trust a sum of text and framing, given how far the text is to be trusted."""
+    """Return how a sum of text and framing was counted, given how the text was."""
     if message_count and source.startswith("exact:"):
         return "estimate:" + source.removeprefix("exact:")
     return source
 
 
 def without_reasoning(message: CompiledMessage) -> MessageLike | None:
-    """Return a message as a model sees it that is not shown its own reasoning; None when nothing is left of it."""
+    """Return a message without its reasoning; None if nothing is left."""
     if message.ghost or not any(isinstance(part, Reasoning) for part in message.parts):
         return message
     plain = message.message()

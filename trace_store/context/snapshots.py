@@ -1,6 +1,6 @@
-"""Cached folds, from which later commits, edits and merges continue.
+"""Snapshots: cached folds, from which later commits, edits and merges continue.
 
-A file begins with a head of 60 bytes, little-endian:
+A file starts with a header of 60 bytes, little-endian:
 
      0   4  "TRFD"                              44   4  number of entries
      4   2  version                             48   4  number of links
@@ -8,15 +8,12 @@ A file begins with a head of 60 bytes, little-endian:
      8   4  CRC-32 of all that follows          56   4  zero
     12  32  commit
 
-Behind it come the facts (msgpack: tools, tools_commit, measured), a record of 97 bytes for each entry (key, flags, and
-how much it says), one of 40 for each link (a message with results, and a message with calls that it answers), and the
-msgpack of what each entry says.
+Then come the facts (msgpack: tools, tools_commit, measured), a record of 97 bytes for each entry (key, flags, and where
+its content ends), one of 40 for each link (a message with results, and a message with calls that it answers), and the
+contents of the entries in msgpack.
 
-Rule: derived. A file that is absent, damaged or of another version is made anew from the commits.
-
-The last fold is kept in memory, and folds that took many commits in `.trace/cache/folds/`, local and deletable.
-
-Rule: what is kept is what `folding_history.fold` says, or it is not used.
+The last folds are cached in memory; folds of many commits are cached in `.trace/cache/folds/`, which is local and can
+be deleted. A file that is missing, damaged or of another version is ignored.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ import zlib
 
 from trace_store import errors
 from trace_store.context.entries import REMOVED, REPLACED, Entry, Place, Version
-from trace_store.context.fold import Fold, go_on, line_since
+from trace_store.context.fold import Fold, apply_commits, line_since
 from trace_store.files import read_file, replace_file
 from trace_store.gc_pause import paused
 from trace_store.objects import operations as ops
@@ -62,14 +59,14 @@ _SHOWN = {
     for ghost in (0, _GHOST)
     for priority in range(len(ops.PRIORITIES))
 }
-"""What flags say of how a message is shown: hidden, ghost and priority."""
+"""Meaning of the flags: hidden, ghost and priority."""
 _LAZY = ("message", "versions", "current", "labels", "keep")
 
 
-class KeptEntry(Entry):
-    """An entry of which address, place, and how it is shown are at hand, and the rest is unpacked when it is asked for.
+class SnapshotEntry(Entry):
+    """An entry of a snapshot, whose content is unpacked on first use.
 
-    It is never changed: a fold copies entries before it changes them, and a copy is a plain one.
+    It never changes: a fold copies entries before changing them, and a copy is a plain entry.
     """
 
     __slots__ = ("_data", "_flags", "_key", "_start", "_stop")
@@ -87,7 +84,7 @@ class KeptEntry(Entry):
         if name not in _LAZY:
             raise AttributeError(name)
         said = self._data[self._start : self._stop]
-        message, versions, self.current, labels, keep = _unpacked(said)
+        message, versions, self.current, labels, keep = _unpack_msgpack(said)
         self.versions = [Version(parts, (commit, n)) for parts, commit, n in versions]
         self.message = {**message, "parts": self.versions[0].parts}
         self.labels = frozenset(labels)
@@ -125,8 +122,8 @@ class KeptEntry(Entry):
         return bool(self._flags & _MARKED)
 
     def same_state(self, other: Entry) -> bool:
-        """As in `Entry`; what is packed alike is not unpacked."""
-        if isinstance(other, KeptEntry):
+        """As in `Entry`; entries with equal bytes are not unpacked."""
+        if isinstance(other, SnapshotEntry):
             own = self._data[self._start : self._stop]
             if (
                 self._flags == other._flags
@@ -138,14 +135,14 @@ class KeptEntry(Entry):
 
 
 def pack(tip: bytes, state: Fold) -> bytes:
-    """Return the bytes of a file that keeps the fold of a commit."""
+    """Return the bytes of a snapshot file."""
     import msgpack
 
     entries, links, said = bytearray(), bytearray(), bytearray()
     count = 0
     for entry in state.entries:
         answers = entry.answers
-        said += _said(entry, msgpack.packb)
+        said += _pack_content(entry, msgpack.packb)
         entries += _ENTRY.pack(entry.key, _flags(entry, answers), len(said))
         for call in answers:
             links += _LINK.pack(*entry.address, *call)
@@ -158,21 +155,21 @@ def pack(tip: bytes, state: Fold) -> bytes:
 
 
 def unpack(tip: bytes, data: bytes) -> Fold:
-    """Return the fold of a commit from the bytes of its file.
+    """Return the fold in a snapshot file.
 
     Raises:
-        CorruptIndexError: they are damaged, of another version, or of another commit.
+        CorruptIndexError: it is damaged, or of another version or commit.
     """
     if len(data) < _HEAD.size or zlib.crc32(data[_CHECKED_FROM:]) != int.from_bytes(
         data[8:_CHECKED_FROM], "little"
     ):
-        raise errors.CorruptIndexError("a kept fold is damaged")
+        raise errors.CorruptIndexError("a snapshot is damaged")
     magic, version, _, _, oid, count, links, facts, _ = _HEAD.unpack_from(data)
     if (magic, version, oid) != (_MAGIC, VERSION, tip):
-        raise errors.CorruptIndexError("a kept fold is of another version, or of another commit")
+        raise errors.CorruptIndexError("a snapshot is of another version or commit")
     at = _HEAD.size
     try:
-        tools, tools_commit, measured = _unpacked(data[at : at + facts])
+        tools, tools_commit, measured = _unpack_msgpack(data[at : at + facts])
         at += facts
         entries = data[at : at + count * _ENTRY.size]
         at += len(entries)
@@ -182,11 +179,11 @@ def unpack(tip: bytes, data: bytes) -> Fold:
         state.tools, state.tools_commit = tuple(tools), tools_commit
         state.measured = None if measured is None else (measured[0], measured[1])
     except (ValueError, TypeError, LookupError, struct.error) as error:
-        raise errors.CorruptIndexError("a kept fold is damaged") from error
+        raise errors.CorruptIndexError("a snapshot is damaged") from error
     return state
 
 
-def _unpacked(data: bytes) -> Any:
+def _unpack_msgpack(data: bytes) -> Any:
     import msgpack
 
     return msgpack.unpackb(data)
@@ -198,7 +195,7 @@ def _entries(records: bytes, data: bytes, said: int) -> list[Entry]:
     with paused:
         for key, flags, end in _ENTRY.iter_unpack(records):
             stop = said + end
-            found.append(KeptEntry(key, flags, data, start, stop))
+            found.append(SnapshotEntry(key, flags, data, start, stop))
             start = stop
     return found
 
@@ -212,8 +209,8 @@ def _links(records: bytes) -> dict[Address, tuple[Address, ...]]:
     return found
 
 
-def _said(entry: Entry, packb: Any) -> bytes:
-    if isinstance(entry, KeptEntry):
+def _pack_content(entry: Entry, packb: Any) -> bytes:
+    if isinstance(entry, SnapshotEntry):
         return entry._data[entry._start : entry._stop]
     message = {key: entry.message[key] for key in entry.message if key != "parts"}
     versions = [[each.parts, *each.place] for each in entry.versions]
@@ -233,45 +230,47 @@ def _flags(entry: Entry, answers: tuple[Address, ...]) -> int:
 
 
 WORTH = 400
-"""A fold that took more commits and messages than these, and than a share of all that it holds, is kept in a file."""
+"""A fold is saved if it took more commits and messages than this, and than a share of its size."""
 _SHARE = 64
 BACK = 200
-"""Of such a line the fold so many commits back is kept, too, or a share of them: a merge begins where lines parted."""
+"""How many commits before the tip a second snapshot is saved (or a share of them), near the base of a merge."""
+FOLDS_IN_MEMORY = 3
+"""How many folds are cached in memory: a merge computes those of its base and both tips."""
 KEPT = 8
-"""Files at most; the oldest go."""
+"""Maximum number of files; the oldest are deleted."""
 MAXIMUM_BYTES = 1 << 30
 
 
 def fold_of(store: Store, tip: bytes, known: Mapping[bytes, Fold] = {}) -> Fold:
-    """Return the fold of a commit, which must not be changed: `copy` returns one that may be.
+    """Return the fold of a commit, which must not be changed; use `copy` to change it.
 
     Args:
-        store: where the commits are.
+        store: has the commits.
         tip: the commit.
-        known: folds that are at hand, by their commits; what goes on from one of them shares its entries.
+        known: folds by commit, from which to continue; the result shares their entries.
 
     Raises:
-        ObjectNotFoundError: a commit is not here.
+        ObjectNotFoundError: a commit is missing.
         InvalidOperationError, UnsupportedFormatError, CorruptObjectError: as in `Fold.apply`.
     """
-    last = store.last_fold
-    if last is not None and last[0] == tip:
-        kept: Fold = last[1]
-        return kept
-    with paused:
-        state = _state_of(store, tip, known if last is None else {**known, last[0]: last[1]})
-    store.last_fold = (bytes(tip), state)
+    last = store.last_folds
+    state = last.get(tip)
+    if state is None:
+        with paused:
+            state = _compute(store, tip, {**last, **known})
+        others = list(last.items())[1 - FOLDS_IN_MEMORY :]
+        store.last_folds = {**dict(others), bytes(tip): state}
     return state
 
 
-def _state_of(store: Store, tip: bytes, known: Mapping[bytes, Fold]) -> Fold:
-    files = _Files(store)
+def _compute(store: Store, tip: bytes, known: Mapping[bytes, Fold]) -> Fold:
+    files = _SnapshotFiles(store)
 
     def read(oid: bytes) -> Commit:
         return read_commit(oid, store.objects.read)
 
-    line, at, state = _since_one_at_hand(tip, read, known)
-    while state is None:  # what is damaged is no longer among the files
+    line, at, state = _since_known_fold(tip, read, known)
+    while state is None:  # repeats if a file was damaged
         older, at = line_since(at, read, lambda oid: oid in known or oid in files)
         line[:0] = older
         state = Fold() if at is None else known[at] if at in known else files.load(at)
@@ -281,20 +280,20 @@ def _state_of(store: Store, tip: bytes, known: Mapping[bytes, Fold]) -> Fold:
         state = state.copy()
         before = line[: -max(BACK, len(line) // _SHARE)] if is_long else []
         if before:
-            state = go_on(state, before)
+            state = apply_commits(state, before)
             files.write(before[-1][0], state)
-        state = go_on(state, line[len(before) :])
+        state = apply_commits(state, line[len(before) :])
     if is_long:
         files.write(tip, state)
     return state
 
 
-def _since_one_at_hand(
+def _since_known_fold(
     tip: bytes, read: ReadCommit, known: Mapping[bytes, Fold]
 ) -> tuple[list[tuple[bytes, Commit]], bytes | None, Fold | None]:
-    """Return the commits since a fold at hand, and that fold, where to go on from it costs less than to unpack a file.
+    """Return the commits since a known fold, its commit, and the fold, if that is cheaper than reading a file.
 
-    Otherwise no commits, the tip, and None.
+    Otherwise return no commits, the tip and None.
     """
     line: list[tuple[bytes, Commit]] = []
     oid: bytes | None = tip
@@ -309,8 +308,8 @@ def _since_one_at_hand(
     return line[::-1], oid, known[oid]
 
 
-class _Files:
-    """The kept folds of a store; their names are numbers, the newest highest, and the commit's id."""
+class _SnapshotFiles:
+    """The snapshot files of a store, named by a rising number and the commit's id."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -319,7 +318,7 @@ class _Files:
         self._newest = 0
         try:
             names = store.disk.names(self._folder) if store.local else []
-        except errors.StorageError:  # a link, or what is no folder
+        except errors.StorageError:  # not a folder
             names, self._folder = [], ""
         for name in names:
             number, _, oid = name.partition("-")
@@ -331,7 +330,7 @@ class _Files:
         return oid in self._names
 
     def load(self, oid: bytes) -> Fold | None:
-        """Return a kept fold; None when it is damaged or gone, and it is forgotten then."""
+        """Return a fold; None if the file is damaged or gone, and then it is dropped."""
         path = os.path.join(self._folder, self._names[oid])
         try:
             data = read_file(self._store.disk, path, limit=MAXIMUM_BYTES)
@@ -343,7 +342,7 @@ class _Files:
         return None
 
     def write(self, oid: bytes, state: Fold) -> None:
-        """Keep a fold, and let the oldest go; a disk that refuses costs time only."""
+        """Save a fold and delete the oldest files; errors are ignored, since they only cost time."""
         if not self._folder:
             return
         disk = self._store.disk

@@ -1,4 +1,4 @@
-"""The text of messages, and snippets around a search hit."""
+"""Snippets: the text around a search hit."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from trace_store.objects.parts import Part
 
 AROUND = 60
-"""Characters before and behind what was found."""
+"""Characters before and after the hit."""
 
 
 @value
 class Snippet:
-    """A piece of a text, on one line.
+    """A snippet of text on one line.
 
     Attributes:
-        text: the piece.
-        start, end: where in it the hit is, in characters.
+        text: the snippet.
+        start, end: the hit, in characters.
     """
 
     text: str
@@ -35,7 +35,7 @@ class Snippet:
 
 
 def snippet_at(text: str, start: int, end: int) -> Snippet:
-    """Return the piece of a text around a hit, given in characters; a long hit is cut."""
+    """Return the snippet around a hit, given in characters; a long hit is cut."""
     end = min(end, start + 4 * AROUND)
     before = ("…" if start > AROUND else "") + _flat(text[max(0, start - AROUND) : start])
     inside = _flat(text[start:end])
@@ -46,7 +46,7 @@ def snippet_at(text: str, start: int, end: int) -> Snippet:
 def snippet_in(
     stored: Sequence[Mapping[str, Any]], wanted: str, read: Callable[[bytes], bytes]
 ) -> Snippet | None:
-    """Return the piece around the first place where stored parts say something, in any case; None: nowhere here."""
+    """Return the snippet around the first occurrence of a text in stored parts, in any case, or None."""
     pattern = re.compile(re.escape(wanted), re.IGNORECASE)
     try:
         for text in texts_of(load_parts(stored, read)):
@@ -54,12 +54,12 @@ def snippet_in(
             if found is not None:
                 return snippet_at(text, *found.span())
     except (errors.NotFoundError, errors.FormatError):
-        pass  # what is not here says nothing
+        pass  # missing content does not match
     return None
 
 
 def texts_of(parts: Sequence[Part]) -> Iterator[str]:
-    """Yield what parts say: words, calls with their arguments, and results."""
+    """Yield the texts of parts: text, calls with their arguments, and results."""
     for part in parts:
         if isinstance(part, Text | Reasoning):
             yield part.text

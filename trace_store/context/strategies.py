@@ -1,6 +1,6 @@
-"""Compile: what a model is shown at a revision, or at a time, by one of the strategies or a caller's own.
+"""Compilation of a revision or a point in time, with a strategy or a custom compiler.
 
-Rule: the context comes from `compiler.py`; a strategy only chooses other messages to stand for it.
+A strategy only replaces the messages of the compiled context.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def compile(
 
     Args:
         contexts: the compiler of a store.
-        revision: what names the commit.
-        at: another revision, or a time: then the newest commit along first parents that is not younger.
-        strategy: "full" for all visible content; "messages" lets each commit stand as its one-line message.
+        revision: the commit.
+        at: another revision, or a time: the newest commit along first parents that is not later.
+        strategy: "full" for all visible content; "messages" for one line a commit, its message.
         reasoning: whether reasoning is rendered.
         model: the model to count and render for.
-        compiler: makes other messages of the context; tokens are then counted afresh.
+        compiler: returns other messages for the context; their tokens are counted again.
 
     Raises:
         InvalidInputError: unknown strategy.
@@ -52,7 +52,7 @@ def compile(
     """
     if strategy not in STRATEGIES:
         raise errors.InvalidInputError(
-            f"unknown strategy {strategy!r}: one of {', '.join(STRATEGIES)}"
+            f"unknown strategy {strategy!r}; expected one of {', '.join(STRATEGIES)}"
         )
     where: str | ObjectId = _commit_at(contexts, revision, at) if at else revision
     context = contexts.compile(where, model=model, reasoning=reasoning)
@@ -73,7 +73,7 @@ def _commit_at(contexts: ContextCompiler, revision: str | ObjectId, at: str) -> 
     start = revisions.resolve_commit(contexts.store, revision)
     found = revisions.newest_not_after(contexts.store, start, moment)
     if found is None:
-        raise errors.NotFoundError(f"{revision} has no commit as old as {at}")
+        raise errors.NotFoundError(f"{revision} has no commit before {at}")
     return found
 
 
@@ -84,7 +84,7 @@ def _commit_lines(contexts: ContextCompiler, context: CompiledContext) -> list[M
         commit = contexts.read_commit(oid)
         oid, read = (commit.parents[0] if commit.parents else None), contexts.store.objects.read
         if not commit.message and all(o.name in LEAVES_CONTEXT for o in commit.operations):
-            continue  # it says nothing about the context
+            continue  # usage or metadata only
         roles = [m["role"] for o in commit.operations for m in o.fields.get("messages", ())]
         role = "assistant" if roles[:1] == ["assistant"] else "user"
         lines.append(Message(role, one_line(commit, read), kind="dialogue"))

@@ -1,10 +1,8 @@
-"""The tokens column beside a compile index: what each message weighs under one encoding, and the running total.
+"""The tokens column beside a compile index: the tokens of each message in one encoding, and the running total.
 
-Rule: counting is put off until somebody asks, so it has a file of its own that catches up by itself: the records of
-the index are appended when a compile first sees a message, and records are never changed. There is one column an
-encoding. It belongs to one generation of the index and is begun anew with the next, which takes over what it has in
-common with it, or with the column of another branch: what begins with the same messages weighs the same so far, and
-what is seen alike weighs the same anywhere.
+Tokens are counted on demand, so the column is a file of its own that catches up separately. It belongs to one
+generation of the index. A new generation starts a new column and copies the counts of a common prefix, from the old
+column or another branch's, and of messages with equal content.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from trace_store.context.tokens.overhead import MessageTokens
 
     Count: TypeAlias = Callable[[Iterator[MessageRecord], int], Iterator[MessageTokens]]
-    """Counts messages of a context; told how many there are."""
+    """Counts messages; the second argument is their number."""
 
 
 _COLUMN = form.TOKENS_MAGIC, form.TOKENS_BYTES
@@ -31,7 +29,7 @@ NOTHING = TokenRecord(0, 0, 0, 0, bytes(form.TIE_BYTES), bytes(form.SEEN_BYTES))
 
 
 class TokenColumn:
-    """Tokens of the messages of one index, under one encoding."""
+    """Tokens of the messages of one index, in one encoding."""
 
     __slots__ = ("_column", "_others")
 
@@ -40,12 +38,12 @@ class TokenColumn:
         column: DiskColumn | MemoryColumn,
         others: Callable[[], Iterable[DiskColumn | MemoryColumn]] = tuple,
     ) -> None:
-        """Say which column, and what gives those of other indexes under the same encoding."""
+        """Set the column, and a function that returns those of other indexes in the same encoding."""
         self._column = column
         self._others = others
 
     def total(self, view: IndexView, count: Count) -> TokenRecord:
-        """Return the record of a context's last message, whose total is the context's; counts what is uncounted."""
+        """Return the record of the last message, which has the total; count missing messages."""
         wanted = view.message_count
         if not wanted:
             return NOTHING
@@ -57,25 +55,25 @@ class TokenColumn:
     def total_then(
         self, view: IndexView, measured: Measured, count: Count, count_then: Callable[[], int]
     ) -> int:
-        """Return the tokens of all messages at the commit that was measured last, as `total` does for the view.
+        """Return the tokens of all messages at the last measured commit, as `total` does for the view.
 
         Args:
             view: the context.
-            measured: what it says was measured.
+            measured: the measured commit according to it.
             count: as in `total`.
-            count_then: counts the messages of that commit, where nothing tells them; the answer is kept.
+            count_then: counts the messages of that commit if no column has them; the result is stored.
         """
         if measured.is_beginning:
             end = measured.message_count
             return self.tokens(view, count, end - 1, end)[0].total if end else 0
-        self.total(view, count)  # so that what is kept has its counts
+        self.total(view, count)  # so that the stored counts are complete
         opened, have, _ = self._load(view)
         try:
-            total = _total_then(opened, measured)
+            total = _measured_total(opened, measured)
             if total is None:
                 total = count_then()
                 kept = opened.read(form.HEADER_BYTES, have * form.TOKENS_BYTES)
-                self._begin(view, kept, measured.commit[: len(form.NO_COMMIT)], total)
+                self._replace(view, kept, measured.commit[: len(form.NO_COMMIT)], total)
             return total
         except errors.CorruptIndexError:
             return count_then()
@@ -83,7 +81,7 @@ class TokenColumn:
     def tokens(
         self, view: IndexView, count: Count, start: int = 0, stop: int | None = None
     ) -> list[TokenRecord]:
-        """Return the records of the messages of a context at positions from `start` to before `stop` (None: all)."""
+        """Return the records of messages at positions from `start` up to, not including, `stop` (None: all)."""
         wanted = view.message_count
         end = wanted if stop is None else min(stop, wanted)
         if start >= end:
@@ -94,54 +92,54 @@ class TokenColumn:
         try:
             return _read_range(opened, start, end)
         except errors.CorruptIndexError:
-            opened, _ = self._extend(self._begin(view, b""), 0, None, view, count)
+            opened, _ = self._extend(self._replace(view, b""), 0, None, view, count)
             return _read_range(opened, start, end)
 
     def _load(self, view: IndexView) -> tuple[Opened, int, Opened | None]:
-        """Return the column, how many of its records are of this generation, and one whose counts may serve it too."""
+        """Return the column, its number of valid records, and an older column whose counts may be reused."""
         own = self._column.current()
         if own is not None:
             try:
                 head = own.read(0, form.HEADER_BYTES)
                 if Header.unpack(head, *_COLUMN).generation == view.generation:
                     have = (own.size() - form.HEADER_BYTES) // form.TOKENS_BYTES
-                    if _belongs(own, min(have, view.message_count), view):
+                    if _is_prefix(own, min(have, view.message_count), view):
                         return own, have, None
             except errors.CorruptIndexError:
                 pass
-        old, number = self._most_in_common(own, view)
+        old, number = self._longest_prefix(own, view)
         kept = old.read(form.HEADER_BYTES, number * form.TOKENS_BYTES) if old else b""
-        begun = self._begin(view, kept, *self._known_then(own, view.measured()))
+        begun = self._replace(view, kept, *self._measured_header(own, view.measured()))
         return begun, number, old
 
-    def _begin(
+    def _replace(
         self, view: IndexView, kept: bytes, measured: bytes = form.NO_COMMIT, total: int = 0
     ) -> Opened:
-        """Return a column of this generation with the first records, in place of what there was."""
+        """Replace the column with one of this generation that has the given records."""
         generation = view.generation
         header = Header(form.TOKENS_MAGIC, form.TOKENS_BYTES, generation, measured, total)
         return self._column.replace(header.pack() + kept)
 
-    def _known_then(self, own: Opened | None, measured: Measured | None) -> tuple[bytes, int]:
-        """Return what a header says of a measured commit, as what there was or another column tells it."""
+    def _measured_header(self, own: Opened | None, measured: Measured | None) -> tuple[bytes, int]:
+        """Return the header fields of a measured commit, from the old column or another one."""
         if measured is not None and not measured.is_beginning:
             for opened in (own, *(column.current() for column in self._others())):
                 try:
-                    total = None if opened is None else _total_then(opened, measured)
+                    total = None if opened is None else _measured_total(opened, measured)
                 except errors.CorruptIndexError:
                     continue
                 if total is not None:
                     return measured.commit[: len(form.NO_COMMIT)], total
         return form.NO_COMMIT, 0
 
-    def _most_in_common(self, own: Opened | None, view: IndexView) -> tuple[Opened | None, int]:
-        """Return what there was or another column: the one that has most of the first messages, and how many."""
+    def _longest_prefix(self, own: Opened | None, view: IndexView) -> tuple[Opened | None, int]:
+        """Return the column with the longest common prefix, the old one or another, and its length."""
         found, most = None, -1
         for opened in (own, *(column.current() for column in self._others())):
             if opened is None or most == view.message_count:
                 continue
             try:
-                number = _common(opened, view)
+                number = _common_length(opened, view)
             except errors.CorruptIndexError:
                 continue
             if number > most:
@@ -151,8 +149,8 @@ class TokenColumn:
     def _extend(
         self, opened: Opened, have: int, old: Opened | None, view: IndexView, count: Count
     ) -> tuple[Opened, TokenRecord]:
-        """Append what is missing; counts of what another column saw alike behind the first records are taken over."""
-        known = {} if old is None else _weights(old, have)
+        """Append missing records, reusing counts of equal messages from another column."""
+        known = {} if old is None else _counts_by_hash(old, have)
         last = _read(opened, have - 1) if have else NOTHING
         new = (
             MessageRecord.unpack_from(block, at)
@@ -172,18 +170,18 @@ class TokenColumn:
                 totals = last.total + weight[0], last.text_total + weight[1]
                 last = TokenRecord(*weight, *totals, tie, seen)
                 added += last.pack()
-        next(counts, None)  # the end of it
+        next(counts, None)  # finish the generator, which saves its counts
         expected = form.HEADER_BYTES + have * form.TOKENS_BYTES
         if not opened.append(expected, bytes(added)):
-            # Somebody else is counting too, or a torn tail is in the way.
+            # Another process is counting too, or a torn record is at the end.
             whole = opened.read(0, expected) + added
             torn = (opened.size() - form.HEADER_BYTES) // form.TOKENS_BYTES == have
             opened = self._column.replace(whole) if torn else MemoryBytes(whole)
         return opened, last
 
 
-def _weights(opened: Opened, start: int) -> dict[bytes, tuple[int, int]]:
-    """Return the tokens that records from a number on hold, by what is seen; none when one is damaged."""
+def _counts_by_hash(opened: Opened, start: int) -> dict[bytes, tuple[int, int]]:
+    """Return token counts from a record on, by message hash; empty if a record is damaged."""
     try:
         number = (opened.size() - form.HEADER_BYTES) // form.TOKENS_BYTES
         records = _read_range(opened, start, number)
@@ -192,17 +190,17 @@ def _weights(opened: Opened, start: int) -> dict[bytes, tuple[int, int]]:
     return {record.seen: (record.tokens, record.text) for record in records}
 
 
-def _common(opened: Opened, view: IndexView) -> int:
-    """Return how many of the first records are of the context's own messages.
+def _common_length(opened: Opened, view: IndexView) -> int:
+    """Return how many of the first records belong to the context.
 
     Raises:
-        CorruptIndexError: it is no such column, or a record is damaged.
+        CorruptIndexError: it is not such a column, or a record is damaged.
     """
     Header.unpack(opened.read(0, form.HEADER_BYTES), *_COLUMN)
     high = min((opened.size() - form.HEADER_BYTES) // form.TOKENS_BYTES, view.message_count)
     low, middle = 0, high
     while low < high:
-        if _belongs(opened, middle, view):
+        if _is_prefix(opened, middle, view):
             low = middle
         else:
             high = middle - 1
@@ -210,11 +208,11 @@ def _common(opened: Opened, view: IndexView) -> int:
     return low
 
 
-def _total_then(opened: Opened, measured: Measured) -> int | None:
-    """Return the tokens of the messages at a measured commit, by the header or the records; None when neither has them.
+def _measured_total(opened: Opened, measured: Measured) -> int | None:
+    """Return the tokens of the messages at a measured commit from the header or the records, or None.
 
     Raises:
-        CorruptIndexError: it is no such column, or a record is damaged.
+        CorruptIndexError: it is not such a column, or a record is damaged.
     """
     header = Header.unpack(opened.read(0, form.HEADER_BYTES), *_COLUMN)
     if header.measured == measured.commit[: len(header.measured)]:
@@ -227,8 +225,8 @@ def _total_then(opened: Opened, measured: Measured) -> int | None:
     return None
 
 
-def _belongs(opened: Opened, number: int, view: IndexView) -> bool:
-    """Tell whether the first records are of the context's own messages: each prefix hash covers all before it."""
+def _is_prefix(opened: Opened, number: int, view: IndexView) -> bool:
+    """Return True if the first records belong to the context; a prefix hash covers all before it."""
     if not number:
         return True
     message = next(view.messages(number - 1, number))

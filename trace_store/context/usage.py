@@ -1,10 +1,9 @@
-"""Usage: what a provider says a request cost, in one normal form.
+"""Usage reports of providers in one normal form.
 
-Providers count differently. Anthropic's three input numbers are disjoint, OpenAI's cached tokens are part
-of its input, Gemini's thoughts are not part of its candidates. Numbers of two providers may be added or
-compared only in the normal form.
+Providers count differently: Anthropic's three input numbers are disjoint, OpenAI's cached tokens are part of its input,
+Gemini's thoughts are not part of its candidates. Only the normal form can be added up or compared.
 
-Rule: pure functions. A shape is recognised by its keys alone; what a shape does not tell counts as 0.
+Pure functions. A report is recognised by its keys alone; missing numbers count as 0.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     Raw = Mapping[Any, Any]
 
 
-# Under these keys a response, a record of a transcript or a message keeps its usage.
+# Keys under which responses, transcript records and messages keep their usage.
 _WRAPPERS = (
     *("usage", "usageMetadata", "usage_metadata", "token_usage", "tokenUsage", "last_token_usage"),
     *("metrics", "tokens", "info", "payload", "message", "response_metadata"),
@@ -32,20 +31,20 @@ _WRAPPERS = (
 _WRAPPER_DEPTH = 4
 _FEW = 32
 
-_MAXIMUM = (1 << 53) - 1  # beyond it JSON readers round
+_MAXIMUM = (1 << 53) - 1  # larger integers lose precision in JSON readers
 
 
 @value
 class Usage:
-    """The normal form, in tokens.
+    """A usage report in normal form, in tokens.
 
     Attributes:
         input_total: everything the model read, cached or not.
         cache_read: the part of input_total that came from a cache.
         cache_write: the part of input_total that was written to a cache.
-        output_total: everything the model wrote, reasoning included.
+        output_total: everything the model wrote, including reasoning.
         reasoning: the part of output_total that is reasoning.
-        source: the shape the numbers came in, such as `anthropic` or `openai-chat`.
+        source: the format of the report, such as `anthropic` or `openai-chat`.
     """
 
     input_total: int
@@ -56,20 +55,20 @@ class Usage:
     source: str
 
     def as_map(self) -> dict[str, int | str]:
-        """Return the fields by name; `normalise_usage` gives the same value back."""
+        """Return the fields by name; `normalise_usage` accepts them."""
         return {name: getattr(self, name) for name in fields(self)}
 
 
 def normalise_usage(raw: object) -> Usage:
-    """Return the normal form of what a provider reported.
+    """Return a provider's usage report in normal form.
 
     Args:
-        raw: a mapping, or an object of a provider's library; the usage itself or a response holding it.
-            Known: OpenAI chat completions and responses, Anthropic, Gemini (both spellings), Codex, Gemini
-            CLI, opencode, LangChain, OpenTelemetry, ATIF, and the normal form itself.
+        raw: a mapping, or an object of a provider's library; the report itself or a response that contains it. Known:
+            OpenAI chat completions and responses, Anthropic, Gemini (both spellings), Codex, Gemini CLI, opencode,
+            LangChain, OpenTelemetry, ATIF, and the normal form.
 
     Raises:
-        InvalidInputError: no known shape, or a number that is negative or no whole number.
+        InvalidInputError: the form is unknown, or a number is negative or not an integer.
     """
     shape = as_mapping(raw)
     for _ in range(_WRAPPER_DEPTH):
@@ -90,25 +89,25 @@ def normalise_usage(raw: object) -> Usage:
 
 @lru_cache(maxsize=256)
 def _known_by_keys(keys: tuple[Any, ...]) -> Callable[[Raw], Usage] | None:
-    """Return what converts the shapes with these keys, when it is told before anything else of them is looked at."""
+    """Return the converter for reports with these keys; None if more than the keys is needed to tell."""
     shape = dict.fromkeys(keys)
     for recognises, convert in _SHAPES:
         if recognises is _is_openai_responses and "output_tokens_details" in shape:
-            return None  # it looks into these
+            return None  # depends on the details
         if recognises(shape):
             return convert
     return None
 
 
 def model_of(raw: object) -> str:
-    """Return the model that a whole response names; "" when it names none, or is the usage alone."""
+    """Return the model that a response names; "" if there is none, or only usage is given."""
     shape = as_mapping(raw) or {}
     named = (shape.get(key) for key in ("model", "modelVersion", "model_version"))
     return next((name for name in named if isinstance(name, str)), "")
 
 
 def as_mapping(told: object) -> Raw | None:
-    """Return a mapping, or the fields of an object that can tell them; None for anything else."""
+    """Return a mapping, or an object's fields as one; None for anything else."""
     if isinstance(told, (dict, Mapping)):
         return told
     if told is None or isinstance(told, type):
@@ -129,7 +128,7 @@ def as_mapping(told: object) -> Raw | None:
 
 
 def _number(shape: Raw, *keys: str) -> int:
-    """Return the first of the keys that is there and not null, or 0."""
+    """Return the value of the first key that is present and not null, or 0."""
     for key in keys:
         number = shape.get(key)
         if number is None:
@@ -143,7 +142,7 @@ def _number(shape: Raw, *keys: str) -> int:
 
 
 def _inner(shape: Raw, *keys: str) -> Raw:
-    """Return the first of the keys that holds fields, or no fields."""
+    """Return the mapping under the first key that has one, or an empty one."""
     for key in keys:
         inner = as_mapping(shape.get(key))
         if inner is not None:
@@ -152,9 +151,9 @@ def _inner(shape: Raw, *keys: str) -> Raw:
 
 
 def _output_total(output: int, reasoning: int, input_total: int, total: int) -> int:
-    """Return output with reasoning, where a shape is written both with reasoning inside and beside it.
+    """Return the output including reasoning, for formats in which output may or may not include it.
 
-    It is beside it when the reported total says so, and when it is more than the output.
+    It does not if the reported total says so, or if reasoning is larger than output.
     """
     beside = reasoning > output or (reasoning and total == input_total + output + reasoning)
     return output + reasoning if beside else output
@@ -286,7 +285,7 @@ def _openai_responses(shape: Raw) -> Usage:
 def _anthropic(shape: Raw) -> Usage:
     lifetimes = _inner(shape, "cache_creation")
     read = _number(shape, "cache_read_input_tokens")
-    # The sum is the older field; a record may have lost it and kept the two lifetimes.
+    # Older records have only the sum, and some have only the two lifetimes.
     write = _number(shape, "cache_creation_input_tokens") or (
         _number(lifetimes, "ephemeral_5m_input_tokens")
         + _number(lifetimes, "ephemeral_1h_input_tokens")
@@ -302,7 +301,7 @@ def _anthropic(shape: Raw) -> Usage:
 
 
 def _is_openai_responses(shape: Raw) -> bool:
-    """Tell this shape from Anthropic's, which has the same two main keys and no total."""
+    """Return True for this format, as opposed to Anthropic's, which has the same two main keys and no total."""
     reasoning = "reasoning_tokens" in _inner(shape, "output_tokens_details")
     return _has("input_tokens", "output_tokens")(shape) and (
         reasoning or _has("total_tokens", "input_tokens_details")(shape)
@@ -310,7 +309,7 @@ def _is_openai_responses(shape: Raw) -> bool:
 
 
 def _has(*keys: str) -> Callable[[Raw], bool]:
-    """Return a test for any of the keys. A null counts: it still tells the shape."""
+    """Return a test for any of the keys; null values count."""
     wanted = frozenset(keys)
     return lambda shape: not wanted.isdisjoint(shape)
 
@@ -336,7 +335,7 @@ _SHAPES: tuple[tuple[Callable[[Raw], bool], Callable[[Raw], Usage]], ...] = (
     (_has("cache_read_input_tokens", "cache_creation_input_tokens"), _anthropic),
     (_is_openai_responses, _openai_responses),
     (_has("input_tokens", "output_tokens"), _anthropic),
-    # Bare words, so only where all of a shape is there.
+    # Generic keys, so all of them are required.
     (lambda shape: _has("input", "output")(shape) and _has("cache")(shape), _opencode),
     (
         lambda shape: _has("input", "output")(shape) and _has("cached", "thoughts", "tool")(shape),

@@ -1,9 +1,9 @@
-"""Every error that Trace raises, grouped by what a handler would do about it.
+"""Errors that Trace raises, grouped by how a caller would handle them.
 
 TraceError                                      .code .message
 ├── NotFoundError              (LookupError)    look elsewhere
 │   ├── ObjectNotFoundError    RefNotFoundError
-│   │   └── PurgedError            .oid .time .by .why .placeholder   it was removed for good
+│   │   └── PurgedError            .oid .time .by .why .placeholder   removed by `purge`
 │   ├── RevisionNotFoundError  MessageNotFoundError
 │   └── RepositoryNotFoundError
 ├── AlreadyExistsError                          choose another name
@@ -14,27 +14,27 @@ TraceError                                      .code .message
 ├── StateError                                  do something first
 │   ├── DetachedHeadError      UnbornBranchError .branches   ClosedError
 │   ├── UntrustedRepositoryError .path          RewoundError .ref .before .now
-│   └── RefLostError .ref                       what a branch was has been taken away
-├── ConflictError                               decide, then go on
-│   └── SecretFoundError .rule .place .id       a secret was to be stored
+│   └── RefLostError .ref                       the branch's last value is missing
+├── ConflictError                               resolve, then continue
+│   └── SecretFoundError .rule .place .id       content to be stored has a secret
 ├── ConcurrencyError                            try again
 │   └── LockedError .path      RefChangedError .ref .expected .actual
 ├── FormatError                                 stop, and check the repository
 │   ├── CorruptObjectError     CorruptPackError    CorruptJournalError  CorruptIndexError
 │   ├── CorruptBundleError     BrokenHistoryError .oid                   commits are missing
-│   └── UnsupportedFormatError .required        another version of Trace wrote this; it is not damage
+│   └── UnsupportedFormatError .required        written by another version of Trace; not damage
 ├── StorageError .path .operation               the disk failed
 ├── RenderError .address                        the context is not valid for the provider
 ├── BudgetError .needed .allowed                compress, or raise the budget
-└── ModelError                 .attempts        look at the model, or ask another
-    ├── ModelUnreachableError .status           no connection, no answer in time, or a failing server
-    ├── ModelRefusedError .status .reason       it does not take the key, the rate, the request or the content
-    ├── ModelNonsenseError                      what it answered is of no known form
-    └── ModelCancelledError                     its answer was not waited for
+└── ModelError                 .attempts        check the model, or use another
+    ├── ModelUnreachableError .status           no connection, timeout, or server error
+    ├── ModelRefusedError .status .reason       key, rate limit, request or content rejected
+    ├── ModelNonsenseError                      unparsable answer
+    └── ModelCancelledError                     the caller cancelled
 
-Rule: an error carries data in attributes and says one sentence without a full stop. It never names a
-command; hints belong to the command line. What every command loads says `errors.StorageError`, when it
-raises or catches one: the classes are made when the first is asked for, and most commands come to none.
+Rule: an error carries data in attributes and a message of one sentence without a full stop. It never names a
+command; hints belong to the command line. Modules that every command loads refer to `errors.StorageError` by
+attribute, because the classes are created on first use and most commands need none.
 """
 
 from trace_store.lazy_import import names

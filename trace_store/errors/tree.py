@@ -1,13 +1,13 @@
-"""The classes of all errors, which a command that fails loads.
+"""The error classes, loaded when the first one is used.
 
-A class costs a start what half a module does, so whoever may come to fail asks for its errors only then.
+Creating them costs as much as half a module, and most commands never raise.
 """
 
 from __future__ import annotations
 
 
 class ErrorCode:
-    """Stable, machine-readable names of failures. The list only ever grows."""
+    """Stable, machine-readable error codes. Codes are added, never removed."""
 
     INTERNAL = "internal"
     NOT_FOUND = "not-found"
@@ -67,7 +67,7 @@ class ErrorCode:
 
 
 class TraceError(Exception):
-    """Root of all errors of Trace. Keyword arguments become attributes."""
+    """Base class of all Trace errors. Keyword arguments become attributes."""
 
     code: str = ErrorCode.INTERNAL
 
@@ -79,7 +79,7 @@ class TraceError(Exception):
         self.data = data
 
     def __getattr__(self, name: str) -> object:
-        # Only reached when normal look-up fails; `data` itself may be missing while unpickling.
+        # Only reached when normal look-up fails. `data` itself may be missing while unpickling.
         data = self.__dict__.get("data", {})
         try:
             return data[name]
@@ -257,4 +257,4 @@ class ModelCancelledError(ModelError):
 
 for each in list(globals().values()):
     if isinstance(each, type):
-        each.__module__ = __name__.rpartition(".")[0]  # where users know it from
+        each.__module__ = __name__.rpartition(".")[0]  # the public name

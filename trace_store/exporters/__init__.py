@@ -1,1 +1,1 @@
-"""Exporters: a branch becomes a file, for people to read or for an agent program to go on from."""
+"""Exporters: branches written as files, for readers or to resume a session."""

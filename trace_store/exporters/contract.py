@@ -1,7 +1,7 @@
-"""What a writer is given and what it gives back: a session as values, and a file with a list of what it lacks.
+"""Input and output of exporters: a session, and a file with its losses.
 
-Rule: values and protocols. A writer is a pure function of the session; it reads no store, tells no time, and equal
-sessions give equal bytes. Whoever writes a new form makes a module with what `Writer` has and a row in the registry.
+Invariant: values and protocols only. A writer is a pure function of the session: no store, no clock, equal bytes
+for equal sessions. A new format is a module with the attributes of `Writer` and a row in the registry.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from trace_store.frozen import field, value
 from trace_store.oid import ObjectId
 
 SESSION, AGENTS, REWINDS, COPIES = "", "agents", "rewinds", "copies"
-"""What a branch of a session is: the session itself, or what stands below it."""
+"""Kinds of session branches: the session itself, or a branch below it."""
 
 SKIPPED = "skipped"
 HIDDEN = (REMOVED, REPLACED, SKIPPED)
-"""Why the model is not shown a message."""
+"""Reasons why a message is hidden from the model."""
 
 LOSSES = {
     "argument-text": "the exact text of a tool call's arguments, where the form has an object",
@@ -59,7 +59,7 @@ LOSSES = {
     "tool-schema": "the schema of a tool that the model was offered",
     "usage-report": "what the provider reported that a request cost",
 }
-"""Stable words for what may be lost, and what each means. Words are added, never renamed."""
+"""Stable codes of what an export may lose, with descriptions. Codes are added, never renamed."""
 
 
 @value
@@ -67,9 +67,9 @@ class Loss:
     """Something of a session that is not in the file.
 
     Attributes:
-        what: a word of LOSSES.
-        count: how many of it.
-        detail: more of it in a few words, such as `bound to claude-opus-4-6`; may be empty.
+        what: a code of LOSSES.
+        count: how many.
+        detail: a short addition, such as `bound to claude-opus-4-6`; may be empty.
     """
 
     what: str
@@ -83,7 +83,7 @@ class Loss:
 
 
 class Losses:
-    """Counts what is lost while a file is written."""
+    """Counter of what is lost while a file is written."""
 
     __slots__ = ("_counts",)
 
@@ -91,12 +91,12 @@ class Losses:
         self._counts: dict[tuple[str, str], int] = {}
 
     def add(self, what: str, detail: str = "", count: int = 1) -> None:
-        """Count `count` more of a word of LOSSES; nothing for none."""
+        """Add `count` losses of a code; 0 is a no-op."""
         if count:
             self._counts[what, detail] = self._counts.get((what, detail), 0) + count
 
     def found(self) -> tuple[Loss, ...]:
-        """Return what was counted, sorted by word and detail."""
+        """Return the losses in order of code and detail."""
         return tuple(
             Loss(what, count, detail) for (what, detail), count in sorted(self._counts.items())
         )
@@ -104,17 +104,17 @@ class Losses:
 
 @value
 class Turn:
-    """One message of a session, with what its commit knows of it.
+    """One message of a session, with facts from its commit.
 
     Attributes:
-        message: the message as it stands in the context.
-        commit: the commit that made it.
-        time: when that was, in milliseconds since the epoch, UTC.
-        author: by whom.
-        usage: what the provider reported for it; a report is with one message only, so that sums are right.
-        reason: why it stands in for others, such as `compaction`; "" for most, which stand for themselves.
-        replaced: how many messages it stands in for, together with the others of its commit.
-        hidden: "" for what stands in the context; else REMOVED, REPLACED or SKIPPED, where such were asked for.
+        message: the message as it is in the context.
+        commit: the commit that created it.
+        time: commit time in milliseconds since the epoch, UTC.
+        author: commit author.
+        usage: the provider's usage report; set on one message per report, so that sums are right.
+        reason: why it replaces other messages, such as `compaction`; "" for most.
+        replaced: number of messages that its commit replaces.
+        hidden: "" for a visible message; else REMOVED, REPLACED or SKIPPED.
     """
 
     message: CompiledMessage
@@ -129,14 +129,14 @@ class Turn:
 
 @value
 class Facts:
-    """What the records of a transcript say of the session; "" for what they do not say.
+    """What the records of a transcript say about the session; "" if unknown.
 
     Attributes:
-        session: its id as the transcript spells it.
-        title: what the program called it.
-        cwd: the folder it began in.
-        version: of the program.
-        branch: git's branch at its beginning.
+        session: session id as the transcript writes it.
+        title: title given by the program.
+        cwd: working folder at the start.
+        version: version of the program.
+        branch: git branch at the start.
     """
 
     session: str = ""
@@ -148,13 +148,13 @@ class Facts:
 
 @value
 class Below:
-    """A branch below a session's.
+    """A branch below a session's branch.
 
     Attributes:
         kind: AGENTS, REWINDS or COPIES.
-        name: the subagent's id, or what else tells it apart.
-        ref: the full name of the branch.
-        commit: where it ends.
+        name: id of the subagent, or another distinguishing id.
+        ref: full name of the branch.
+        commit: tip of the branch.
     """
 
     kind: str
@@ -164,7 +164,7 @@ class Below:
 
 
 class Reader(Protocol):
-    """Reads of a session what few writers ask for."""
+    """Reader of session data that few writers need."""
 
     def facts(self) -> Facts: ...
     def records(self, commit: ObjectId) -> list[bytes]: ...
@@ -174,20 +174,20 @@ class Reader(Protocol):
 
 @value
 class ExportSession:
-    """A session to be written: what its branch, or any commit, compiles to.
+    """A session to export: what a branch or commit compiles to.
 
     Attributes:
-        id: of the session, as its branch is named; a branch's name, or the beginning of a commit's id for others.
-        format: what it was imported from, such as `claude-code`; "" when it was not.
-        thread: "" for the session itself, `agents/<id>`, `rewinds/<id>` or `copies/<id>` for a branch below it.
-        ref: the full name of its branch; "" for a commit that was named otherwise.
-        commit: the commit that was compiled.
-        turns: its messages, in the order of the context; those that it hides only where they were asked for.
+        id: session id as in the branch name; a branch name or abbreviated commit id for others.
+        format: source format, such as `claude-code`; "" if it was not imported.
+        thread: "" for the session itself; `agents/<id>`, `rewinds/<id>` or `copies/<id>` for a branch below it.
+        ref: full name of its branch; "" if a commit was named otherwise.
+        commit: the compiled commit.
+        turns: messages in context order; hidden ones only if requested.
         context: the compiled context, which counts tokens and renders for providers.
-        model: the model that spoke last, or "".
-        below: the branches below the session's: subagents, rewinds, copies.
-        hidden_count: messages that its commits made and the context hides.
-        reader: reads the rest.
+        model: the model of the last answer, or "".
+        below: branches below the session's: subagents, rewinds, copies.
+        hidden_count: number of messages that the context hides.
+        reader: reads everything else.
     """
 
     id: str
@@ -204,28 +204,30 @@ class ExportSession:
 
     @property
     def tools(self) -> tuple[Any, ...]:
-        """The schemas of the tools that the model is offered, decoded from JSON."""
+        """Schemas of the tools offered to the model, decoded from JSON."""
         return self.context.tools
 
     @property
     def subagents(self) -> tuple[Below, ...]:
-        """The branches of its subagents."""
+        """Branches of subagents."""
         return tuple(each for each in self.below if each.kind == AGENTS)
 
     def facts(self) -> Facts:
-        """Return what the transcript's records say of the session; nothing when they were not kept.
+        """Return what the transcript's records say about the session.
+
+        Empty if they were not stored.
 
         Raises:
-            ObjectNotFoundError, CorruptObjectError: a record is not here, or damaged.
+            ObjectNotFoundError, CorruptObjectError: a record is missing or damaged.
         """
         return self.reader.facts()
 
-    def goes_on_another(self, facts: Facts) -> bool:
-        """Return True for a branch that was made from a session which has a branch of its own."""
+    def continues_other_session(self, facts: Facts) -> bool:
+        """Return True if the branch was forked from a session that has its own branch."""
         return not self.format and self.reader.is_branch(facts.session)
 
     def records(self, turn: Turn) -> list[bytes]:
-        """Return the raw records that a message's commit was made from; errors as in `facts`."""
+        """Return the raw records of a message's commit; errors as in `facts`."""
         return self.reader.records(turn.commit)
 
     def read_below(self, below: Below) -> ExportSession:
@@ -235,14 +237,14 @@ class ExportSession:
 
 @value
 class Exported:
-    """A file that was made of a session.
+    """An exported file.
 
     Attributes:
-        data: its bytes, or what makes them piece by piece.
-        losses: what of the session is not in it; empty when nothing is missing.
-        file_name: what it may be called; fit for every file system.
-        text: whether it is UTF-8 text, which a terminal can be shown.
-        resume: where to put the file and how to resume the session, as text; "" if the agent cannot resume from it.
+        data: its bytes, or an iterable of chunks.
+        losses: what the file lacks; empty if complete.
+        file_name: suggested name, valid on every file system.
+        text: True if it is UTF-8 text that a terminal can show.
+        resume: where to put the file and how to resume the session; "" if the agent cannot resume from it.
     """
 
     data: bytes | Iterable[bytes]
@@ -252,23 +254,23 @@ class Exported:
     resume: str = ""
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield its bytes in pieces; once only, unless `data` is bytes or a list."""
+        """Yield the bytes in chunks; only once, unless `data` is bytes or a list."""
         return iter((self.data,) if isinstance(self.data, bytes) else self.data)
 
     def to_bytes(self) -> bytes:
-        """Return all its bytes; once only, as `chunks`."""
+        """Return all bytes; only once, as `chunks`."""
         return b"".join(self.chunks())
 
 
 class Writer(Protocol):
-    """What a module that writes a form has.
+    """Interface of a module that writes one format.
 
-    One that is for reading may also have `SHOWS_HIDDEN = True`: it can be given sessions with hidden turns, and marks
-    them. Others are given what the model is shown.
+    A format for readers may set `SHOWS_HIDDEN = True`: it then receives hidden turns and marks them. Others receive
+    what the model is shown.
 
     Attributes:
-        NAME: by which it is asked for, such as `markdown`.
-        SUFFIX: what names of its files end in, such as `.md`.
+        NAME: name of the format, such as `markdown`.
+        SUFFIX: file suffix, such as `.md`.
     """
 
     @property
@@ -280,21 +282,21 @@ class Writer(Protocol):
         """Return the file of a session.
 
         Raises:
-            InvalidInputError: the form has no place for such a session at all.
-            ObjectNotFoundError, CorruptObjectError: a content is not here, or damaged.
+            InvalidInputError: the format cannot represent the session at all.
+            ObjectNotFoundError, CorruptObjectError: a content is missing or damaged.
         """
         ...
 
 
 def file_name(session: ExportSession, suffix: str) -> str:
-    """Return what a session's file may be called: its id and thread, with this ending."""
+    """Return the suggested file name of a session: id, thread and suffix."""
     name = "-".join(part for part in (session.id, *session.thread.split("/")) if part)
     clean = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in name)
     return (clean.strip(".-")[:120] or "session") + suffix
 
 
 def models_of(turns: Sequence[Turn]) -> list[str]:
-    """Return the models that spoke, in the order in which they first did."""
+    """Return the models that answered, in order of first use."""
     return list(dict.fromkeys(turn.message.model for turn in turns if turn.message.model))
 
 

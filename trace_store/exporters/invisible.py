@@ -1,7 +1,7 @@
-"""Characters that nobody would see, or that would change how others are read.
+"""Invisible characters, and characters that change how others are displayed.
 
-Rule: what a reader sees is what is there. Escape sequences, characters that reorder a line, invisible ones and lone
-surrogates are shown by their code; what joins letters or picks one of their shapes stays where it does so.
+Invariant: escape sequences, bidirectional controls, invisible characters and lone surrogates are shown by code.
+Joiners and variation selectors stay where they are legitimate.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 
 _CODED = (
-    r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls, but for tab and line feed
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters except tab and line feed
     r"\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e"
     r"\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164"
     r"\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb\ufffe\uffff"
@@ -20,16 +20,16 @@ _CODED = (
 _JOINERS = r"\u200c\u200d"
 _SHAPES = r"\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _LETTER = rf"[^\x00-\x7f{_JOINERS}{_SHAPES}]"
-_UNSEEN = re.compile(
+_INVISIBLE = re.compile(
     rf"[{_CODED}]"
-    # Joiners between two letters, or parts of a picture, are how those are written.
+    # Joiners between letters or emoji parts are legitimate.
     rf"|(?!(?:(?<={_LETTER})|(?<=[{_SHAPES}]))[{_JOINERS}]{_LETTER})[{_JOINERS}]"
-    # One selector of a shape behind what has shapes; the digits of keycaps have them too.
+    # One variation selector after a character that has variants; keycap digits have them too.
     rf"|(?<!{_LETTER})(?<![0-9#*])[{_SHAPES}]"
 )
-_MAYBE_UNSEEN = re.compile(rf"[{_CODED}{_JOINERS}{_SHAPES}]")
-"""All that an unseen one can begin with: most text has none of it, which one class tells in a sixth of the time."""
-_UNSEEN_RUN = re.compile(rf"(?:{_UNSEEN.pattern})+")
+_MAYBE_INVISIBLE = re.compile(rf"[{_CODED}{_JOINERS}{_SHAPES}]")
+"""Any character that an invisible run may start with: a test six times as fast as `_INVISIBLE`."""
+_INVISIBLE_RUN = re.compile(rf"(?:{_INVISIBLE.pattern})+")
 _CONTROLS = (
     *("NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "TAB", "LF", "VT", "FF", "CR"),
     *(
@@ -52,32 +52,35 @@ _CONTROLS = (
 )
 
 
-def as_lines(text: str) -> str:
-    """Return text whose lines end in a line feed alone."""
+def normalise_newlines(text: str) -> str:
+    """Return text with CRLF converted to line feeds."""
     return text.replace("\r\n", "\n")
 
 
 def runs(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the runs of a text in order, each with whether its characters are unseen ones."""
+    """Yield the runs of a text, each with True if its characters are invisible."""
     end = 0
-    for found in _UNSEEN_RUN.finditer(text):
-        if found.start() > end:
-            yield text[end : found.start()], False
-        yield found[0], True
-        end = found.end()
+    for match in _INVISIBLE_RUN.finditer(text):
+        if match.start() > end:
+            yield text[end : match.start()], False
+        yield match[0], True
+        end = match.end()
     if end < len(text):
         yield text[end:], False
 
 
 def reveal(text: str, show: Callable[[str], str]) -> tuple[str, int]:
-    """Return text in which each unseen character is what `show` makes of it, and how many there were."""
-    if _MAYBE_UNSEEN.search(text) is None:
+    """Replace invisible characters with `show(character)`.
+
+    Return the text and their number.
+    """
+    if _MAYBE_INVISIBLE.search(text) is None:
         return text, 0
-    return _UNSEEN.subn(lambda found: show(found[0]), text)
+    return _INVISIBLE.subn(lambda match: show(match[0]), text)
 
 
 def code_of(character: str) -> str:
-    """Return what stands for an unseen character: `ESC` for a control, `U+202E` for others."""
+    """Return the code of an invisible character: `ESC` for a control, else `U+202E`."""
     code = ord(character)
     if code < len(_CONTROLS):
         return _CONTROLS[code]
@@ -85,7 +88,7 @@ def code_of(character: str) -> str:
 
 
 def name_of(character: str) -> str:
-    """Return the name of an unseen character, such as `U+202E RIGHT-TO-LEFT OVERRIDE`."""
+    """Return a character's code and name, as in `U+202E RIGHT-TO-LEFT OVERRIDE`."""
     name = unicodedata.name(character, "")
     if 0xD800 <= ord(character) <= 0xDFFF:
         name = "LONE SURROGATE"

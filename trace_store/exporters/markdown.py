@@ -1,9 +1,8 @@
-"""A transcript in Markdown, to be read as it is and rendered.
+"""Transcripts in Markdown, readable as source and rendered.
 
-Rule: what a session says never becomes structure of the page. Of the Markdown in sentences only what stays within its
-paragraph passes: lists, bold words, code. All else is escaped, so that any renderer shows the characters. Code and what
-tools say stand between fences longer than any run of marks inside. What would be fetched, and images that are not
-small, are named and not shown.
+Invariant: session text never becomes page structure. Only inline Markdown passes: lists, bold, code. Everything
+else is escaped, so that any renderer shows the characters. Code and tool output is fenced with more backticks than
+it contains. Remote and large images are named, not shown.
 """
 
 from __future__ import annotations
@@ -13,24 +12,24 @@ import re
 from collections.abc import Iterator
 
 from trace_store.exporters.contract import Exported, ExportSession, Losses, Turn, file_name
-from trace_store.exporters.invisible import as_lines, code_of, reveal
+from trace_store.exporters.invisible import code_of, normalise_newlines, reveal
 from trace_store.exporters.overview import (
-    SEALED,
-    Place,
-    callers,
-    counted,
-    credited,
-    facts_of,
+    SEALED_REASONING,
+    MessageCount,
+    count_noun,
+    credited_authors,
+    format_moment,
     line_count,
-    marks_of,
-    moment,
-    parsed,
-    places,
+    message_marks,
+    number_turns,
+    parse_exact_json,
     pretty,
-    reported,
+    session_facts,
     title_of,
+    tool_calls,
+    usage_note,
 )
-from trace_store.exporters.prose import TEXT, pieces
+from trace_store.exporters.prose import TEXT, split_prose
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.media import IMAGE_TYPES, split_image
 
@@ -39,16 +38,16 @@ SUFFIX = ".md"
 SHOWS_HIDDEN = True
 
 MAXIMUM_IMAGE_BYTES = 64 * 1024
-"""A larger image is named, and not shown."""
+"""Larger images are named, not shown."""
 OPEN_LINES, OPEN_CHARACTERS = 12, 1000
-"""What a tool says is folded away when it is longer."""
+"""Longer tool output is collapsed."""
 
 _NBSP = "\u00a0"
 _MARKS = re.compile(
     r"[\\`*\[~$]"
-    r"|(?<![^\W_])_|_(?![^\W_])"  # inside a word it means nothing
+    r"|(?<![^\W_])_|_(?![^\W_])"  # inside a word it has no meaning
     r"|^[-+=>#:]"
-    r"|:(?=[A-Za-z][A-Za-z0-9_+-]*:)"  # some renderers make pictures of it
+    r"|:(?=[A-Za-z][A-Za-z0-9_+-]*:)"  # some renderers turn it into emoji
 )
 _INLINE = re.compile(
     r"(?<!`)(?P<ticks>`+)(?!`)(?P<code>.+?)(?<!`)(?P=ticks)(?!`)"
@@ -70,24 +69,24 @@ def write(session: ExportSession) -> Exported:
 
 
 def line(text: str) -> str:
-    """Return text on one line, fit for a heading or a cell of a table."""
-    return escaped(" ".join(text.split())).replace("|", "&#124;")
+    """Return text on one line, safe in a heading or table cell."""
+    return escape(" ".join(text.split())).replace("|", "&#124;")
 
 
-def escaped(text: str) -> str:
-    """Return a line whose characters any renderer shows as they are."""
+def escape(text: str) -> str:
+    """Escape a line so that every renderer shows it literally."""
     text = _ENTITY.sub("&amp;", _MARKS.sub(r"\\\g<0>", text)).replace("<", "&lt;")
     text = _SPACES.sub(_NBSP, _NUMBERED.sub(r"\1\\\2", text))
     return f"&#124;{text[1:]}" if text.startswith("|") else text
 
 
 def sentences(text: str) -> str:
-    """Return text as paragraphs and lists; its lines stay lines, and their indentation stays."""
+    """Return text as paragraphs and lists; line breaks and indentation are kept."""
     shown: list[str] = []
     for each in text.split("\n"):
         body = each.strip(" \t")
         if body:
-            # Two spaces at the end of a line keep the next from being joined to it.
+            # Two trailing spaces are a hard line break.
             if shown and shown[-1]:
                 shown[-1] += "  "
             shown.append(_sentence(each.expandtabs(4), body))
@@ -104,62 +103,65 @@ def _sentence(whole: str, body: str) -> str:
 
 
 def _spans(text: str) -> str:
-    """Return a line in which code and bold words pass; each stands for itself, so nothing else can begin in it."""
+    """Escape a line except for code spans and bold text."""
     shown, end = "", 0
     for span in _INLINE.finditer(text):
-        # What stands behind a span is not the beginning of a line, whatever it looks like.
-        shown += escaped(text[end : span.start()])
+        # Text after a span is escaped like a line start, although it is not one.
+        shown += escape(text[end : span.start()])
         shown += f"**{_spans(span['bold'])}**" if span["bold"] else span[0]
         end = span.end()
-    return shown + escaped(text[end:])
+    return shown + escape(text[end:])
 
 
-def fenced(text: str, language: str = "text") -> str:
-    """Return text between fences that it cannot close."""
+def fence(text: str, language: str = "text") -> str:
+    """Return text in a fence that it cannot close."""
     longest = max((len(run) for run in _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def folded(summary: str, blocks: list[str]) -> list[str]:
-    """Return blocks that a renderer folds away under one line of plain text."""
+def collapse(summary: str, blocks: list[str]) -> list[str]:
+    """Return blocks collapsed under a one-line summary."""
     safe = " ".join(summary.split()).replace("&", "&amp;").replace("<", "&lt;")
     return [f"<details>\n<summary>{safe}</summary>", *blocks, "</details>"]
 
 
 class _Page:
-    """The page of one session, and what is lost on the way."""
+    """Writer of one session's page; counts losses."""
 
     def __init__(self, session: ExportSession, losses: Losses) -> None:
         self._session = session
         self._losses = losses
-        self._callers = callers(session)
-        self._credited = credited(session)
+        self._callers = tool_calls(session)
+        self._credited_authors = credited_authors(session)
 
     def blocks(self) -> Iterator[str]:
-        """Yield what stands on the page, in pieces that an empty line goes between."""
+        """Yield the blocks of the page, to be separated by empty lines."""
         session = self._session
         for below in session.subagents:
             self._losses.add("subagent", below.name)
         yield f"# {self._line(title_of(session))}"
-        rows = [f"| {name} | {self._line(value)} |" for name, value in facts_of(session)]
+        rows = [f"| {name} | {self._line(value)} |" for name, value in session_facts(session)]
         yield "\n".join(["| | |", "|---|---|", *rows])
         if session.tools:
-            schemas = fenced(self._seen(pretty(list(session.tools))), "json")
-            yield from folded(counted(len(session.tools), "tool schema"), [schemas])
-        for turn, place in places(session):
+            schemas = fence(self._show_invisible(pretty(list(session.tools))), "json")
+            yield from collapse(count_noun(len(session.tools), "tool schema"), [schemas])
+        for turn, place in number_turns(session):
             yield from self._turn(turn, place)
 
-    def _turn(self, turn: Turn, place: Place) -> Iterator[str]:
+    def _turn(self, turn: Turn, place: MessageCount) -> Iterator[str]:
         message = turn.message
         if message.id:
             self._losses.add("message-id")
         speaker = " · ".join(word for word in (message.role, message.name, message.model) if word)
         yield f"## {place.number}. {self._line(speaker)}"
-        known = [moment(turn.time), f"by {turn.author}" if turn.author in self._credited else ""]
+        known = [
+            format_moment(turn.time),
+            f"by {turn.author}" if turn.author in self._credited_authors else "",
+        ]
         if place.tokens is not None:
             known.append(f"{place.tokens:,} tokens, {place.total:,} so far")
-        known += [reported(turn), *marks_of(turn)]
+        known += [usage_note(turn), *message_marks(turn)]
         words = " · ".join(self._line(word) for word in known if word)
         yield f"{words} · `{message.address}`"
         for part in message.parts:
@@ -173,7 +175,7 @@ class _Page:
                 self._losses.add("reasoning-signature", f"bound to {model}" if model else "")
             said = "\n\n".join(["**reasoning**", *self._prose(part.text)])
             if not part.text.strip():
-                said = f"*{SEALED}*"
+                said = f"*{SEALED_REASONING}*"
             yield "\n".join(f"> {each}" for each in said.split("\n"))
         elif isinstance(part, ToolCall):
             yield f"**call** {self._line(part.name)} · {self._line(part.id)}"
@@ -187,17 +189,17 @@ class _Page:
             yield f"*{len(part.data):,} bytes in the form of {self._line(part.provider)}*"
 
     def _prose(self, text: str) -> Iterator[str]:
-        for piece in pieces(as_lines(text)):
+        for piece in split_prose(normalise_newlines(text)):
             if piece.kind != TEXT:
-                yield fenced(self._seen(piece.text), piece.language or "text")
-            elif shown := sentences(self._seen(piece.text)):
+                yield fence(self._show_invisible(piece.text), piece.language or "text")
+            elif shown := sentences(self._show_invisible(piece.text)):
                 yield shown
 
     def _arguments(self, call: ToolCall) -> str:
         try:
-            return fenced(self._seen(pretty(parsed(call.arguments))), "json")
+            return fence(self._show_invisible(pretty(parse_exact_json(call.arguments))), "json")
         except ValueError:
-            return fenced(self._seen(as_lines(call.arguments)))
+            return fence(self._show_invisible(normalise_newlines(call.arguments)))
 
     def _result(self, result: ToolResult) -> Iterator[str]:
         caller = self._callers.get((result.call, result.call_id))
@@ -210,23 +212,23 @@ class _Page:
             yield f"**{kind}** of {self._line(of.partition(' of ')[2])}"
             yield from shown or ["*nothing*"]
         else:
-            size = f"{counted(lines, 'line')}, {counted(length, 'character')}"
-            yield from folded(self._seen(f"{of} · {size}"), shown)
+            size = f"{count_noun(lines, 'line')}, {count_noun(length, 'character')}"
+            yield from collapse(self._show_invisible(f"{of} · {size}"), shown)
 
     def _answer(self, part: Part) -> str:
         if isinstance(part, Text):
-            text = self._seen(as_lines(part.text)).removesuffix("\n")
-            return fenced(text) if text else ""
+            text = self._show_invisible(normalise_newlines(part.text)).removesuffix("\n")
+            return fence(text) if text else ""
         return "\n\n".join(self._part(part, ""))
 
     def _image(self, image: Image) -> str:
-        found = split_image(image)
-        if found is None:
+        content = split_image(image)
+        if content is None:
             if image.url is None:
                 return "*an empty image*"
             self._losses.add("image", "named by a URL")
             return f"*an image at* {self._line(image.url[:500])}"
-        media, data = found
+        media, data = content
         size = f"{len(data):,} bytes"
         if media in IMAGE_TYPES and len(data) <= MAXIMUM_IMAGE_BYTES:
             return f"![{media}, {size}](data:{media};base64,{base64.b64encode(data).decode()})"
@@ -235,10 +237,10 @@ class _Page:
         return f"*an image: {self._line(media) or 'of unknown type'}, {size}*"
 
     def _line(self, text: str) -> str:
-        return line(self._seen(text))
+        return line(self._show_invisible(text))
 
-    def _seen(self, text: str) -> str:
-        """Return text in which each character can be seen, and count those that stand there by their code."""
+    def _show_invisible(self, text: str) -> str:
+        """Replace invisible characters with their codes and count them."""
         shown, count = reveal(text, lambda c: f"<{code_of(c)}>")
         self._losses.add("control-character", "shown by code", count)
         return shown

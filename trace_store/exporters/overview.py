@@ -1,6 +1,6 @@
-"""What every form for reading says of a session: its title, its facts, what people asked.
+"""Session overview shared by the formats for readers: title, facts, prompts.
 
-Rule: plain text that is not yet safe in any form.
+Invariant: returns plain text that is not yet escaped for any format.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from trace_store.objects.message import default_kind
 from trace_store.objects.parts import ToolCall, ToolResult
 
 TITLE_CHARACTERS = 90
-SEALED = "reasoning that only the provider can read"
+SEALED_REASONING = "reasoning that only the provider can read"
 _WINDOW = 2000
 
 Call = tuple[Address | None, str]
-"""A call: the message that holds it, as results name it, and its id."""
+"""A tool call: address of the message that holds it, and call id."""
 
 
 @value
-class Place:
-    """A message among the others.
+class MessageCount:
+    """Number and token counts of a message.
 
     Attributes:
-        number: counted from 1.
-        tokens: its tokens; None of a message that is hidden.
+        number: position, from 1.
+        tokens: its tokens; None if hidden.
         total: tokens of the context up to and including it.
     """
 
@@ -41,7 +41,7 @@ class Place:
     total: int
 
 
-def places(session: ExportSession) -> Iterator[tuple[Turn, Place]]:
+def number_turns(session: ExportSession) -> Iterator[tuple[Turn, MessageCount]]:
     """Yield each turn with its number and tokens."""
     counts = [tokens for tokens, _ in session.context.message_tokens()]
     totals = list(accumulate(counts))
@@ -51,20 +51,20 @@ def places(session: ExportSession) -> Iterator[tuple[Turn, Place]]:
         if not turn.hidden:
             at = turn.message.position
             tokens, total = counts[at], totals[at]
-        yield turn, Place(number, tokens, total)
+        yield turn, MessageCount(number, tokens, total)
 
 
 def title_of(session: ExportSession) -> str:
-    """Return what a session is called: its title, else the beginning of its first prompt, else its id."""
+    """Return the session's title, else the start of its first prompt, else its id."""
     title = session.facts().title
     if title:
-        return beginning(title, TITLE_CHARACTERS)
+        return excerpt(title, TITLE_CHARACTERS)
     first = next((turn for turn in session.turns if is_prompt(turn)), None)
-    return beginning(first.message.text, TITLE_CHARACTERS) if first else session.id
+    return excerpt(first.message.text, TITLE_CHARACTERS) if first else session.id
 
 
 def is_prompt(turn: Turn) -> bool:
-    """Tell whether a message is what a person asked, rather than what a program put in their mouth."""
+    """Return True if a person wrote the message, not a program on their behalf."""
     message = turn.message
     return (
         message.role == "user"
@@ -74,8 +74,8 @@ def is_prompt(turn: Turn) -> bool:
     )
 
 
-def beginning(text: str, width: int) -> str:
-    """Return the beginning of a text on one line, at most `width` characters."""
+def excerpt(text: str, width: int) -> str:
+    """Return the start of a text on one line, at most `width` characters."""
     window = text[:_WINDOW]
     line = " ".join(window.split())
     if len(line) > width or len(window) < len(text):
@@ -83,13 +83,13 @@ def beginning(text: str, width: int) -> str:
     return line
 
 
-def marks_of(turn: Turn) -> list[str]:
-    """Return what is to be said of a message besides role, time and tokens; labels come with a `#`."""
+def message_marks(turn: Turn) -> list[str]:
+    """Return notes on a message besides role, time and tokens; labels start with `#`."""
     message = turn.message
     marks = [turn.hidden] if turn.hidden else []
     marks += ["ghost"] if message.ghost else []
     if turn.reason:
-        marks.append(f"{turn.reason} of {counted(turn.replaced, 'message')}")
+        marks.append(f"{turn.reason} of {count_noun(turn.replaced, 'message')}")
     marks += [message.priority] if message.priority != "normal" else []
     if not message.ghost and message.kind != default_kind(message.role, message.parts):
         marks.append(message.kind)
@@ -97,29 +97,32 @@ def marks_of(turn: Turn) -> list[str]:
 
 
 def authors_of(session: ExportSession) -> list[str]:
-    """Return who made the messages; of an import nobody, where it says no more than role and model do."""
-    found = dict.fromkeys(turn.author for turn in session.turns)
-    known = f"{session.format}/"
-    return [each for each in found if not session.format or not f"{each}/".startswith(known)]
+    """Return the authors of a session.
+
+    For an import, without those that only repeat role and model.
+    """
+    authors = dict.fromkeys(turn.author for turn in session.turns)
+    importer = f"{session.format}/"
+    return [each for each in authors if not session.format or not f"{each}/".startswith(importer)]
 
 
-def credited(session: ExportSession) -> frozenset[str]:
-    """Return the authors who are named beside their messages: all, unless everything is by one."""
+def credited_authors(session: ExportSession) -> frozenset[str]:
+    """Return the authors to show beside messages: none if everything has one author."""
     if len({turn.author for turn in session.turns}) < 2:
         return frozenset()
     return frozenset(authors_of(session))
 
 
-def reported(turn: Turn) -> str:
-    """Return what the provider reported for a message, or ""."""
+def usage_note(turn: Turn) -> str:
+    """Return the provider's usage report of a message, or ""."""
     usage = turn.usage
     if usage is None:
         return ""
     return f"reported: {_in_and_out(usage.input_total, usage.cache_read, usage.output_total)}"
 
 
-def facts_of(session: ExportSession) -> list[tuple[str, str]]:
-    """Return what there is to say of a session, as (name, value)."""
+def session_facts(session: ExportSession) -> list[tuple[str, str]]:
+    """Return the facts about a session as (name, value)."""
     facts = session.facts()
     rows = [
         ("session", facts.session or session.id),
@@ -141,8 +144,8 @@ def facts_of(session: ExportSession) -> list[tuple[str, str]]:
     return [(name, value) for name, value in rows if value]
 
 
-def callers(session: ExportSession) -> dict[Call, tuple[str, Turn]]:
-    """Return the tool's name and the turn of each call."""
+def tool_calls(session: ExportSession) -> dict[Call, tuple[str, Turn]]:
+    """Return tool name and turn of each call."""
     return {
         (turn.message.address, part.id): (part.name, turn)
         for turn in session.turns
@@ -151,8 +154,8 @@ def callers(session: ExportSession) -> dict[Call, tuple[str, Turn]]:
     }
 
 
-def answered(session: ExportSession) -> dict[Call, Turn]:
-    """Return the turn with the result of each call that has one."""
+def result_turns(session: ExportSession) -> dict[Call, Turn]:
+    """Return the turn with the result of each result_turns call."""
     return {
         (part.call, part.call_id): turn
         for turn in session.turns
@@ -161,11 +164,11 @@ def answered(session: ExportSession) -> dict[Call, Turn]:
     }
 
 
-def parsed(arguments: str) -> Any:
-    """Return the JSON that a text is, if writing it out again says the same.
+def parse_exact_json(arguments: str) -> Any:
+    """Parse JSON that survives a round trip.
 
     Raises:
-        ValueError: it is no JSON, names a key twice, or has a number that would be rounded.
+        ValueError: it is not JSON, repeats a key, or has a number that would be rounded.
     """
     try:
         return json.loads(
@@ -176,12 +179,12 @@ def parsed(arguments: str) -> Any:
 
 
 def pretty(value: Any) -> str:
-    """Return JSON with a line for each value."""
+    """Return JSON with one value a line."""
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def moment(milliseconds: int) -> str:
-    """Return the time of a commit for people, in UTC: `2026-11-21 07:10:02`; nothing when it has none."""
+def format_moment(milliseconds: int) -> str:
+    """Return a commit time for people, in UTC: `2026-11-21 07:10:02`; "" for 0."""
     if not milliseconds:
         return ""
     return format_time(milliseconds).partition(".")[0].replace("T", " ")
@@ -191,7 +194,7 @@ def _span(session: ExportSession) -> str:
     times = [turn.time for turn in session.turns if turn.time]
     if not times:
         return ""
-    first, last = moment(min(times)), moment(max(times))
+    first, last = format_moment(min(times)), format_moment(max(times))
     if first == last:
         return f"{first} UTC"
     return f"{first} – {last[11:] if last[:10] == first[:10] else last} UTC"
@@ -216,12 +219,12 @@ def _reported(session: ExportSession) -> str:
         return ""
     read, cached = sum(r.input_total for r in reports), sum(r.cache_read for r in reports)
     written = sum(r.output_total for r in reports)
-    return f"{counted(len(reports), 'answer')}: {_in_and_out(read, cached, written)}"
+    return f"{count_noun(len(reports), 'answer')}: {_in_and_out(read, cached, written)}"
 
 
 def _in_and_out(read: int, cached: int, written: int) -> str:
     from_cache = f" ({cached:,} from a cache)" if cached else ""
-    # A transcript may not tell what was written; nothing was reported then.
+    # A transcript without output tokens did not report any.
     return f"{read:,} tokens in{from_cache}" + (f", {written:,} out" if written else "")
 
 
@@ -230,18 +233,18 @@ def _tools(session: ExportSession) -> str:
     return ", ".join(names)
 
 
-def counted(value: int, noun: str) -> str:
+def count_noun(value: int, noun: str) -> str:
     """Return "1 message", "2,000 messages"."""
     return f"{value:,} {noun}{'' if value == 1 else 's'}"
 
 
 def line_count(content: str) -> int:
-    """Return how many lines a text has; a line feed at its end begins no further one."""
+    """Return the number of lines; a final line feed does not start a new one."""
     return content.removesuffix("\n").count("\n") + 1 if content else 0
 
 
 def tool_name(schema: Any) -> str:
-    """Return the name of a tool, whichever provider's shape its schema has."""
+    """Return the name of a tool from any provider's schema."""
     inner = schema.get("function", schema) if isinstance(schema, dict) else {}
     name = inner.get("name") if isinstance(inner, dict) else ""
     return name if isinstance(name, str) else ""
@@ -250,20 +253,20 @@ def tool_name(schema: Any) -> str:
 def _below(session: ExportSession) -> str:
     kinds = Counter(each.kind for each in session.below)
     nouns = ((AGENTS, "subagent"), (REWINDS, "rewind"), (COPIES, "other version"))
-    return ", ".join(counted(kinds[kind], noun) for kind, noun in nouns if kinds[kind])
+    return ", ".join(count_noun(kinds[kind], noun) for kind, noun in nouns if kinds[kind])
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key stands twice")
-    return found
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise ValueError("duplicate key")
+    return result
 
 
 def _float(text: str) -> float:
     value = float(text)
     if repr(value) != text:
-        raise ValueError("a number that would be written otherwise")
+        raise ValueError("number does not survive a round trip")
     return value
 
 

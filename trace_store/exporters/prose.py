@@ -1,7 +1,7 @@
-"""What people and models write, cut where it changes from sentences to code.
+"""Text of people and models, split into prose, code and tables.
 
-Rule: a cut loses nothing but the fences themselves, and decides nothing about safety: whoever shows a piece keeps it
-from breaking out, whatever it was taken for.
+Invariant: splitting drops only the fences, and decides nothing about safety: the caller escapes every piece,
+whatever its kind.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _LANGUAGE = re.compile(r"[A-Za-z0-9+#._-]{1,32}")
 
 
 @value
-class Piece:
+class ProsePiece:
     """A run of lines of one kind.
 
     Attributes:
-        kind: TEXT, CODE (it stood between fences), or TABLE (lines that begin with a bar).
-        text: the lines, joined; no line feed at the end.
-        language: what the fence said, when it is a plain word; else "".
+        kind: TEXT, CODE (from a fence), or TABLE (lines that start with a bar).
+        text: the lines; no final line feed.
+        language: the language of the fence if it is a plain word, else "".
     """
 
     kind: str
@@ -32,14 +32,14 @@ class Piece:
     language: str = ""
 
 
-def pieces(text: str) -> Iterator[Piece]:
-    """Yield the pieces of a text whose lines end in line feeds."""
+def split_prose(text: str) -> Iterator[ProsePiece]:
+    """Yield the pieces of a text with line feed line ends."""
     kind, language, fence, indent = TEXT, "", "", 0
     lines: list[str] = []
 
-    def finished() -> Iterator[Piece]:
+    def take_lines() -> Iterator[ProsePiece]:
         if lines:
-            yield Piece(kind, "\n".join(lines), language)
+            yield ProsePiece(kind, "\n".join(lines), language)
             lines.clear()
 
     for line in text.split("\n"):
@@ -48,26 +48,26 @@ def pieces(text: str) -> Iterator[Piece]:
             if mark and mark[1].startswith(fence) and not mark[2].strip(" \t"):
                 if not lines:
                     lines.append("")
-                yield from finished()
+                yield from take_lines()
                 kind, language, fence = TEXT, "", ""
             else:
-                lines.append(_without_indent(line, indent))
+                lines.append(_remove_indent(line, indent))
             continue
         mark = _FENCE.match(line)
         if mark:
-            yield from finished()
+            yield from take_lines()
             word = _LANGUAGE.match(mark[2])
             kind, language, fence = CODE, word[0] if word else "", mark[1]
             indent = len(line) - len(line.lstrip(" "))
             continue
         now = TABLE if line.startswith("|") else TEXT
         if now != kind:
-            yield from finished()
+            yield from take_lines()
             kind = now
         lines.append(line)
-    yield from finished()
+    yield from take_lines()
 
 
-def _without_indent(line: str, indent: int) -> str:
-    """Return a line of code without the indentation of its fence, which belongs to a list around it."""
+def _remove_indent(line: str, indent: int) -> str:
+    """Remove a fence's own indentation from a line of code."""
     return line[min(indent, len(line) - len(line.lstrip(" "))) :]

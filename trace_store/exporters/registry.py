@@ -1,8 +1,8 @@
-"""The forms that a session can be written in: one row each, and those that other packages bring.
+"""Registry of export formats: one row each, plus those of other packages.
 
-Rule: a table. To add a form, write a module with what `contract.Writer` has and name it here; a package of its own
-names the module as an entry point of the group `trace_store.exporters`. What the table has cannot be replaced. A
-module is imported when its form is asked for.
+To add a format, write a module with the attributes of `contract.Writer` and add it here. Another package names its
+module in an entry point of the group `trace_store.exporters`. Built-in formats cannot be replaced. A module is
+imported on first use.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ FORMS: dict[str, tuple[str, str]] = {
     "openai-responses": ("formats.openai_responses", ".json"),
     "trace-json": ("formats.trace_json", ".json"),
 }
-"""By name: the module of the writer, and how its files end."""
+"""Module and file suffix of each format."""
 _module = submodules("trace_store.exporters")
 
 
 def writer_named(name: str) -> Writer:
-    """Return the writer of a form.
+    """Return the writer of a format.
 
     Raises:
-        InvalidInputError: there is none, or the package that brings it cannot be loaded.
+        InvalidInputError: the format is unknown, or its package cannot be loaded.
     """
     if name in FORMS:
         return cast(Writer, _module(FORMS[name][0]))
-    from importlib.metadata import entry_points  # only for what the table has not
+    from importlib.metadata import entry_points  # only for formats of other packages
 
     for point in entry_points(group=GROUP, name=name):
         try:
             return cast(Writer, point.load())
         except (ImportError, AttributeError, SyntaxError) as error:
             raise InvalidInputError(
-                f"the format {name[:40]!r}, which {point.value} brings, cannot be loaded: {error}"
+                f"cannot load format {name[:40]!r} from {point.value}: {error}"
             ) from error
     known = ", ".join(writer_names())
     raise InvalidInputError(f"unknown format {name[:40]!r}: one of {known}")
 
 
 def writer_names() -> list[str]:
-    """Return the names of all forms, sorted; nothing of other packages is loaded."""
-    from importlib.metadata import entry_points  # only for a list
+    """Return the sorted names of all formats without loading other packages."""
+    from importlib.metadata import entry_points  # only for the list
 
     return sorted({*FORMS, *(point.name for point in entry_points(group=GROUP))})

@@ -1,8 +1,6 @@
-"""Sessions, read from a store for export.
+"""Sessions read from a store for export.
 
-Rule: reads, never writes, but for the indexes that compiling keeps.
-
-Rule: reads commits along first parents, and no content.
+Invariant: read-only except for the compile index. Commits are read along first parents, without their contents.
 """
 
 from __future__ import annotations
@@ -29,10 +27,10 @@ from trace_store.oid import OID_BYTES, ObjectId
 from trace_store.refs.names import BRANCHES
 from trace_store.revision import SESSIONS
 from trace_store.store.handle import Store
-from trace_store.transcripts.sources import SOURCE_KEY, records_left
+from trace_store.transcripts.sources import SOURCE_KEY, unpurged_records
 
 FACT_COMMITS = 64
-"""Commits with records that are looked at for a session's facts."""
+"""Number of commits to search for a session's facts."""
 
 _PATHS: dict[str, tuple[tuple[str, ...], ...]] = {
     "session": (("sessionId",), ("payload", "session_id"), ("payload", "id"), ("info", "id")),
@@ -41,7 +39,7 @@ _PATHS: dict[str, tuple[tuple[str, ...], ...]] = {
     "branch": (("gitBranch",), ("payload", "git", "branch"), ("git", "branch")),
 }
 _TITLE = (("customTitle",), ("aiTitle",), ("info", "title"))
-"""Where the records of agent programs say it."""
+"""Paths of these facts in the records of agents."""
 
 
 def read_session(
@@ -53,22 +51,21 @@ def read_session(
     hidden: bool = False,
     contexts: ContextCompiler | None = None,
 ) -> ExportSession:
-    """Return what a branch, a commit or a session compiles to, with what its commits know.
+    """Return what a branch, commit or session compiles to, with its commits' facts.
 
     Args:
-        store: where from.
-        revision: what names the commit; or a session's id, or the beginning of one that no other has, by itself or
-            behind `<format>/`.
-        at: another revision, or a time, as `compiling.compile` takes it.
+        store: the repository.
+        revision: a revision, a session id or an unambiguous prefix of one, optionally after `<format>/`.
+        at: another revision or a time, as in `strategies.compile`.
         model: the model to count tokens for.
-        hidden: whether the turns hold what the context hides too: removed, replaced and skipped messages.
-        contexts: the compiler of the store, where one is open.
+        hidden: include removed, replaced and skipped messages.
+        contexts: the store's compiler, if one is open.
 
     Raises:
-        RevisionNotFoundError: there is no such commit or session.
-        AmbiguousRevisionError: several sessions, or objects, begin like this; `.candidates` holds them.
+        RevisionNotFoundError: no such commit or session.
+        AmbiguousRevisionError: the prefix is ambiguous; `.candidates` holds the matches.
         UnbornBranchError: the branch has no commit yet.
-        ObjectNotFoundError, CorruptObjectError: the history is not whole.
+        ObjectNotFoundError, CorruptObjectError: the history is damaged.
     """
     contexts = ContextCompiler(store) if contexts is None else contexts
     ref = find_branch(store, revision)
@@ -94,10 +91,10 @@ def read_session(
 
 
 def find_branch(store: Store, text: str) -> str:
-    """Return the full name of the branch that a revision starts from, or of the session with this id; else "".
+    """Return the branch that a revision or session id starts from; "" if none.
 
     Raises:
-        AmbiguousRevisionError: several sessions begin like this.
+        AmbiguousRevisionError: several sessions match.
     """
     base = text[: _base_length(text)]
     if base in ("HEAD", "@"):
@@ -109,13 +106,13 @@ def find_branch(store: Store, text: str) -> str:
 
 
 def _base_length(text: str) -> int:
-    """Return where the suffixes of a revision (`~2`, `^`, `@{1}`) begin."""
+    """Return where the suffixes of a revision (`~2`, `^`, `@{1}`) start."""
     ends = (text.find(mark) for mark in ("~", "^", "@{"))
     return min((end for end in ends if end >= 0), default=len(text))
 
 
 def session_name(ref: str) -> tuple[str, str, str] | None:
-    """Return (format, id, thread) of the branch of a session; None for any other."""
+    """Return (format, id, thread) of a session branch; None for any other."""
     if not ref.startswith(SESSIONS):
         return None
     format_, _, rest = ref.removeprefix(SESSIONS).partition("/")
@@ -133,7 +130,7 @@ def _below(store: Store, ref: str) -> Iterator[Below]:
 
 
 class _Reader:
-    """Reads the records of a session when they are asked for."""
+    """Reader of a session's records, on demand."""
 
     __slots__ = ("_contexts", "_hidden", "_model", "_store", "_tip")
 
@@ -147,7 +144,7 @@ class _Reader:
         self._model = model
 
     def records(self, commit: ObjectId) -> list[bytes]:
-        return records_left(self._contexts.read_commit(commit), self._store.objects.read)
+        return unpurged_records(self._contexts.read_commit(commit), self._store.objects.read)
 
     def session(self, ref: str) -> ExportSession:
         return read_session(
@@ -159,27 +156,27 @@ class _Reader:
         )
 
     def is_branch(self, session: str) -> bool:
-        """Return True if a session with this id has a branch of its own."""
+        """Return True if a session with this id has its own branch."""
         names = (session_name(ref) for ref, _ in self._store.refs.iterate(SESSIONS))
         return any(named is not None and named[1] == session for named in names)
 
     def facts(self) -> Facts:
-        commits = map(self._contexts.read_commit, chain_of(self._contexts, self._tip))
+        commits = map(self._contexts.read_commit, first_parent_chain(self._contexts, self._tip))
         kept = [commit for commit in commits if SOURCE_KEY in commit.meta]  # newest first
-        found = dict.fromkeys(_PATHS, "")
+        facts = dict.fromkeys(_PATHS, "")
         for record in self._objects(islice(reversed(kept), FACT_COMMITS)):
             for name, paths in _PATHS.items():
-                found[name] = found[name] or _first(record, paths)
-            if all(found.values()):
+                facts[name] = facts[name] or _first(record, paths)
+            if all(facts.values()):
                 break
-        # Titles are written again and again; the latest counts.
+        # Titles are rewritten often; the latest counts.
         latest = self._objects(islice(kept, FACT_COMMITS))
         title = next((title for record in latest if (title := _first(record, _TITLE))), "")
-        return Facts(title=title, **found)
+        return Facts(title=title, **facts)
 
     def _objects(self, commits: Iterable[Commit]) -> Iterator[Mapping[str, Any]]:
         for commit in commits:
-            for raw in records_left(commit, self._store.objects.read):
+            for raw in unpurged_records(commit, self._store.objects.read):
                 try:
                     value = json.loads(raw)
                 except (ValueError, RecursionError):
@@ -189,7 +186,7 @@ class _Reader:
 
 
 def _first(record: Mapping[str, Any], paths: tuple[tuple[str, ...], ...]) -> str:
-    """Return the first text that stands at one of the paths, or ""."""
+    """Return the first string at one of the paths, or ""."""
     for path in paths:
         value: Any = record
         for key in path:
@@ -205,12 +202,15 @@ ANSWERER = "assistant"
 def read_turns(
     contexts: ContextCompiler, context: CompiledContext, *, hidden: bool
 ) -> Iterator[Turn]:
-    """Yield the messages of a context; with `hidden` also those that it hides, all in the order they were made."""
+    """Yield the messages of a context.
+
+    With `hidden`, all messages in order of creation.
+    """
     messages: list[tuple[CompiledMessage, str]] = [(message, "") for message in context.messages]
     if hidden and context.commit is not None:
         messages = _with_hidden(contexts, context.commit, list(context.messages))
     reports = _reports(contexts, context.commit)
-    # A report goes with the last answer that its commit made.
+    # A usage report belongs to the last answer of its commit.
     reporting = {
         message.record.home_commit: message.address
         for message, _ in messages
@@ -218,7 +218,7 @@ def read_turns(
     }
     for message, why in messages:
         home, address = message.record.home_commit, message.address
-        oid, number = _born_in(contexts, message.record)
+        oid, number = _birth_of(contexts, message.record)
         commit = contexts.read_commit(oid)
         reason, replaced = _origin(commit, number)
         yield Turn(
@@ -233,33 +233,38 @@ def read_turns(
         )
 
 
-def _born_in(contexts: ContextCompiler, record: MessageRecord) -> tuple[ObjectId, int]:
-    """Return the commit in which a message was born, and its number there; where it stands, if that is not here."""
+def _birth_of(contexts: ContextCompiler, record: MessageRecord) -> tuple[ObjectId, int]:
+    """Return birth commit and number of a message.
+
+    Its current place if the birth commit is missing.
+    """
     home = ObjectId(record.home_commit)
     if home.startswith(record.birth):
         return home, record.home_number
-    found = contexts.store.objects.resolve_prefix(record.birth.hex())
-    return (found[0], record.number) if found else (home, record.home_number)
+    matches = contexts.store.objects.resolve_prefix(record.birth.hex())
+    return (matches[0], record.number) if matches else (home, record.home_number)
 
 
 def _with_hidden(
     contexts: ContextCompiler, tip: ObjectId, shown: Sequence[CompiledMessage]
 ) -> list[tuple[CompiledMessage, str]]:
-    """Return the messages of a context and those it hides, as they were made, each with why it is hidden."""
+    """Return visible and hidden messages in order of creation, with hidden state."""
     source = _HiddenSource(contexts)
     visible = iter(shown)
-    made: dict[bytes, int] = {oid: n for n, oid in enumerate(chain_of(contexts, tip))}
-    found: list[tuple[tuple[int, int], CompiledMessage, str]] = []
-    # The latest commit has the number 0. What was carried from elsewhere stays behind its neighbour.
-    key = (-len(made), 0)
+    distances: dict[bytes, int] = {
+        oid: n for n, oid in enumerate(first_parent_chain(contexts, tip))
+    }
+    keyed: list[tuple[tuple[int, int], CompiledMessage, str]] = []
+    # The tip has number 0. A carried message stays next to its neighbour.
+    key = (-len(distances), 0)
     for position, entry in enumerate(contexts.fold(tip).entries):
         home, number = entry.home
         if home.startswith(entry.address.birth):
-            key = (-made[home], number)
-        # Of a ghost the context has its placeholder; here the message itself is told.
-        standing = next(visible) if entry.visible else None
-        if standing is not None and is_shown(entry):
-            found.append((key, standing, ""))
+            key = (-distances[home], number)
+        # The context has a placeholder for a ghost; here the message itself is exported.
+        shown_message = next(visible) if entry.visible else None
+        if shown_message is not None and is_shown(entry):
+            keyed.append((key, shown_message, ""))
             continue
         priority = ops.NORMAL if entry.priority == ops.SKIP else entry.priority
         kind = entry.message.get("kind")
@@ -276,13 +281,13 @@ def _with_hidden(
             ordinal=position + 1,
         )
         message = CompiledMessage.of(source, tip, record)
-        found.append((key, message, entry.hidden or SKIPPED))
-    found.sort(key=lambda each: each[0])
-    return [(message, why) for _, message, why in found]
+        keyed.append((key, message, entry.hidden or SKIPPED))
+    keyed.sort(key=lambda each: each[0])
+    return [(message, why) for _, message, why in keyed]
 
 
-def chain_of(contexts: ContextCompiler, tip: ObjectId | None) -> Iterator[ObjectId]:
-    """Yield a commit and those behind it along first parents, newest first."""
+def first_parent_chain(contexts: ContextCompiler, tip: ObjectId | None) -> Iterator[ObjectId]:
+    """Yield a commit and its first-parent ancestors, newest first."""
     while tip is not None:
         yield tip
         parents = contexts.read_commit(tip).parents
@@ -290,12 +295,12 @@ def chain_of(contexts: ContextCompiler, tip: ObjectId | None) -> Iterator[Object
 
 
 def is_shown(entry: Entry) -> bool:
-    """Tell whether a message stands in the context, with what it says."""
+    """Return True if a message is visible with its own content."""
     return entry.visible and not entry.is_ghost
 
 
 def _origin(commit: Commit, number: int) -> tuple[str, int]:
-    """Return why a message that a commit adds stands in for others, and for how many."""
+    """Return why a message replaces others, and how many."""
     for operation in commit.operations:
         count = ops.message_count(operation)
         if number < count:
@@ -308,34 +313,34 @@ def _origin(commit: Commit, number: int) -> tuple[str, int]:
 
 
 def _reports(contexts: ContextCompiler, tip: ObjectId | None) -> dict[bytes, Usage]:
-    """Return what providers reported, by the commit with the answer.
+    """Return the usage reports by answering commit.
 
-    A report may stand in the commit with the answer, or in one of its own behind it.
+    A report is in the answering commit or in a later one of its own.
     """
-    found: dict[bytes, Usage] = {}
+    reports: dict[bytes, Usage] = {}
     later: Usage | None = None
-    for oid in chain_of(contexts, tip):
+    for oid in first_parent_chain(contexts, tip):
         commit = contexts.read_commit(oid)
         own = next((_usage(o.fields) for o in commit.operations if o.name == ops.USAGE), None)
         if any(message["role"] == ANSWERER for _, message in ops.added_messages(commit, oid)):
             report = own or later
             if report is not None:
-                found[oid] = report
+                reports[oid] = report
             later = None
         else:
             later = own or later
-    return found
+    return reports
 
 
 def _usage(fields: Mapping[str, Any]) -> Usage | None:
     try:
         return normalise_usage(fields)
     except InvalidInputError:
-        return None  # written by hand, or by another version
+        return None  # written by hand or by another version
 
 
 class _HiddenSource:
-    """Where messages read from that no context holds."""
+    """Content source for messages that no context holds."""
 
     __slots__ = ("_contexts",)
 

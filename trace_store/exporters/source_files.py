@@ -1,6 +1,6 @@
-"""The files that sessions were imported from, byte for byte.
+"""Source files of imported sessions, byte for byte.
 
-Rule: reads, never writes. Bytes are given only when they hash to what the file held.
+Invariant: read-only. Bytes are returned only if they match the hash of the file.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from trace_store.errors import (
 from trace_store.exporters.contract import AGENTS, Exported
 from trace_store.exporters.session import find_branch, session_name
 from trace_store.frozen import value
-from trace_store.importers.file_head import HEAD_BYTES
 from trace_store.importers.names import session_of
 from trace_store.importers.registry import format_named
+from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.objects.commit import parents_of
 from trace_store.oid import ObjectId
 from trace_store.refs.names import FILES
@@ -28,20 +28,20 @@ from trace_store.store.handle import Store
 from trace_store.transcripts.segments import file_size, restore, segments_of
 
 HELD_BYTES = 64 << 20
-"""A longer file is checked first and then read again, piece by piece, instead of being held."""
+"""Larger files are verified first and then read a second time, instead of being held in memory."""
 
 
 @value
-class KeptFile:
-    """A file that is kept.
+class SourceFile:
+    """A stored source file.
 
     Attributes:
-        format: what it was read as.
-        session: the id of its session, as the branch is named.
-        agent: of whose own file it is, when it is a subagent's; else empty.
+        format: the format it was imported as.
+        session: session id as in the branch name.
+        agent: id of the subagent whose file it is; "" for the session's.
         ref: the ref that keeps it.
         tip: its last segment.
-        size: in bytes.
+        size: size in bytes.
     """
 
     format: str
@@ -53,54 +53,54 @@ class KeptFile:
 
     @property
     def id(self) -> str:
-        """What tells it from other files of the session."""
+        """Id that distinguishes the files of a session."""
         return self.ref.rpartition("/")[2]
 
 
-def kept_files(
+def source_files(
     store: Store, prefix: str = "", *, lost: Callable[[str, TraceError], object] | None = None
-) -> list[KeptFile]:
-    """Return the files that are kept, or those of a format or a session, sorted by ref.
+) -> list[SourceFile]:
+    """Return the stored files of all sessions, a format or a session, in ref order.
 
     Args:
-        store: where from.
-        prefix: nothing, `<format>`, or `<format>/<session>`.
-        lost: told the ref of a file whose end is not here or damaged, and why, instead of an error.
+        store: the repository.
+        prefix: "", `<format>`, or `<format>/<session>`.
+        lost: receives ref and error of a damaged file; without it, the error is raised.
 
     Raises:
-        ObjectNotFoundError, CorruptObjectError: what is kept of one is not whole.
+        ObjectNotFoundError, CorruptObjectError: a file is damaged.
     """
-    found = []
-    for ref, tip in _kept_refs(store, f"{FILES}{prefix}/" if prefix else FILES):
+    files = []
+    for ref, tip in _file_refs(store, f"{FILES}{prefix}/" if prefix else FILES):
         try:
-            found.append(_kept(store, ref, tip))
+            files.append(_read_file(store, ref, tip))
         except (ObjectNotFoundError, CorruptObjectError) as error:
             if lost is None:
                 raise
             lost(ref, error)
-    return found
+    return files
 
 
-def _kept_refs(store: Store, place: str = FILES) -> Iterator[tuple[str, ObjectId]]:
-    """Yield the refs that are called as those of files are; anybody may have put others there."""
+def _file_refs(store: Store, place: str = FILES) -> Iterator[tuple[str, ObjectId]]:
+    """Yield refs with the name of a source file; others may exist in the namespace."""
     for ref, tip in store.refs.iterate(place):
         parts = ref.removeprefix(FILES).split("/")
         if len(parts) == 3 or (len(parts) == 5 and parts[2] == AGENTS):
             yield ref, tip
 
 
-def find_file(store: Store, text: str, *, file: str = "") -> KeptFile:
-    """Return the file of a session.
+def find_file(store: Store, text: str, *, file: str = "") -> SourceFile:
+    """Return the source file of a session.
 
     Args:
-        store: where from.
-        text: a branch of the session, `<format>/<id>`, or an id or the beginning of one.
-        file: the beginning of the file's own id, where a session has several.
+        store: the repository.
+        text: a branch of the session, `<format>/<id>`, or an id prefix.
+        file: prefix of the file's id, if the session has several.
 
     Raises:
-        RevisionNotFoundError: there is no such session, or no file of it is kept.
-        AmbiguousRevisionError: it has several; `.candidates` holds their ids.
-        ObjectNotFoundError, CorruptObjectError: what is kept is not whole.
+        RevisionNotFoundError: no such session, or no file of it is stored.
+        AmbiguousRevisionError: several match; `.candidates` holds their ids.
+        ObjectNotFoundError, CorruptObjectError: the file is damaged.
     """
     branch = find_branch(store, text)
     named = session_name(branch)
@@ -110,31 +110,31 @@ def find_file(store: Store, text: str, *, file: str = "") -> KeptFile:
         agent = thread.removeprefix(f"{AGENTS}/")
         if named is not None and not thread.startswith(f"{AGENTS}/"):
             agent = ""
-        found = kept_files(store, f"{format_}/{session}")
-        own = [each for each in found if each.agent == agent] if agent else []
-        found = own or [each for each in found if not each.agent]
+        files = source_files(store, f"{format_}/{session}")
+        own = [each for each in files if each.agent == agent] if agent else []
+        files = own or [each for each in files if not each.agent]
     else:
-        found = _called(store, text)
-    found = [each for each in found if each.id.startswith(file)]
-    if not found:
-        raise RevisionNotFoundError(f"no file of {text} is kept", revision=text)
-    if len(found) > 1 and not file:
-        found = _of_branch(store, find_branch(store, text), found) or found
-    if len(found) > 1:
+        files = _files_of_session(store, text)
+    files = [each for each in files if each.id.startswith(file)]
+    if not files:
+        raise RevisionNotFoundError(f"no source file stored for {text}", revision=text)
+    if len(files) > 1 and not file:
+        files = _best_for_branch(store, find_branch(store, text), files) or files
+    if len(files) > 1:
         raise AmbiguousRevisionError(
-            f"{len(found)} files of {text} are kept",
+            f"{len(files)} source files stored for {text}",
             revision=text,
-            candidates=[f.id for f in found],
+            candidates=[f.id for f in files],
         )
-    return found[0]
+    return files[0]
 
 
-def native_file(store: Store, file: KeptFile) -> Exported:
-    """Return a kept file; its bytes are checked before the first is given.
+def restore_file(store: Store, file: SourceFile) -> Exported:
+    """Return a stored file; it is verified before the first byte is returned.
 
     Raises:
-        ObjectNotFoundError: something that it was kept with is not here.
-        CorruptObjectError: what comes together is not what the file held.
+        ObjectNotFoundError: a stored object is missing.
+        CorruptObjectError: the restored bytes do not match the hash.
     """
     read = store.objects.read
     pieces = restore(file.tip, read)
@@ -150,15 +150,15 @@ def native_file(store: Store, file: KeptFile) -> Exported:
     return Exported(data, (), file_name(file, head), text=b"\0" not in head)
 
 
-def file_name(file: KeptFile, head: bytes) -> str:
-    """Return what a file may be called, given its first bytes."""
+def file_name(file: SourceFile, head: bytes) -> str:
+    """Return the suggested name of a file, given its first bytes."""
     try:
         known = format_named(file.format)
     except InvalidInputError:
-        known = None  # of a package that is not here, or cannot be loaded
+        known = None  # from a package that is missing or broken
     endings = list(known.SUFFIXES) if known is not None else [".jsonl"]
     if known is not None and known.is_document(head):
-        # A document that is no JSON, such as a dump of a database, has an ending of its own.
+        # A document that is not JSON, such as a database dump, has its own suffix.
         other = (".jsonl",) if head.lstrip()[:1] in (b"{", b"[") else (".json", ".jsonl")
         endings = [each for each in endings if each not in other] or endings
     elif ".jsonl" in endings:
@@ -167,8 +167,8 @@ def file_name(file: KeptFile, head: bytes) -> str:
     return name + endings[0]
 
 
-def _called(store: Store, text: str) -> list[KeptFile]:
-    """Return the files of the one session that is called so, or begins like this."""
+def _files_of_session(store: Store, text: str) -> list[SourceFile]:
+    """Return the files of the session with this id or id prefix."""
     names = {"/".join(each.split("/")[:2]) for each in _names(store)}
     text = text.removeprefix("sessions/")
     chosen = [name for name in names if name == text or name.partition("/")[2] == text]
@@ -177,18 +177,18 @@ def _called(store: Store, text: str) -> list[KeptFile]:
     ]
     if len(chosen) > 1:
         raise AmbiguousRevisionError(
-            f"several sessions begin with {text[:80]}", revision=text, candidates=sorted(chosen)
+            f"several sessions start with {text[:80]}", revision=text, candidates=sorted(chosen)
         )
-    found = kept_files(store, chosen[0]) if chosen and text else []
-    return [each for each in found if not each.agent]
+    files = source_files(store, chosen[0]) if chosen and text else []
+    return [each for each in files if not each.agent]
 
 
 def _names(store: Store) -> Iterator[str]:
-    return (ref.removeprefix(FILES) for ref, _ in _kept_refs(store))
+    return (ref.removeprefix(FILES) for ref, _ in _file_refs(store))
 
 
-def _of_branch(store: Store, ref: str, found: Sequence[KeptFile]) -> list[KeptFile]:
-    """Return the file that has most of its commits on a branch; several when they have equally many."""
+def _best_for_branch(store: Store, ref: str, files: Sequence[SourceFile]) -> list[SourceFile]:
+    """Return the files with the most commits on a branch."""
     on_branch: set[bytes] = set()
     oid = store.refs.read(ref) if ref else None
     while oid is not None:
@@ -196,15 +196,15 @@ def _of_branch(store: Store, ref: str, found: Sequence[KeptFile]) -> list[KeptFi
         parents = parents_of(store.objects.read(oid))
         oid = parents[0] if parents else None
     scores = []
-    for each in found:
+    for each in files:
         segments = segments_of(each.tip, store.objects.read)
         named = {commit for segment in segments for commit in segment.commits}
         scores.append(len(named & on_branch))
-    return [each for each, score in zip(found, scores, strict=True) if score == max(scores)]
+    return [each for each, score in zip(files, scores, strict=True) if score == max(scores)]
 
 
-def _kept(store: Store, ref: str, tip: ObjectId) -> KeptFile:
+def _read_file(store: Store, ref: str, tip: ObjectId) -> SourceFile:
     size = file_size(tip, store.objects.read)
     format_, session, *rest = ref.removeprefix(FILES).split("/")
     agent = rest[1] if len(rest) > 2 else ""
-    return KeptFile(format_, session, agent, ref, tip, size)
+    return SourceFile(format_, session, agent, ref, tip, size)

@@ -1,8 +1,8 @@
-"""`bisect`: which commit, or which message of a context, changed an outcome.
+"""Bisection: the first commit or message that changed an outcome.
 
-Rule: what to try next, and what was found, follow from what has been told so far and from nothing else; the state on
-disk is that list. Points are tried on one line at a time: the first parents of the bad commit, which its context is
-made of; and where a merge turns out to be the first bad one there, the line of its other parents.
+The verdicts given so far determine the next step and the result; the state on disk is the list of verdicts. Only one
+line is bisected at a time: first the first parents of the bad commit and then, if the first bad commit is a merge, the
+first parents of its other parents.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _VERSION = 1
 
 
 @value
-class Told:
-    """What was told of one point.
+class Verdict:
+    """A verdict on one point.
 
     Attributes:
         word: "good", "bad" or "skip".
-        point: the full id of a commit, or how many messages of the context there were.
-        failed, runs: of how many runs of a command how many failed; 0 of 0 where somebody just said it.
+        point: the full id of a commit, or a number of messages.
+        failed, runs: how many runs of the command failed, and how many there were; 0 of 0 for a verdict by hand.
     """
 
     word: str
@@ -50,36 +50,36 @@ class Told:
 
 @value
 class Bisection:
-    """A search, as far as it has come.
+    """The state of a bisection.
 
     Attributes:
         kind: "commits" or "messages".
-        commit: whose context is looked at, for messages; else the first bad commit that was told.
-        told: everything that was told, in order; the last word on a point counts.
+        commit: the commit whose messages are bisected, or the first commit that was marked bad.
+        verdicts: all verdicts, oldest first; the last one on a point counts.
     """
 
     kind: str
     commit: ObjectId
-    told: tuple[Told, ...]
+    verdicts: tuple[Verdict, ...]
 
     @property
     def outcomes(self) -> dict[str, str]:
-        """The word on each point."""
-        return {each.point: each.word for each in self.told}
+        """The current verdict on each point."""
+        return {each.point: each.word for each in self.verdicts}
 
-    def with_told(self, told: Told) -> Bisection:
-        """Return the search with one more word."""
-        return Bisection(self.kind, self.commit, (*self.told, told))
+    def with_verdict(self, verdict: Verdict) -> Bisection:
+        """Return the bisection with one more verdict."""
+        return Bisection(self.kind, self.commit, (*self.verdicts, verdict))
 
 
 @value
 class Step:
-    """What to do next, or what was found.
+    """The next step of a bisection, or its result.
 
     Attributes:
-        point: what to try; "" when there is nothing left to try.
-        left: how many points are still in question.
-        found: the points of which one is the first bad one, in order; one alone when nothing was skipped there.
+        point: the point to test; "" when done.
+        left: number of candidates left.
+        found: the candidates for the first bad point, in order; more than one only if points were skipped.
     """
 
     point: str
@@ -88,21 +88,21 @@ class Step:
 
     @property
     def is_done(self) -> bool:
-        """Whether there is nothing left to try."""
+        """Whether no point is left to test."""
         return not self.point
 
 
 def next_step(store: Store, search: Bisection, message_count: int = 0) -> Step:
-    """Return what to try next in a search, or what was found.
+    """Return the next point to test, or the result.
 
     Args:
         store: has the commits.
-        search: what was told so far.
-        message_count: messages of the context that is looked at, for a search among messages.
+        search: the bisection so far.
+        message_count: number of messages in the context, for a bisection of messages.
 
     Raises:
-        InvalidInputError: what was told contradicts itself: a good point comes after a bad one.
-        ObjectNotFoundError, CorruptObjectError: the history is not whole.
+        InvalidInputError: the verdicts contradict each other: a good point comes after a bad one.
+        ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
     """
     outcomes = search.outcomes
     if search.kind == MESSAGES:
@@ -113,12 +113,12 @@ def next_step(store: Store, search: Bisection, message_count: int = 0) -> Step:
     for bad in bads:
         for good in goods:
             if commits.is_ancestor(ObjectId.parse(bad), good):
-                raise _contradiction(str(good), bad)
-    line = _line(store, search.commit, goods)
+                raise _contradiction_error(str(good), bad)
+    line = _first_parents(store, search.commit, goods)
     step = halve(line, outcomes)
     while step.is_done and len(step.found) == 1:
-        further = _lines_of_merge(store, step.found[0], goods)
-        # Of the lines that a merge brought, one that is bad holds the change; one that is good does not.
+        further = _merged_lines(store, step.found[0], goods)
+        # A merge is to blame only if none of the lines that it merged is bad.
         wrong = next((each for each in further if each[-1] in bads), None)
         untold = next((each for each in further if each[-1] not in outcomes), None)
         if wrong is not None:
@@ -131,7 +131,7 @@ def next_step(store: Store, search: Bisection, message_count: int = 0) -> Step:
 
 
 def halve(line: Sequence[str], outcomes: Outcomes) -> Step:
-    """Return which point of a line to try, from the oldest to the last, which is bad; before the first it is good.
+    """Return the next point to test on a line, oldest first, whose last point is bad.
 
     Raises:
         InvalidInputError: a good point comes after a bad one.
@@ -140,7 +140,7 @@ def halve(line: Sequence[str], outcomes: Outcomes) -> Step:
     bad = next((at for at, word in enumerate(words) if word == BAD), len(line) - 1)
     good = max((at for at, word in enumerate(words) if word == GOOD), default=-1)
     if good > bad:
-        raise _contradiction(line[good], line[bad])
+        raise _contradiction_error(line[good], line[bad])
     if not line:
         return Step("", 0, ())
     open_ = [at for at in range(good + 1, bad) if words[at] is None]
@@ -151,10 +151,10 @@ def halve(line: Sequence[str], outcomes: Outcomes) -> Step:
     return Step("", 0, tuple(line[good + 1 : bad + 1]))
 
 
-def judge(failed: int, runs: int, threshold: int | None) -> str:
-    """Return the word on a point whose command failed so often, or "" when that does not decide it.
+def verdict_for(failed: int, runs: int, threshold: int | None) -> str:
+    """Return the verdict for a number of failed runs, or "" if the runs are inconclusive.
 
-    Without a threshold all runs have to agree; with one a point is bad from so many failures on.
+    Without a threshold all runs must agree. With one, that many failures make a point bad.
     """
     if threshold is not None:
         return BAD if failed >= threshold else GOOD
@@ -162,10 +162,10 @@ def judge(failed: int, runs: int, threshold: int | None) -> str:
 
 
 def load(store: Store) -> Bisection | None:
-    """Return the search that is going on in this working copy, or None.
+    """Return the bisection in progress in this working copy, or None.
 
     Raises:
-        StateError: the file that holds it is damaged.
+        StateError: its file is damaged.
     """
     data = read_file(store.disk, store.layout.bisect_file)
     if data is None:
@@ -174,44 +174,44 @@ def load(store: Store) -> Bisection | None:
         fields = json.loads(data)
         if fields["version"] != _VERSION:
             raise ValueError(fields["version"])
-        told = tuple(Told(*each) for each in fields["told"])
-        if not all(each.word in WORDS for each in told) or fields["kind"] not in (
+        verdicts = tuple(Verdict(*each) for each in fields["told"])
+        if not all(each.word in WORDS for each in verdicts) or fields["kind"] not in (
             COMMITS,
             MESSAGES,
         ):
             raise ValueError(fields["kind"])
-        return Bisection(fields["kind"], ObjectId.parse(fields["commit"]), told)
+        return Bisection(fields["kind"], ObjectId.parse(fields["commit"]), verdicts)
     except (ValueError, KeyError, TypeError, errors.InvalidInputError) as error:
-        raise errors.StateError("what is known of the bisection is damaged") from error
+        raise errors.StateError("the state of the bisection is damaged") from error
 
 
 def save(store: Store, search: Bisection) -> None:
-    """Write a search down for the commands that follow.
+    """Save a bisection for the next command.
 
     Raises:
-        StorageError: the disk refuses.
+        StorageError: the file cannot be written.
     """
     fields = {
         "version": _VERSION,
         "kind": search.kind,
         "commit": str(search.commit),
-        "told": [[each.word, each.point, each.failed, each.runs] for each in search.told],
+        "told": [[each.word, each.point, each.failed, each.runs] for each in search.verdicts],
     }
     data = json.dumps(fields, indent=1).encode() + b"\n"
     replace_file(store.disk, store.layout.bisect_file, data, scratch=store.layout.tmp_dir)
 
 
 def forget(store: Store) -> bool:
-    """End the search, and tell whether there was one.
+    """Delete the bisection; return True if there was one.
 
     Raises:
-        StorageError: the disk refuses.
+        StorageError: the file cannot be removed.
     """
     return store.disk.remove(store.layout.bisect_file)
 
 
-def _line(store: Store, end: ObjectId, goods: Sequence[ObjectId]) -> list[str]:
-    """Return the first parents of a commit that no good commit has in its past, the oldest first."""
+def _first_parents(store: Store, end: ObjectId, goods: Sequence[ObjectId]) -> list[str]:
+    """Return the first parents of a commit that no good commit can reach, oldest first."""
     commits = commits_of(store)
     found = commits.topological([end], goods, first_parent=False)
     outside = set(found)
@@ -225,21 +225,21 @@ def _line(store: Store, end: ObjectId, goods: Sequence[ObjectId]) -> list[str]:
     return line
 
 
-def _contradiction(good: str, bad: str) -> errors.InvalidInputError:
+def _contradiction_error(good: str, bad: str) -> errors.InvalidInputError:
     if good == bad:
-        return errors.InvalidInputError(f"{bad[:12]} is said to be both good and bad")
-    return errors.InvalidInputError(f"{good[:12]} is good and comes after {bad[:12]}, which is bad")
+        return errors.InvalidInputError(f"{bad[:12]} is marked both good and bad")
+    return errors.InvalidInputError(f"{good[:12]} is good but comes after {bad[:12]}, which is bad")
 
 
-def _lines_of_merge(store: Store, point: str, goods: Sequence[ObjectId]) -> list[list[str]]:
-    """Return the lines of a commit's further parents, without those that a good commit has in its past."""
+def _merged_lines(store: Store, point: str, goods: Sequence[ObjectId]) -> list[list[str]]:
+    """Return the lines of a merge's other parents, without commits that a good one can reach."""
     parents = commits_of(store).parents(ObjectId.parse(point))
-    lines = [_line(store, parent, [*goods, parents[0]]) for parent in parents[1:]]
+    lines = [_first_parents(store, parent, [*goods, parents[0]]) for parent in parents[1:]]
     return [line for line in lines if line]
 
 
 def search_line(line: Sequence[str], test: Callable[[str], str]) -> tuple[str, ...]:
-    """Return the points of which one is the first bad one, given what tells the word on a point."""
+    """Return the candidates for the first bad point, given a test that returns the verdict on one."""
     outcomes: dict[str, str] = {}
     while not (step := halve(line, outcomes)).is_done:
         outcomes[step.point] = test(step.point)
@@ -252,33 +252,35 @@ def find_first_bad(
     bad: str = "HEAD",
     goods: Sequence[str] = (),
 ) -> tuple[ObjectId, ...]:
-    """Return the commits of which one is the first whose context fails a test; one alone when all could be told.
+    """Return the first commit whose context fails a test.
+
+    Several commits are returned, in order, if the test cannot decide between them.
 
     Args:
-        contexts: compiles them.
-        test: tells of a context whether all is well: True, False, or None where that cannot be told.
-        bad: a commit that fails it.
-        goods: commits before it that do not.
+        contexts: compiles the contexts.
+        test: returns True if a context passes, False if it fails, None if that cannot be decided.
+        bad: a commit that fails.
+        goods: ancestors of it that pass.
 
     Raises:
-        StateError: the test finds the bad commit good, or a good one bad.
+        StateError: the test contradicts `bad` or `goods`.
         RevisionNotFoundError: there is no such commit.
     """
     store = contexts.store
     end, *starts = (resolve_commit(store, each) for each in (bad, *goods))
-    told = (Told(BAD, str(end)), *(Told(GOOD, str(each)) for each in starts))
-    search = Bisection(COMMITS, end, told)
+    verdicts = (Verdict(BAD, str(end)), *(Verdict(GOOD, str(each)) for each in starts))
+    search = Bisection(COMMITS, end, verdicts)
 
     def word(point: str) -> str:
         found = test(contexts.compile(ObjectId.parse(point)))
         return SKIP if found is None else GOOD if found else BAD
 
-    for each in told:
+    for each in verdicts:
         found = word(each.point)
         if found not in (each.word, SKIP):
             raise errors.StateError(
-                f"{each.point[:12]} was said to be {each.word}, and the test finds it {found}"
+                f"{each.point[:12]} was given as {each.word}, but the test says {found}"
             )
     while not (step := next_step(store, search)).is_done:
-        search = search.with_told(Told(word(step.point), step.point))
+        search = search.with_verdict(Verdict(word(step.point), step.point))
     return tuple(ObjectId.parse(point) for point in step.found)

@@ -1,7 +1,7 @@
-"""`blame`: for each message of a context, what brought it, and who changed it since.
+"""Blame: the origin of each message of a context, and its later changes.
 
-Rule: only operations count that the context is made of: those along first parents and, of a message that was included
-from another parent, those along the first parents of that one.
+Only operations that made the context count: those along first parents and, for a message that a merge brought, those
+along the first parents of the merged line.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 @value
-class Deed:
-    """Something that was done to a message.
+class MessageOperation:
+    """One operation on a message.
 
     Attributes:
         operation: the name of the operation.
-        commit: the commit that it stands in.
-        author: who made that.
-        time: when, in milliseconds since the epoch, UTC.
+        commit: the commit that contains it.
+        author: the author of the commit.
+        time: its time in milliseconds since the epoch, UTC.
     """
 
     operation: str
@@ -44,41 +44,41 @@ class Deed:
 
 @value
 class Blame:
-    """Where a message of a context comes from.
+    """The origin of a message.
 
     Attributes:
         message: the message.
-        made: what created it.
-        branch: full name of the branch that it was made on, as far as that can be told; else "".
+        made: the operation that created it.
+        branch: full name of the branch that it was created on; "" if unknown.
         model: the model that wrote it, or "".
-        tools: the tools that it calls, or whose results it holds.
-        deeds: what was done to it since, the latest first: how it was included, edited, marked and moved.
+        tools: the tools that it calls or whose results it holds.
+        changes: later operations on it, newest first: merges, edits, annotations and moves.
     """
 
     message: CompiledMessage
-    made: Deed
+    made: MessageOperation
     branch: str
     model: str
     tools: tuple[str, ...]
-    deeds: tuple[Deed, ...]
+    changes: tuple[MessageOperation, ...]
 
 
 def blame(contexts: ContextCompiler, revision: str | ObjectId = "HEAD") -> Iterator[Blame]:
-    """Yield where each message of a context comes from, in the order of the context.
+    """Yield the origin of each message of a context, in context order.
 
     Raises:
         RevisionNotFoundError: there is no such commit.
-        ObjectNotFoundError, CorruptObjectError: the history is not whole.
+        ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
     """
     context = contexts.compile(revision)
     if context.commit is None:
         return
     wanted = {record.address for record in context.view.messages()}
-    deeds = deeds_of(contexts, context.commit, wanted)
-    branches = branches_of(contexts.store, {done[-1].commit for done in deeds.values()})
+    changes = operations_on(contexts, context.commit, wanted)
+    branches = branches_of(contexts.store, {done[-1].commit for done in changes.values()})
     calls: dict[str, str] = {}
     for message in context.messages:
-        *later, made = deeds[message.address]
+        *later, made = changes[message.address]
         stored = message.stored
         yield Blame(
             message,
@@ -90,20 +90,20 @@ def blame(contexts: ContextCompiler, revision: str | ObjectId = "HEAD") -> Itera
         )
 
 
-def deeds_of(
+def operations_on(
     contexts: ContextCompiler, tip: ObjectId, wanted: Iterable[Address]
-) -> dict[Address, list[Deed]]:
-    """Return what was done to messages on the way to a commit, the latest first; the last is what created each.
+) -> dict[Address, list[MessageOperation]]:
+    """Return the operations on messages up to a commit, newest first; the last one created the message.
 
     Raises:
-        ObjectNotFoundError, CorruptObjectError: the history is not whole.
+        ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
     """
-    found: dict[Address, list[Deed]] = {address: [] for address in wanted}
+    found: dict[Address, list[MessageOperation]] = {address: [] for address in wanted}
     stack: list[tuple[ObjectId, set[Address]]] = [(tip, set(found))]
     while stack:
         start, looked_for = stack.pop()
         came: dict[Address, tuple[ObjectId, ...]] = {}
-        carried: dict[Address, list[Deed]] = {}
+        carried: dict[Address, list[MessageOperation]] = {}
         oid: ObjectId | None = start
         while oid is not None and looked_for:
             commit = contexts.read_commit(oid)
@@ -112,7 +112,7 @@ def deeds_of(
                 if address not in looked_for:
                     continue
                 adds = address in added and operation.name in ops.ADDS_MESSAGES
-                deed = Deed(operation.name, oid, commit.author, commit.time)
+                deed = MessageOperation(operation.name, oid, commit.author, commit.time)
                 found[address].append(deed)
                 if not adds:
                     continue
@@ -122,7 +122,7 @@ def deeds_of(
                     carried.setdefault(address, []).append(deed)
                     came[address] = commit.parents[1:]
             oid = commit.parents[0] if commit.parents else None
-        _leave_out_idle(found, carried, looked_for)
+        _drop_repeated_carries(found, carried, looked_for)
         theirs: dict[ObjectId, set[Address]] = {}
         for address, parents in came.items():
             for parent in parents if address in looked_for else ():
@@ -131,17 +131,17 @@ def deeds_of(
     return found
 
 
-def _leave_out_idle(
-    found: dict[Address, list[Deed]],
-    carried: Mapping[Address, list[Deed]],
+def _drop_repeated_carries(
+    found: dict[Address, list[MessageOperation]],
+    carried: Mapping[Address, list[MessageOperation]],
     brought: set[Address],
 ) -> None:
-    """Take what one line carried in away where it did nothing, since the message was there already.
+    """Drop operations that carried in a message which was there already.
 
-    Of a message that the line made itself that is all of them, of one that was brought (`brought`) all but the first.
+    For a message born on this line all carries are dropped; for one that was merged in (`brought`), all but the oldest.
     """
-    for address, deeds in carried.items():
-        idle = deeds[:-1] if address in brought else deeds
+    for address, changes in carried.items():
+        idle = changes[:-1] if address in brought else changes
         if idle:
             found[address] = [deed for deed in found[address] if not any(deed is i for i in idle)]
 
@@ -149,8 +149,8 @@ def _leave_out_idle(
 def branches_of(store: Store, wanted: set[bytes]) -> dict[bytes, str]:
     """Return the branches that commits were made on.
 
-    A session's commits belong to its branch. Else the reflogs say it, as far as this working copy has them; else it is
-    the first of HEAD's branch and the others in whose line of first parents a commit stands.
+    A session's commits belong to its branch. For others the local reflogs decide; without an entry it is the first
+    branch, HEAD's first, that has the commit among its first parents.
     """
     head = store.refs.head().ref
     names = [name for name, _ in store.refs.iterate(HEADS)]
@@ -158,7 +158,7 @@ def branches_of(store: Store, wanted: set[bytes]) -> dict[bytes, str]:
     logged: dict[bytes, str] = {}
     for name in names:
         if not name.startswith(SESSIONS):
-            for entry in refs.reflog.through_renames(name, store.refs.reflog):
+            for entry in refs.reflog.follow_renames(name, store.refs.reflog):
                 if entry.new in wanted and entry.message.startswith("commit"):
                     logged.setdefault(entry.new, name)
     commits = commits_of(store)
@@ -182,7 +182,7 @@ def branches_of(store: Store, wanted: set[bytes]) -> dict[bytes, str]:
 
 
 def _tools(stored: Mapping[str, Any], calls: dict[str, str]) -> Iterator[str]:
-    """Yield the tools of a message; calls are remembered, since a result names its call alone."""
+    """Yield the tools of a message; `calls` remembers names, since a result has only the id of its call."""
     for part in stored["parts"]:
         if part["type"] == "tool_call":
             name = calls[part.get("id", "")] = part.get("name", "")

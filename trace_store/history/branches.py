@@ -1,9 +1,7 @@
 """Branches and their upstreams.
 
-Rule: a branch that is deleted, or forced to another commit, leaves what it stood for in the trash, in the same
-transaction.
-
-Rule: setting one is no move of a ref, and is not undone.
+Deleting or force-moving a branch keeps its old tip in the trash, in the same transaction. Setting an upstream moves no
+ref, so `undo` does not revert it.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from trace_store.commit_table.commits import Commits
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.files import replace_file
 from trace_store.frozen import value
-from trace_store.history.trash import keeping, keeping_others
+from trace_store.history.trash import keep_in_trash, keep_other_tips
 from trace_store.ident import count_of, is_count
 from trace_store.oid import ObjectId
 from trace_store.ref_names import is_ref_name
@@ -37,9 +35,9 @@ class Branch:
 
     Attributes:
         ref: its full name.
-        tips: where it stands, this working copy's own tip first; several when it is diverged.
+        tips: its commits, this working copy's own tip first; more than one if it has diverged.
         is_current: whether HEAD is on it.
-        tracking: how it stands to its upstream; None when it has none.
+        tracking: its state relative to its upstream; None without one.
     """
 
     ref: str
@@ -54,13 +52,13 @@ class Branch:
 
     @property
     def oid(self) -> ObjectId:
-        """The commit that it stands for."""
+        """The commit that it points to."""
         return self.tips[0]
 
 
 @value
-class Deleted:
-    """A ref that was deleted: its full name, what it stood for, and the refs in the trash that keep that."""
+class DeletedRef:
+    """A deleted ref: its full name, the commit it pointed to, and the refs in the trash that keep its tips."""
 
     ref: str
     oid: ObjectId
@@ -78,14 +76,14 @@ def list_branches(
     """Return the branches, sorted by name.
 
     Args:
-        store: where.
-        patterns: such as `feature/*`; without any all, else those whose short name is like one.
-        contains: a commit that has to be theirs.
-        merged: a commit whose history has to hold all that they have.
-        unmerged: one whose history must not.
+        store: the repository's store.
+        patterns: shell patterns such as `feature/*` for short names; none selects all branches.
+        contains: only branches that contain this commit.
+        merged: only branches merged into this commit.
+        unmerged: only branches not merged into this commit.
 
     Raises:
-        ObjectNotFoundError, CorruptObjectError: a history that is asked about is not whole.
+        ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
     """
     for pattern in patterns:
         check_text(pattern)
@@ -95,7 +93,7 @@ def list_branches(
     found = [
         Branch(ref, tips, ref == current, _tracking(store, tips[0], known.get(ref), commits))
         for ref, tips in store.refs.iterate_tips(BRANCHES)
-        if not patterns or is_like(ref.removeprefix(BRANCHES), patterns)
+        if not patterns or matches_any(ref.removeprefix(BRANCHES), patterns)
     ]
     led_to = commits.is_ancestor
     return [
@@ -107,7 +105,7 @@ def list_branches(
     ]
 
 
-def look_at_branch(store: Store, ref: str) -> Branch:
+def read_branch(store: Store, ref: str) -> Branch:
     """Return a branch, given its full name.
 
     Raises:
@@ -130,24 +128,24 @@ def _tracking(
 
 
 def branch_of_head(store: Store) -> str:
-    """Return the full name of HEAD's branch, which need not have a commit.
+    """Return the full name of HEAD's branch, which may have no commit yet.
 
     Raises:
-        DetachedHeadError: it is on none.
+        DetachedHeadError: HEAD is detached.
     """
     ref = store.refs.head_target()
     if isinstance(ref, ObjectId):
-        raise errors.DetachedHeadError("HEAD is on no branch, and this moves one")
+        raise errors.DetachedHeadError("HEAD is detached, and this command moves a branch")
     return ref
 
 
 def find_branch(store: Store, name: str) -> str:
-    """Return the full name of the branch that a name means: also of a session's by its id, of HEAD's by `HEAD`.
+    """Return the full name of the branch that a name, a session's id or `HEAD` stands for.
 
     Raises:
-        RefNotFoundError: there is none.
-        DetachedHeadError: `HEAD` was given, and it is on none.
-        AmbiguousRevisionError: several sessions have ids that begin so.
+        RefNotFoundError: there is no such branch.
+        DetachedHeadError: the name is `HEAD`, which is detached.
+        AmbiguousRevisionError: the ids of several sessions begin like this.
     """
     check_text(name)
     if name in ("HEAD", "@"):
@@ -156,13 +154,13 @@ def find_branch(store: Store, name: str) -> str:
             raise errors.DetachedHeadError("HEAD is detached: it is on no branch")
         return ref
     if name == "-":
-        name = refs.reflog_query.branch_left(store.refs)
+        name = refs.reflog_query.previous_branch(store.refs)
     elif name.startswith("@{-") and name.endswith("}") and is_count(name[3:-1]):
-        name = refs.reflog_query.branch_left(store.refs, count_of(name[3:-1]), name)
+        name = refs.reflog_query.previous_branch(store.refs, count_of(name[3:-1]), name)
     for full in (BRANCHES + name, "refs/" + name, name):
         if full.startswith(BRANCHES) and is_ref_name(full) and store.refs.read(full) is not None:
             return full
-    named = is_ref_name(BRANCHES + name)  # else it is a revision, and no session is called so
+    named = is_ref_name(BRANCHES + name)  # an invalid name can be a revision, but not a session
     found = revisions.branch_of(store, name) if named else None
     if found is None or not found.startswith(BRANCHES):
         raise errors.RefNotFoundError(f"no branch {name[:120]!r}", ref=name)
@@ -172,17 +170,20 @@ def find_branch(store: Store, name: str) -> str:
 def create_branch(
     store: Store, name: str, start: str = "HEAD", *, author: str, force: bool = False
 ) -> tuple[str, ObjectId, str | None]:
-    """Make a branch that stands for a commit, and return its full name, the commit, and what keeps the one before.
+    """Create a branch.
 
     Args:
-        store: where.
+        store: the repository's store.
         name: its short name.
-        start: the revision that it begins at.
+        start: the revision that it points to.
         author: for the reflogs.
-        force: move a branch of this name that is there; what it stood for goes to the trash.
+        force: move an existing branch of this name; its old tip goes to the trash.
+
+    Returns:
+        Its full name, its commit, and the ref in the trash that keeps the old tip, or None.
 
     Raises:
-        AlreadyExistsError: there is a branch of this name, and `force` is not given.
+        AlreadyExistsError: the branch exists, and `force` is not given.
         StateError: HEAD is on the branch that would be moved.
         As `resolve_commit`, and `branch_ref`.
     """
@@ -197,10 +198,10 @@ def create_branch(
         if before is not None and not force:
             raise name_taken(ref)
         if before is not None and store.refs.head_target() == ref:
-            raise errors.StateError(f"HEAD is on {short(ref)}, so that only a reset moves it")
+            raise errors.StateError(f"HEAD is on {short(ref)}; only a reset moves it")
         edits = [RefEdit(ref, oid, before)]
         if before is not None and before != oid:
-            edits += [keeping(ref, before), *keeping_others(refs, ref)]
+            edits += [keep_in_trash(ref, before), *keep_other_tips(refs, ref)]
             kept = edits[1].name
         return Transaction((), edits, f"branch: created from {start}")
 
@@ -209,16 +210,16 @@ def create_branch(
 
 
 def name_taken(ref: str) -> errors.AlreadyExistsError:
-    """Return the error that there is a branch of a name."""
+    """Return the error that a branch exists already."""
     return errors.AlreadyExistsError(
-        f"there is a branch {short(ref)} already",
-        hint="`branch -f`, `branch -M` and `switch -C` take its name, and keep what it stood for in the trash",
+        f"branch {short(ref)} already exists",
+        hint="`branch -f`, `branch -M` and `switch -C` overwrite it; the old tip goes to the trash",
         ref=ref,
     )
 
 
 def names_before_and_after(store: Store, old: str, new: str) -> tuple[str, str]:
-    """Return the full names that a branch has and would have; raises as `rename_branch`, whatever there is by `new`."""
+    """Return the full names of a branch before and after a rename; raises as `rename_branch`."""
     head = store.refs.head()
     ref = head.ref if head.unborn and head.ref == BRANCHES + old else find_branch(store, old)
     assert ref is not None
@@ -228,13 +229,13 @@ def names_before_and_after(store: Store, old: str, new: str) -> tuple[str, str]:
 def rename_branch(
     store: Store, old: str, new: str, *, author: str, force: bool = False
 ) -> tuple[str, str]:
-    """Give a branch another name, HEAD and upstreams along with it; return the full names, the old one first.
+    """Rename a branch, and update HEAD and upstreams; return the old and the new full name.
 
     Raises:
         RefNotFoundError: there is no such branch.
-        AlreadyExistsError: there is one of the new name, and `force` is not given; else that goes to the trash.
-        StateError: HEAD is on the one of the new name.
-        InvalidRefNameError: the new name breaks the rules for names.
+        AlreadyExistsError: the new name is taken, and `force` is not given. With `force` its old tip goes to the trash.
+        StateError: HEAD is on the branch of the new name.
+        InvalidRefNameError: the new name is not valid.
     """
     ref, target = names_before_and_after(store, old, new)
     if ref == target:
@@ -246,23 +247,23 @@ def rename_branch(
         if there is not None and not force:
             raise name_taken(target)
         if there is not None and store.refs.head_target() == target:
-            raise errors.StateError(f"HEAD is on {short(target)}, so that only a reset moves it")
+            raise errors.StateError(f"HEAD is on {short(target)}; only a reset moves it")
         edits = [RefEdit(target, oid, there)]
         if there is not None and there != oid:
-            edits += [keeping(target, there), *keeping_others(refs, target)]
+            edits += [keep_in_trash(target, there), *keep_other_tips(refs, target)]
         return Transaction((), edits, message) if oid is not None else None
 
     def remove(refs: RefReader) -> Transaction | None:
         oid = refs.read(ref)
         if oid is None:
             return None
-        return Transaction((), [RefEdit(ref, None, oid), *keeping_others(refs, ref)], message)
+        return Transaction((), [RefEdit(ref, None, oid), *keep_other_tips(refs, ref)], message)
 
     def follow(_: RefReader) -> None:
         if store.refs.head_target() == ref:
             store.refs.set_head(target, message=message, author=author)
 
-    # In this order HEAD is on a branch that is there, wherever it is cut short.
+    # In this order HEAD names an existing branch even after a crash in between.
     store.transact(make, author=author)
     store.transact(follow)
     store.transact(remove, author=author)
@@ -271,8 +272,8 @@ def rename_branch(
     return ref, target
 
 
-def delete_branches(store: Store, names: Sequence[str], *, author: str) -> list[Deleted]:
-    """Delete branches into the trash, all or none, and return what each stood for.
+def delete_branches(store: Store, names: Sequence[str], *, author: str) -> list[DeletedRef]:
+    """Move branches to the trash, all or none; return what was deleted.
 
     Raises:
         RefNotFoundError: there is no such branch.
@@ -282,13 +283,13 @@ def delete_branches(store: Store, names: Sequence[str], *, author: str) -> list[
     found = delete_refs(store, wanted, author=author, what="branch")
     if store.local:
         for each in found:
-            move_upstream(store, each.ref, each.kept[0])  # an undo brings it back
+            move_upstream(store, each.ref, each.kept[0])  # so that an undo restores it
     return found
 
 
-def delete_refs(store: Store, wanted: Sequence[str], *, author: str, what: str) -> list[Deleted]:
-    """Delete refs, given by their full names, into the trash, in one transaction; raises as `delete_branches`."""
-    found: list[Deleted] = []
+def delete_refs(store: Store, wanted: Sequence[str], *, author: str, what: str) -> list[DeletedRef]:
+    """Move refs, given by full names, to the trash in one transaction; raises as `delete_branches`."""
+    found: list[DeletedRef] = []
 
     def build(refs: RefReader) -> Transaction:
         found.clear()
@@ -298,10 +299,10 @@ def delete_refs(store: Store, wanted: Sequence[str], *, author: str, what: str) 
             if not tips:
                 raise errors.RefNotFoundError(f"no {what} {short(ref)!r}", ref=ref)
             if store.refs.head_target() == ref:
-                raise errors.StateError(f"HEAD is on {short(ref)}; go to another branch first")
-            kept = [keeping(ref, tip) for tip in tips]
+                raise errors.StateError(f"HEAD is on {short(ref)}; switch to another branch first")
+            kept = [keep_in_trash(ref, tip) for tip in tips]
             edits += [RefEdit(ref, None, tips[0]), *kept]
-            found.append(Deleted(ref, tips[0], tuple(edit.name for edit in kept)))
+            found.append(DeletedRef(ref, tips[0], tuple(edit.name for edit in kept)))
         names = " ".join(map(short, wanted))
         return Transaction((), edits, f"{what}: deleted {names}")
 
@@ -309,27 +310,27 @@ def delete_refs(store: Store, wanted: Sequence[str], *, author: str, what: str) 
     return found
 
 
-def is_like(name: str, patterns: Sequence[str]) -> bool:
-    """Tell whether a name is like one of some patterns, such as `feature/*`."""
+def matches_any(name: str, patterns: Sequence[str]) -> bool:
+    """Return True if a name matches one of some shell patterns, such as `feature/*`."""
     from fnmatch import fnmatchcase  # few give any, and it takes long to load
 
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def short(ref: str) -> str:
-    """Return a ref's name as people say it: without the namespace of branches or tags."""
+    """Return a ref's short name, without `refs/heads/` or `refs/tags/`."""
     return ref.removeprefix(BRANCHES).removeprefix("refs/tags/")
 
 
 @value
 class Tracking:
-    """How a branch stands to its upstream.
+    """The state of a branch relative to its upstream.
 
     Attributes:
         upstream: full name of the upstream.
-        oid: where that stands; None when it is gone.
-        ahead: commits that the branch has and the upstream has not; None when either has none.
-        behind: the other way about.
+        oid: the upstream's commit; None if it is gone.
+        ahead: number of commits that only the branch has; None if either has no commit.
+        behind: number of commits that only the upstream has; None if either has no commit.
     """
 
     upstream: str
@@ -344,27 +345,27 @@ def upstream_of(store: Store, ref: str) -> str | None:
 
 
 def required_upstream(store: Store) -> str:
-    """Return the upstream of HEAD's branch, a branch as one types it.
+    """Return the upstream of HEAD's branch, as a user types it.
 
     Raises:
-        DetachedHeadError: HEAD is on no branch.
-        RevisionNotFoundError: its branch has no upstream.
+        DetachedHeadError: HEAD is detached.
+        RevisionNotFoundError: the branch has no upstream.
     """
     return upstream_in(upstreams(store), store.refs.head().ref).removeprefix(BRANCHES)
 
 
 def set_upstream(store: Store, ref: str, upstream: str) -> None:
-    """Compare a branch with another ref from now on, both given by their full names."""
-    _change(store, {ref: upstream})
+    """Set the upstream of a branch, both given by full names."""
+    _update_upstreams(store, {ref: upstream})
 
 
 def unset_upstream(store: Store, ref: str) -> bool:
-    """Compare a branch with nothing any more; tell whether it had an upstream."""
-    return _change(store, {ref: None})
+    """Remove the upstream of a branch; return True if it had one."""
+    return _update_upstreams(store, {ref: None})
 
 
 def rename_upstreams(store: Store, old: str, new: str) -> None:
-    """Let what was said about a branch hold for its new name, as upstream too."""
+    """Rename a branch in the upstreams file, also where it is an upstream."""
     known = upstreams(store)
     changes: dict[str, str | None] = {
         ref: new for ref, upstream in known.items() if upstream == old
@@ -373,21 +374,21 @@ def rename_upstreams(store: Store, old: str, new: str) -> None:
         changes[new] = changes.pop(old, known[old])
         changes[old] = None
     if changes:
-        _change(store, changes)
+        _update_upstreams(store, changes)
 
 
 def move_upstream(store: Store, old: str, new: str) -> None:
-    """Let the upstream of one ref be that of another: of a branch, or of the name that keeps it in the trash."""
+    """Move the upstream setting from one ref to another, such as a deleted branch's ref in the trash."""
     upstream = upstream_of(store, old)
     if upstream is not None:
-        _change(store, {old: None, new: upstream})
+        _update_upstreams(store, {old: None, new: upstream})
 
 
 def tracking(store: Store, ref: str, oid: ObjectId | None) -> Tracking | None:
-    """Return how a branch, which stands at `oid`, stands to its upstream; None when it has none.
+    """Return the state of a branch at `oid` relative to its upstream; None without an upstream.
 
     Raises:
-        ObjectNotFoundError, CorruptObjectError: a history is not whole.
+        ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
     """
     upstream = upstream_of(store, ref)
     if upstream is None:
@@ -401,10 +402,10 @@ def tracking(store: Store, ref: str, oid: ObjectId | None) -> Tracking | None:
 def ahead_behind(
     store: Store, one: ObjectId, other: ObjectId, commits: Commits | None = None
 ) -> tuple[int, int]:
-    """Return how many commits the history of one commit has and that of the other has not, and the other way about.
+    """Return the numbers of commits that only the first and only the second commit can reach.
 
     Raises:
-        ObjectNotFoundError, CorruptObjectError: a history is not whole.
+        ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
     """
     if one == other:
         return 0, 0
@@ -413,12 +414,12 @@ def ahead_behind(
     return ahead, sum(1 for _ in commits.topological([other], [one]))
 
 
-def _change(store: Store, changes: dict[str, str | None]) -> bool:
-    """Write the file anew with other lines for some branches; tell whether it says something else then."""
+def _update_upstreams(store: Store, changes: dict[str, str | None]) -> bool:
+    """Rewrite the upstreams file; return True if it changed."""
     changed = False
 
     def write(_: RefReader) -> None:
-        # Under the lock of the journal, so that nobody else writes it meanwhile.
+        # Under the journal's lock, so that no other process writes the file meanwhile.
         nonlocal changed
         known = upstreams(store)
         after = {**known, **changes}

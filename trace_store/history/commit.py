@@ -1,14 +1,14 @@
-"""Write commits: one transaction each, on top of whatever the branch is by then.
+"""Writing commits: one transaction each, on top of the branch's current tip.
 
-Rule: what an operation names is checked against the fold of its parent before anything is written. A commit that only
-appends needs no fold, so it costs the same at any length of history.
+The targets of an operation are checked against the fold of the parent before anything is written. A commit that only
+appends needs no fold, so its cost does not depend on the length of the history.
 """
 
 from __future__ import annotations
 
 from trace_store import context, errors
 from trace_store import revision as revisions
-from trace_store.context.calls import CALL, find_in_history, link_operations, link_wording
+from trace_store.context.calls import CALL, Calls, find_in_history, link_operations, link_wording
 from trace_store.contracts import Transaction
 from trace_store.history.draft import CommitResult, Draft, as_messages
 from trace_store.ident import check_author
@@ -16,9 +16,9 @@ from trace_store.objects import operations as ops
 from trace_store.objects.address import HERE, RESULT, Address, read_address
 from trace_store.objects.codec import encode_ordered
 from trace_store.objects.commit import Commit, Operation, read_commit
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.objects.fast_encode import encode_commit, encode_message
-from trace_store.objects.parts import ToolResult
+from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.names import branch_ref
 from trace_store.store.handle import Store
@@ -33,10 +33,13 @@ if TYPE_CHECKING:
     from trace_store.contracts import RefReader
     from trace_store.history.draft import Reword
     from trace_store.objects.content import Salt
+    from trace_store.objects.message import Message
     from trace_store.providers.documents import Given
     from trace_store.secrets.guard import Guard
 
 MAXIMUM_ATTEMPTS = 100
+_MAXIMUM_PENDING = 64
+"""How many calls without a result are remembered; for others the history is searched."""
 _ON_UNITS = (ops.REMOVE, ops.RESTORE, ops.REPLACE, ops.MOVE)
 
 
@@ -50,11 +53,11 @@ def new_draft(
     """Return an empty draft whose targets are resolved in this store.
 
     Args:
-        store: where it is going to be written.
-        reword: says what a text is to change.
-        salt: makes all of its content private, as in `content.write_content`.
-        guard: looks for secrets in what is put into it; None: nobody does.
-        resolve: returns the address that a text means; None takes what it names.
+        store: where the commit will be written.
+        reword: returns the parts of a message with a new text.
+        salt: makes all content private, as in `content.write_content`.
+        guard: redacts secrets; None checks nothing.
+        resolve: returns the address for a revision; None resolves it in the store.
     """
     gathering = None if guard is None else guard.gathering()
     if resolve is None:
@@ -80,29 +83,27 @@ def write(
     Args:
         store: where to.
         draft: the operations.
-        author: who.
-        message: what a person says about it.
-        branch: name of a branch, which is begun when it is not there; None is what HEAD is on.
-        meta: small facts, as in `Commit`.
+        author: the author of the commit.
+        message: the commit message.
+        branch: name of a branch, which is created if missing; None is HEAD.
+        meta: metadata, as in `Commit`.
         links: as in `Commit`.
-        merge: further parents; what they bring stands among the operations.
-        durability: "durable", "batch" or "fast"; None is the store's.
-        onto: the commit that it has to follow: the named branch ends in it, or is not there and begins with it. None
-            follows whatever the branch is by then.
+        merge: further parents; what they bring must be among the operations.
+        durability: "durable", "batch" or "fast"; None is the store's default.
+        onto: the required tip of the branch; a new branch starts there. None accepts any tip.
 
     Raises:
-        InvalidOperationError: the draft is empty, an operation cannot be applied, or an edit takes away a result or a
-            call that has one, and was not forced; `.calls` holds the ids.
-        MessageNotFoundError: an operation names a message that the context does not hold, or one as its source that is
-            nowhere.
-        ObjectNotFoundError: the commit is not here that a source is of, or that usage is about.
-        InvalidInputError: the author or the branch cannot be named so.
-        RefChangedError: the branch does not end in `onto`.
-        SecretFoundError: the message holds a secret, and the draft's guard lets none pass.
+        InvalidOperationError: the draft is empty, an operation cannot be applied, or an edit that was not forced
+            removes a result or a call with a result; `.calls` holds the ids.
+        MessageNotFoundError: an operation names a message that is not in the context, or a source that does not exist.
+        ObjectNotFoundError: the commit of a source or of usage is missing.
+        InvalidInputError: the author or the branch name is not valid.
+        RefChangedError: the tip of the branch is not `onto`.
+        SecretFoundError: the message holds a secret, and the guard refuses secrets.
         StorageError: the disk failed; nothing was written.
     """
     if not draft.operations:
-        raise errors.InvalidOperationError("there is nothing to commit")
+        raise errors.InvalidOperationError("nothing to commit")
     check_author(author)
     _check_origins(store, draft)
     message = draft.gathering.text(message)
@@ -112,12 +113,13 @@ def write(
     writer = _Writer(store, draft, author, message, meta, links, merge, onto)
     if isinstance(ref, ObjectId):
         return _write_detached(store, writer, author, durability)
-    writer.prepare(onto or store.refs.read(ref))  # outside the lock, since it may take long
+    if writer.needs_history:  # slow, so done before the lock is taken
+        writer.prepare(onto or store.refs.read(ref))
     store.advance(
         ref,
         lambda tip: writer.make(tip, ref),
         author=author,
-        message=_reason(message),
+        message=_reflog_message(message),
         durability=durability,
     )
     return writer.written()
@@ -126,11 +128,13 @@ def write(
 def _write_detached(
     store: Store, writer: _Writer, author: str, durability: str | None
 ) -> CommitResult:
-    """Write a commit that HEAD alone names. HEAD is a file, so it is compared and set under the journal's lock."""
+    """Write a commit on a detached HEAD, a file that is compared and set under the journal's lock."""
     for _ in range(MAXIMUM_ATTEMPTS):
         at = store.refs.head()
         if at.ref is not None:
-            raise errors.RefChangedError("HEAD was attached meanwhile", ref="HEAD", actual=at.ref)
+            raise errors.RefChangedError(
+                "HEAD was attached to a branch meanwhile", ref="HEAD", actual=at.ref
+            )
         _, objects = writer.make(at.oid, None)
         store.transact(lambda _, made=objects: Transaction(made), durability=durability)  # type: ignore[misc]
         made = writer.written()
@@ -143,16 +147,16 @@ def _write_detached(
         try:
             store.transact(move)
         except errors.RefChangedError:
-            continue  # somebody else was quicker; the commit goes on top of theirs
+            continue  # lost the race: retry on top of the other commit
         return made
-    raise errors.RefChangedError("HEAD moves again and again", ref="HEAD")
+    raise errors.RefChangedError("HEAD keeps moving", ref="HEAD")
 
 
-class batch:  # noqa: N801 - it is called as a function is
-    """Gather operations into one commit, written when the block ends; nothing is written when it raises.
+class batch:  # noqa: N801 - it is called like a function
+    """Collect operations into one commit, written at the end of the block unless it raises.
 
-    `draft.savepoint()` inside takes back a part. After the block `draft.result` is the commit; an empty batch writes
-    nothing and has none.
+    `draft.savepoint()` undoes part of the block. Afterwards `draft.result` is the commit; an empty batch writes nothing
+    and has none.
 
     Raises:
         As `write`.
@@ -178,7 +182,7 @@ class batch:  # noqa: N801 - it is called as a function is
     def __enter__(self) -> Draft:
         author, message, branch = self._written
         if branch is None:
-            # The branch that the block begins on, wherever HEAD has gone when it ends.
+            # The branch at the start of the block, even if HEAD moves before its end.
             ref = self._store.refs.head_target()
             self._written = author, message, None if isinstance(ref, ObjectId) else ref
         return self._draft
@@ -202,54 +206,145 @@ def commit(
 ) -> CommitResult:
     """Append messages as one commit; raises as `write`, and InvalidMessageError for a bad message.
 
-    With `salt` their content is private, as in `content.write_content`. A guard looks for secrets in what is said;
-    without one nobody does.
+    `salt` makes the content private, as in `content.write_content`. `guard` redacts secrets; without one nothing is
+    checked.
 
-    This is what an agent does at every turn, so it makes no draft, and the commit is put together from its pieces. What
-    has no such form, and results, whose calls are looked for, are left to a draft, which makes the same commit.
+    Agents do this at every turn, so the commit is encoded directly. Messages that have no direct encoding go through a
+    draft, which writes the same bytes.
     """
     ref = store.refs.head_target() if branch is None else branch_ref(branch)
-    gathering = Gathering() if guard is None else guard.gathering()
-    put = gathering.put if salt is None else gathering.putting(salt)
-    pieces: list[bytes] = []
     given = as_messages(messages)
-    has_results = any(isinstance(part, ToolResult) for each in given for part in each.parts)
-    for each in () if has_results else given:
-        piece = encode_message(
-            each.role, each.parts, put, each.kind, each.name, each.model, each.id
-        )
-        if piece is None:
-            break
-        pieces.append(piece)
-    if not pieces or len(pieces) < len(messages) or isinstance(ref, ObjectId):
+    writer = _Appender(store, given, ref, author, message, salt, guard)
+    if isinstance(ref, ObjectId) or not writer.encode():
         draft = new_draft(store, salt=salt, guard=guard)
-        draft.extend(messages)
+        draft.extend(given)
         return write(store, draft, author=author, message=message, branch=branch)
     check_author(author)
-    message = gathering.text(message) if message else message
-    found = gathering.secrets
-    meta = encode_ordered(dict(gathering.facts)) if found and gathering.facts else b""
-    result: CommitResult | None = None
+    reason = _reflog_message(writer.message) if message else "commit"
+    store.advance(ref, writer.make, author, reason, None if branch else ref)
+    return writer.written()
 
-    def make(tip: ObjectId | None) -> tuple[ObjectId, list[tuple[ObjectId, bytes]]]:
-        nonlocal result
-        data = encode_commit(tip, author, store.clock.now(), pieces, meta=meta, message=message)
+
+class _Appender:
+    """Encodes a commit that appends messages to a branch.
+
+    Attributes:
+        message: the commit message, as stored.
+    """
+
+    __slots__ = (
+        *("_author", "_calls", "_gathering", "_given", "_guard", "_pending", "_pieces", "_ref"),
+        *("_result", "_results", "_salt", "_said", "_search", "_store", "_tip", "message"),
+    )
+
+    def __init__(
+        self,
+        store: Store,
+        given: Sequence[Message],
+        ref: str | ObjectId,
+        author: str,
+        message: str,
+        salt: Salt | None,
+        guard: Guard | None,
+    ) -> None:
+        self._store = store
+        self._given = given
+        self._ref = ref
+        self._author = author
+        self._said = self.message = message
+        self._salt = salt
+        self._guard = guard
+        self._calls: list[tuple[str, int]] = []
+        self._results: list[str] = []
+        for number, each in enumerate(given):
+            for part in each.parts:
+                if isinstance(part, ToolCall):
+                    self._calls.append((part.id, number))
+                elif isinstance(part, ToolResult):
+                    self._results.append(part.call_id)
+        self._tip, self._pending = store.pending_calls
+        self._search: Find | None = None
+        self._result: CommitResult | None = None
+
+    def encode(self) -> bool:
+        """Encode the messages before the lock is taken; return False if none can be encoded directly."""
+        if isinstance(self._ref, str) and not self._pending.keys() >= set(self._results):
+            # Searching the history for calls may be slow. `make` repeats it if the branch has moved.
+            self._set_tip(self._store.refs.read(self._ref))
+        return self._encode()
+
+    def _set_tip(self, tip: ObjectId | None) -> None:
+        """Look for calls in the history of another tip."""
+        if tip != self._tip:
+            self._tip, self._pending = tip, {}
+
+    def _encode(self) -> bool:
+        guard, salt, given = self._guard, self._salt, self._given
+        gathering = self._gathering = ObjectCollector() if guard is None else guard.gathering()
+        put = gathering.put if salt is None else gathering.content_writer(salt)
+        if self._results:
+            self._search = None
+            given = Calls(self._find).link(given)
+        pieces: list[bytes] = []
+        self._pieces = pieces
+        for each in given:
+            piece = encode_message(
+                each.role, each.parts, put, each.kind, each.name, each.model, each.id
+            )
+            if piece is None:
+                return False
+            pieces.append(piece)
+        if self._said:
+            self.message = gathering.text(self._said)
+        return bool(pieces)
+
+    def _find(self, name: str) -> Address | None:
+        """Return the message with the call of an id in the history of the tip."""
+        address = self._pending.get(name)
+        if address is None:
+            if self._search is None:
+                read = self._store.objects.read
+                self._search = find_in_history(self._tip, lambda oid: read_commit(oid, read))
+            address = self._search(name)
+        return address
+
+    def make(self, tip: ObjectId | None) -> tuple[ObjectId, list[tuple[ObjectId, bytes]]]:
+        """Return the id of the commit on top of a tip, and all objects to write."""
+        if tip != self._tip:
+            self._set_tip(tip)
+            if self._results:
+                self._encode()
+        gathering, pieces, time = self._gathering, self._pieces, self._store.clock.now()
+        found = gathering.secrets
+        meta = encode_ordered(dict(gathering.facts)) if found and gathering.facts else b""
+        data = encode_commit(tip, self._author, time, pieces, meta=meta, message=self.message)
         if data is None:
             raise errors.InvalidInputError(
-                "the author is no plain text, or the clock tells no integer"
+                "the author is not plain text, or the clock returned no integer"
             )
         oid = hash_object(data)
-        result = CommitResult(oid, ref, len(pieces), () if tip is None else (tip,), found)
+        parents = () if tip is None else (tip,)
+        ref = self._ref if isinstance(self._ref, str) else None
+        self._result = CommitResult(oid, ref, len(pieces), parents, found)
         return oid, [*gathering.objects, (oid, data)]
 
-    reason = _reason(message) if message else "commit"
-    store.advance(ref, make, author, reason, None if branch else ref)
-    assert result is not None
-    return result
+    def written(self) -> CommitResult:
+        """Return the result, and remember its calls for the next append."""
+        result = self._result
+        assert result is not None
+        pending = dict(self._pending)
+        for id in self._results:
+            pending.pop(id, None)
+        for id, number in self._calls:
+            pending[id] = Address.of(result.oid, number)
+        if (self._calls and self._results) or len(pending) > _MAXIMUM_PENDING:
+            pending = {}  # the commit may answer its own calls
+        self._store.pending_calls = result.oid, pending
+        return result
 
 
 class _Writer:
-    """Makes the commit of a draft on the tip that the branch has under the lock."""
+    """Builds the commit of a draft on the branch's current tip."""
 
     def __init__(
         self,
@@ -272,20 +367,26 @@ class _Writer:
         self._onto = onto
         self._checked: ObjectId | bool | None = False
         self._result: CommitResult | None = None
-        self._also: tuple[Address, ...] = ()
-        self._linked: tuple[ObjectId | None, list[Operation]] | None = None
+        self._changed_along: tuple[Address, ...] = ()
+        self._linked_operations: tuple[ObjectId | None, list[Operation]] | None = None
         self._only_appends = all(map(ops.is_append, draft.operations))
+        self._has_results = any(map(_has_results, draft.operations))
+
+    @property
+    def needs_history(self) -> bool:
+        """Whether the operations refer to earlier messages of the branch."""
+        return self._has_results or not self._only_appends
 
     def written(self) -> CommitResult:
-        """Return what the transaction wrote."""
+        """Return the result of the transaction."""
         if self._result is None:
-            raise errors.InvalidOperationError("there is nothing to commit")
+            raise errors.InvalidOperationError("nothing to commit")
         return self._result
 
     def make(
         self, tip: ObjectId | None, ref: str | None
     ) -> tuple[ObjectId, list[tuple[ObjectId, bytes]]]:
-        """Return the commit that goes on a tip, and all objects to write."""
+        """Return the id of the commit on top of a tip, and all objects to write."""
         base = tip
         if self._onto is not None:
             base = self._onto
@@ -299,12 +400,12 @@ class _Writer:
         oid = hash_object(data)
         found = self._draft.gathering.secrets
         count = self._draft.message_count
-        self._result = CommitResult(oid, ref, count, made.parents, found, self._also)
+        self._result = CommitResult(oid, ref, count, made.parents, found, self._changed_along)
         return oid, [*self._draft.objects, (oid, data)]
 
     def prepare(self, tip: ObjectId | None) -> None:
-        """Link results to calls, and raise when the fold of a tip does not hold what is named; once for each tip."""
-        if self._checked is not False and self._checked == tip:
+        """Link results to calls and check targets against the fold of a tip, once for each tip."""
+        if not self.needs_history or (self._checked is not False and self._checked == tip):
             return
         self._operations(tip)
         if not self._only_appends:
@@ -320,21 +421,21 @@ class _Writer:
         )
         for operation in made.operations:
             if operation.name == ops.EDIT:
-                self._refuse_orphans(state, operation)
+                self._check_guarded_edit(state, operation)
         named = [each for o in made.operations for each in ops.targets_of(o, HERE)]
         try:
             units = state.units(a for a in named if a in state)
             along = units if any(map(_acts_on_units, made.operations)) else []
             state.apply(HERE, made)
         except errors.InvalidOperationError as error:
-            # To the writer of an operation it is the message that is not there.
+            # For the caller the reason is the missing message.
             if isinstance(error.__cause__, errors.MessageNotFoundError):
                 raise error.__cause__ from None
             raise
-        self._also = tuple(dict.fromkeys(each for each in along if each not in named))
+        self._changed_along = tuple(dict.fromkeys(each for each in along if each not in named))
 
-    def _refuse_orphans(self, state: Fold, edit: Operation) -> None:
-        """Raise when an edit that is guarded parts a call and its result, or brings a result without a call."""
+    def _check_guarded_edit(self, state: Fold, edit: Operation) -> None:
+        """Raise if a guarded edit separates a call from its result, or adds a result without a call."""
         (address,) = ops.targets_of(edit, HERE)
         if address not in self._draft.guarded or address not in state:
             return
@@ -351,9 +452,9 @@ class _Writer:
         for (kind, call), is_linked in {**new, **old}.items():
             if (kind, call) not in new and (kind == RESULT or (kind, call) in answered):
                 what = "the result of a call" if kind == RESULT else "a call that has a result"
-                fault = f"leaves out {what}"
+                fault = f"removes {what}"
             elif (kind, call) not in old and kind == RESULT and not is_linked:
-                fault = "brings a result without a call"
+                fault = "adds a result without a call"
             else:
                 continue
             raise errors.InvalidOperationError(
@@ -361,18 +462,18 @@ class _Writer:
             )
 
     def _operations(self, tip: ObjectId | None) -> list[Operation]:
-        """Return the operations with their results linked to calls, as the history of a tip has them."""
+        """Return the operations, with results linked to their calls in the history of a tip."""
         drafted = self._draft.operations
-        if not any(map(_has_results, drafted)):
+        if not self._has_results:
             return drafted
-        if self._linked is None or self._linked[0] != tip:
+        if self._linked_operations is None or self._linked_operations[0] != tip:
             find = find_in_history(tip, lambda oid: read_commit(oid, self._store.objects.read))
             made = link_operations(drafted, find)
-            self._linked = tip, [self._reworded(each, tip, find) for each in made]
-        return self._linked[1]
+            self._linked_operations = tip, [self._link_edit(each, tip, find) for each in made]
+        return self._linked_operations[1]
 
-    def _reworded(self, operation: Operation, tip: ObjectId | None, find: Find) -> Operation:
-        """Return an edit with its results linked as those of the message that it rewords."""
+    def _link_edit(self, operation: Operation, tip: ObjectId | None, find: Find) -> Operation:
+        """Return an edit with its results linked as in the message that it edits."""
         if operation.name != ops.EDIT:
             return operation
         target = read_address(operation.fields["target"], HERE)
@@ -405,7 +506,7 @@ def _has_results(operation: Operation) -> bool:
 
 
 def _check_origins(store: Store, draft: Draft) -> None:
-    """Raise as `write` when an operation comes from what is not here; it need not be in the context."""
+    """Raise as `write` if a source is missing; it need not be in the context."""
     for operation in draft.operations:
         for birth, number in operation.fields.get("sources", ()):
             if birth:
@@ -415,8 +516,8 @@ def _check_origins(store: Store, draft: Draft) -> None:
             read_commit(ObjectId(about), store.objects.read)
 
 
-def _reason(message: str) -> str:
-    """Return what the reflogs say."""
+def _reflog_message(message: str) -> str:
+    """Return the reflog entry for a commit message."""
     return f"commit: {message.splitlines()[0]}" if message else "commit"
 
 

@@ -1,15 +1,12 @@
 """Differences between the contexts of two revisions.
 
-Rule: swapping the two contexts swaps `before` and `after` in every value and changes nothing else.
+Swapping the two contexts swaps `before` and `after` in every value and changes nothing else.
 
-Rule: a context is the fold of operations along first parents. So a message that no operation on these two ways names is
-the same in both contexts, and no more of the history is read to know that.
+A context is the fold of operations along first parents, so a message that no operation names since the histories parted
+is the same in both. Messages are paired by address; those left over are paired by equal content.
 
-Rule: an address is an identity, so messages are paired by it, however far apart they stand. Only what is left, which
-stands under another address on the other side, is paired by what it says. Pure functions of records.
-
-Rule: the cost is that of what changed. Hashes over the beginning of each context tell by halving how much of it is the
-same; before that point only messages that an operation named since the histories parted are looked at.
+The cost depends on the size of the change. A binary search over prefix hashes finds how many messages at the start are
+the same; before that point only messages named since the histories parted are compared.
 """
 
 from __future__ import annotations
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
 
     Said: TypeAlias = Callable[[MessageRecord], bytes]
-    """Returns what a model sees of a message."""
+    """Returns the bytes that a model sees of a message."""
 
 
 ADDED = "added"
@@ -48,7 +45,7 @@ LABELS = "labels"
 GHOSTED = "ghost"
 COPIED = "copied"
 KINDS = (ADDED, REMOVED, EDITED, MOVED, PRIORITY, LABELS, GHOSTED, COPIED)
-"""In what a message differs; the last says that the same words stand under another address."""
+"""How a message can differ; COPIED: the same content has another address."""
 
 
 @value
@@ -56,18 +53,18 @@ class MessageChange:
     """One message that differs.
 
     Attributes:
-        kinds: in what, of KINDS; `added` and `removed` stand alone.
-        before, after: the message in each context, None where it is not.
-        before_by, after_by: the last operation that named it since the two histories parted; None where none did.
-        tokens_before, tokens_after: its tokens, 0 where it is not.
-        labels_before, labels_after: its labels, as far as they were looked at: nothing when they are the same.
+        kinds: how, of KINDS; `added` and `removed` stand alone.
+        before, after: the message in each context, or None.
+        before_by, after_by: the last operation that named it since the histories parted, or None.
+        tokens_before, tokens_after: its tokens; 0 where it is missing.
+        labels_before, labels_after: its labels; empty if they are the same.
     """
 
     kinds: tuple[str, ...]
     before: CompiledMessage | None
     after: CompiledMessage | None
-    before_by: By | None
-    after_by: By | None
+    before_by: LastOperation | None
+    after_by: LastOperation | None
     tokens_before: int
     tokens_after: int
     labels_before: frozenset[str]
@@ -75,29 +72,29 @@ class MessageChange:
 
     @property
     def message(self) -> CompiledMessage:
-        """The message as it is after, or was before."""
+        """The message after, or else before."""
         found = self.after or self.before
         assert found is not None
         return found
 
     @property
     def address(self) -> Address:
-        """Its address; of a copy the one that it has after."""
+        """Its address; of a copy, the one after."""
         return self.message.address
 
 
 @value
 class ContextDiff:
-    """What differs between two contexts.
+    """The differences between two contexts.
 
     Attributes:
         before, after: the contexts.
-        changes: the messages that differ, in the order in which they stand.
-        common_count: how many messages at the beginning are the same to a model.
-        tokens_kept: the tokens of these, without what a request costs once.
-        tokens_before, tokens_after: the tokens of their messages, as they are counted here, without tools.
-        token_source: how far to trust these numbers.
-        tools_before, tools_after: names of the tools that only one of the contexts offers, or offers otherwise.
+        changes: the messages that differ, in context order.
+        common_count: number of messages at the start that look the same to a model.
+        tokens_kept: tokens of these messages, without the overhead of a request.
+        tokens_before, tokens_after: estimated tokens of all messages, without tools.
+        token_source: how the tokens were counted.
+        tools_before, tools_after: names of the tools that one context lacks or defines differently.
     """
 
     before: CompiledContext
@@ -118,41 +115,41 @@ class ContextDiff:
 
     @property
     def tools_differ(self) -> bool:
-        """Whether other tools are offered. Providers put them first, so that nothing behind them is found again."""
+        """Whether the tools differ. Providers send tools first, so then no cached prefix can be used."""
         return bool(self.tools_before or self.tools_after)
 
     @property
     def tokens_lost(self) -> int:
-        """Tokens of the context before that a provider's cache holds in vain for the context after."""
+        """Tokens of the context before that a provider has cached in vain."""
         return self.tokens_before if self.tools_differ else self.tokens_before - self.tokens_kept
 
     @property
     def tokens_new(self) -> int:
-        """Tokens of the context after that no cache of the context before holds."""
+        """Tokens of the context after that are not in a provider's cache."""
         return self.tokens_after if self.tools_differ else self.tokens_after - self.tokens_kept
 
 
 @value
-class By:
+class LastOperation:
     """The operation that last named a message.
 
     Attributes:
         operation: its name.
-        commit: the commit that it stands in.
+        commit: the commit that contains it.
     """
 
     operation: str
     commit: ObjectId
 
 
-class Way:
-    """The commits from where two lines part, without it, to one of their ends.
+class DiffSide:
+    """The commits of one side since two histories parted.
 
     Attributes:
-        commits: (id, commit), the newest first.
-        last: the last operation that names a message, by the message's address.
-        meets: whether there is a commit where they part.
-        ranked: the messages that they give a priority.
+        commits: (id, commit), newest first.
+        last: the last operation on each message, by address.
+        meets: whether the histories have a common commit.
+        ranked: the messages whose priority was set.
     """
 
     __slots__ = ("commits", "last", "meets", "ranked")
@@ -160,21 +157,21 @@ class Way:
     def __init__(self, commits: Sequence[tuple[ObjectId, Commit]], *, meets: bool) -> None:
         self.commits = commits
         self.meets = meets
-        self.last: dict[Address, By] = {}
+        self.last: dict[Address, LastOperation] = {}
         self.ranked: set[Address] = set()
         for oid, commit in commits:
             for address, operation in reversed(list(named(oid, commit))):
                 if "priority" in operation.fields:
                     self.ranked.add(address)
                 if address not in self.last:
-                    self.last[address] = By(operation.name, oid)
+                    self.last[address] = LastOperation(operation.name, oid)
 
 
-def ways(one: ObjectId, other: ObjectId, read_commit: ReadCommit) -> tuple[Way, Way]:
-    """Return the ways of two commits from where their lines of first parents part.
+def ways(one: ObjectId, other: ObjectId, read_commit: ReadCommit) -> tuple[DiffSide, DiffSide]:
+    """Return both sides since the first parents of two commits parted.
 
     Raises:
-        ObjectNotFoundError, CorruptObjectError: a commit on them is not here, or is damaged.
+        ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
     """
     lines: tuple[list[tuple[ObjectId, Commit]], ...] = ([], [])
     places: tuple[dict[ObjectId, int], ...] = ({}, {})
@@ -187,20 +184,20 @@ def ways(one: ObjectId, other: ObjectId, read_commit: ReadCommit) -> tuple[Way, 
             met = places[1 - side].get(oid)
             if met is not None:
                 del lines[1 - side][met:]
-                return Way(lines[0], meets=True), Way(lines[1], meets=True)
+                return DiffSide(lines[0], meets=True), DiffSide(lines[1], meets=True)
             commit = read_commit(oid)
             places[side][oid] = len(lines[side])
             lines[side].append((oid, commit))
             at[side] = commit.parents[0] if commit.parents else None
-    return Way(lines[0], meets=False), Way(lines[1], meets=False)
+    return DiffSide(lines[0], meets=False), DiffSide(lines[1], meets=False)
 
 
 class Pair:
-    """A message on both sides.
+    """A message that is on both sides.
 
     Attributes:
         before, after: its records.
-        moved: whether it stands otherwise among the others.
+        moved: whether its position relative to the others differs.
     """
 
     __slots__ = ("after", "before", "moved")
@@ -212,11 +209,11 @@ class Pair:
 
 
 class Alignment:
-    """Two runs of messages side by side.
+    """Two sequences of messages, aligned.
 
     Attributes:
-        pairs: what is on both sides, in the order of the first.
-        removed, added: what is on one side alone, in order.
+        pairs: messages on both sides, in the order of the first.
+        removed, added: messages on one side only, in order.
     """
 
     __slots__ = ("added", "pairs", "removed")
@@ -238,12 +235,12 @@ class Alignment:
             pairs += self._copies(said)
             pairs.sort(key=lambda pair: pair.before.ordinal)
         self.pairs = pairs
-        stay = longest_rise([pair.after.ordinal for pair in pairs])
+        stay = longest_increasing([pair.after.ordinal for pair in pairs])
         for index, pair in enumerate(pairs):
             pair.moved = index not in stay
 
     def _copies(self, said: Said) -> list[Pair]:
-        """Take what says the same under another address out of what is on one side alone, and return it."""
+        """Pair messages with equal content and different addresses; remove them from `added` and `removed`."""
         waiting: dict[bytes, list[MessageRecord]] = {}
         for record in reversed(self.added):
             waiting.setdefault(said(record), []).append(record)
@@ -262,7 +259,7 @@ class Alignment:
 
 
 def same_message(one: MessageRecord, other: MessageRecord) -> bool:
-    """Tell whether two records are of the same message in the same wording and state, as far as records say that."""
+    """Return True if two records are of the same version and state of one message, as far as records tell."""
     return (
         (one.address, one.place_commit, one.place_number)
         == (other.address, other.place_commit, other.place_number)
@@ -271,10 +268,10 @@ def same_message(one: MessageRecord, other: MessageRecord) -> bool:
     )
 
 
-def longest_rise(values: Sequence[int]) -> set[int]:
-    """Return the indexes of a longest run of values that rise, so that the fewest others have moved."""
-    ends: list[int] = []  # the least value that a run of each length ends in
-    last: list[int] = []  # and its index
+def longest_increasing(values: Sequence[int]) -> set[int]:
+    """Return the indexes of a longest increasing subsequence, so that the fewest messages count as moved."""
+    ends: list[int] = []  # the smallest last value of a subsequence of each length
+    last: list[int] = []  # the index of that value
     before: list[int] = [-1] * len(values)
     for index, number in enumerate(values):
         length = bisect_left(ends, number)
@@ -295,7 +292,7 @@ def longest_rise(values: Sequence[int]) -> set[int]:
 
 _HALVES = ("assistant", "tool")
 FEW = 16
-"""Up to so many messages are looked for one by one; of more, all before the point where the contexts part are read."""
+"""Up to this many messages are looked up one by one; for more, the whole common prefix is read."""
 
 
 def diff(
@@ -305,28 +302,28 @@ def diff(
     *,
     model: str = "",
 ) -> ContextDiff:
-    """Return what differs between the contexts of two revisions.
+    """Return the differences between the contexts of two revisions.
 
     Args:
         contexts: compiles them.
-        before: what names the commit to start from; None of nothing.
-        after: what names the commit to come to.
+        before: the revision before; None is an empty context.
+        after: the revision after.
         model: the model to count tokens for.
 
     Raises:
         RevisionNotFoundError: there is no such commit.
-        ObjectNotFoundError, CorruptObjectError: the history is not whole.
+        ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
     """
     sides = (contexts.compile(before, model=model), contexts.compile(after, model=model))
-    # Where several answers are as good, both directions have to give the same one.
+    # A fixed order of the sides, so that ties are resolved the same way in both directions.
     turned = _rank(sides[0]) > _rank(sides[1])
     one, other = reversed(sides) if turned else sides
     found = _Comparison(contexts, one, other)
     return found.result(turned=turned)
 
 
-def parted(one: IndexView, other: IndexView) -> int:
-    """Return how many messages at the beginning of two contexts are the same to a model."""
+def common_length(one: IndexView, other: IndexView) -> int:
+    """Return how many messages at the start of two contexts look the same to a model."""
     low, high = 0, min(one.message_count, other.message_count)
     middle = high
     while low < high:
@@ -347,7 +344,7 @@ def _rank(context: CompiledContext) -> tuple[int, bytes, bytes]:
 
 
 class _Row:
-    """One message on its way to a `MessageChange`."""
+    """A `MessageChange` in progress."""
 
     __slots__ = ("after", "before", "kinds", "labels")
 
@@ -360,14 +357,14 @@ class _Row:
         self.labels: tuple[frozenset[str], frozenset[str]] = frozenset(), frozenset()
 
     def turn(self) -> None:
-        """Look at it from the other side."""
+        """Swap its sides."""
         swap = {ADDED: REMOVED, REMOVED: ADDED}
         self.kinds = tuple([swap.get(kind, kind) for kind in self.kinds])
         self.before, self.after = self.after, self.before
         self.labels = self.labels[1], self.labels[0]
 
-    def by(self, way: Way) -> By | None:
-        """Return the last operation on a way that named it."""
+    def by(self, way: DiffSide) -> LastOperation | None:
+        """Return the last operation of one side that named it."""
         for record in (self.after, self.before):
             found = None if record is None else way.last.get(record.address)
             if found is not None:
@@ -376,7 +373,7 @@ class _Row:
 
 
 class _Comparison:
-    """Two contexts side by side."""
+    """A comparison of two contexts."""
 
     def __init__(
         self, contexts: ContextCompiler, one: CompiledContext, other: CompiledContext
@@ -384,20 +381,20 @@ class _Comparison:
         self._contexts = contexts
         self._sides = (one, other)
         self._views = (one.view, other.view)
-        self._ways: tuple[Way, ...] = ()
+        self._ways: tuple[DiffSide, ...] = ()
         if one.commit is not None and other.commit is not None:
             self._ways = ways(one.commit, other.commit, contexts.read_commit)
         self._touched: set[Address] = {address for way in self._ways for address in way.last}
         for way, side in zip(self._ways, self._sides, strict=False):
             if way.ranked and side.commit is not None:
                 self._touched |= _units(contexts, side.commit, side.view, way.ranked)
-        self.common = parted(*self._views)
-        self._pairs = self._before_they_part()
+        self.common = common_length(*self._views)
+        self._pairs = self._prefix_pairs()
         tails = [list(view.messages(self.common)) for view in self._views]
-        self._tail = Alignment(tails[0], tails[1], self._seen)
+        self._tail = Alignment(tails[0], tails[1], self._content_hash)
 
     def result(self, *, turned: bool) -> ContextDiff:
-        """Return what differs, from one to the other or, turned, from the other to the one."""
+        """Return the differences; `turned` swaps the sides."""
         pairs = [*self._pairs, *self._tail.pairs]
         rows = [_Row(self._kinds(pair), pair.before, pair.after) for pair in pairs]
         rows += [_Row((REMOVED,), record, None) for record in self._tail.removed]
@@ -405,13 +402,13 @@ class _Comparison:
         self._add_labels(rows)
         rows = [row for row in rows if row.kinds]
         before, after = self._sides
-        ways_there = self._ways
+        sides_there = self._ways
         if turned:
             before, after = after, before
-            ways_there = tuple(reversed(ways_there))
+            sides_there = tuple(reversed(sides_there))
             for row in rows:
                 row.turn()
-        self._put_in_order(rows, turned=turned)
+        self._sort_rows(rows, turned=turned)
         counts = zip(
             _tokens(before, [row.before for row in rows]),
             _tokens(after, [row.after for row in rows]),
@@ -425,8 +422,8 @@ class _Comparison:
                     row.kinds,
                     _message(before, row.before),
                     _message(after, row.after),
-                    row.by(ways_there[0]) if ways_there else None,
-                    row.by(ways_there[1]) if ways_there else None,
+                    row.by(sides_there[0]) if sides_there else None,
+                    row.by(sides_there[1]) if sides_there else None,
                     *tokens,
                     *row.labels,
                 )
@@ -440,16 +437,16 @@ class _Comparison:
             *_tools(before, after),
         )
 
-    def _before_they_part(self) -> list[Pair]:
-        """Return the pairs in the common beginning that may differ in what a model is not shown."""
+    def _prefix_pairs(self) -> list[Pair]:
+        """Return the pairs in the common prefix that may differ in something a model does not see."""
         places: set[int] = set()
         if self.common and self._touched:
             for side, view in enumerate(self._views):
-                places.update(self._places(view, self._touched_there(side)))
+                places.update(self._places(view, self._touched_on_side(side)))
         pairs = [self._pair(place) for place in sorted(places)]
         first = next((pair for pair in pairs if not _same_address(pair)), None)
         if first is not None:
-            # Several that say the same: one of them went or came, and those after it are not where they were.
+            # One of several equal messages was added or removed, which shifts the addresses of those after it.
             start = first.before.ordinal - 1
             later = zip(*(view.messages(start, self.common) for view in self._views), strict=True)
             pairs = [each for each in pairs if each.before.ordinal <= start]
@@ -464,14 +461,14 @@ class _Comparison:
         one, other = (next(view.messages(place, place + 1)) for view in self._views)
         return Pair(one, other)
 
-    def _touched_there(self, side: int) -> set[Address]:
-        """Return the messages that one side may have: not those that were made on the way of the other."""
+    def _touched_on_side(self, side: int) -> set[Address]:
+        """Return the touched messages that one side can have: not those born on the other side."""
         own, other = self._ways[side], self._ways[1 - side]
         made = {oid[:BIRTH_BYTES] for oid, _ in other.commits}
         return {each for each in self._touched if each in own.last or each.birth not in made}
 
     def _places(self, view: IndexView, touched: set[Address]) -> Iterable[int]:
-        """Return the places in the common beginning of messages that were named on the way."""
+        """Return the positions of touched messages in the common prefix."""
         if len(touched) <= FEW:
             found = [record for each in touched if (record := view.find(each)) is not None]
             return [r.ordinal - 1 for r in found if r.ordinal <= self.common]
@@ -487,7 +484,9 @@ class _Comparison:
         ghosts = (one.flags & GHOST, other.flags & GHOST)
         if ghosts[0] != ghosts[1]:
             said.append(GHOSTED)
-        elif not ghosts[0] and same_address and self._seen(one) != self._seen(other):
+        elif (
+            not ghosts[0] and same_address and self._content_hash(one) != self._content_hash(other)
+        ):
             said.append(EDITED)
         if pair.moved:
             said.append(MOVED)
@@ -498,7 +497,7 @@ class _Comparison:
         return tuple(said)
 
     def _add_labels(self, rows: Sequence[_Row]) -> None:
-        """Add the labels of messages that have others than before."""
+        """Add the labels of messages whose labels changed."""
         asked: list[tuple[_Row, MessageRecord, MessageRecord]] = []
         for row in rows:
             one, other = row.before, row.after
@@ -507,7 +506,7 @@ class _Comparison:
             addresses = one.address, other.address
             if not self._touched.isdisjoint(addresses):
                 asked.append((row, one, other))
-        # One fold after the other: a compiler remembers the last.
+        # One side after the other, since a compiler keeps only its last fold.
         one_side, other_side = self._sides
         before = [one_side.messages[one.ordinal - 1].labels for _, one, _ in asked]
         after = [other_side.messages[other.ordinal - 1].labels for _, _, other in asked]
@@ -516,8 +515,8 @@ class _Comparison:
                 row.kinds += (LABELS,)
                 row.labels = (had, has)
 
-    def _put_in_order(self, rows: list[_Row], *, turned: bool) -> None:
-        """Sort rows as the context after has them; what is not in it stands behind what it stood behind."""
+    def _sort_rows(self, rows: list[_Row], *, turned: bool) -> None:
+        """Sort rows in the order of the context after; a removed message follows its predecessor."""
         still = [pair for pair in self._tail.pairs if not pair.moved]
         places = [(pair.before.ordinal, pair.after.ordinal) for pair in still]
         if turned:
@@ -533,7 +532,7 @@ class _Comparison:
 
         rows.sort(key=place)
 
-    def _seen(self, record: MessageRecord) -> bytes:
+    def _content_hash(self, record: MessageRecord) -> bytes:
         if record.flags & GHOST:
             return seen_of_ghost(record.role, record.address)
         stored = stored_message(record, self._contexts.read_commit)
@@ -543,7 +542,7 @@ class _Comparison:
 def _units(
     contexts: ContextCompiler, tip: ObjectId, view: IndexView, named: Iterable[Address]
 ) -> set[Address]:
-    """Return the messages of the units of some: a priority that one of them is given holds for all."""
+    """Return all members of some messages' units, since a priority applies to the whole unit."""
     records = [view.find(each) for each in named]
     halves = [
         record.address
@@ -551,7 +550,7 @@ def _units(
         if record is not None and (record.role in _HALVES or record.kind == "tool_io")
     ]
     if not halves:
-        return set()  # no context is folded for what cannot belong to a call
+        return set()  # avoids a fold when no message can belong to a call
     state = contexts.fold(tip)
     return set(state.units(each for each in halves if each in state))
 
@@ -566,7 +565,7 @@ def _message(context: CompiledContext, record: MessageRecord | None) -> Compiled
 
 
 def _tokens(context: CompiledContext, records: Sequence[MessageRecord | None]) -> list[int]:
-    """Return the tokens of some messages, 0 for those that are not there."""
+    """Return the tokens of some messages; 0 for None."""
     places = [record.ordinal - 1 for record in records if record is not None]
     if not places:
         return [0] * len(records)
@@ -582,7 +581,7 @@ def _tokens(context: CompiledContext, records: Sequence[MessageRecord | None]) -
 def _tools(
     before: CompiledContext, after: CompiledContext
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of tools that only one side offers, or offers otherwise."""
+    """Return the names of the tools that the other side lacks or defines differently."""
     if before.view.tools_commit() == after.view.tools_commit():
         return (), ()
     one, other = list(before.tools), list(after.tools)
@@ -593,7 +592,7 @@ def _tools(
 
 
 def _tool_name(tool: Any) -> str:
-    """Return the name in a schema, whichever provider's form it has."""
+    """Return the name in a tool schema of any provider."""
     inner = tool.get("function", tool) if isinstance(tool, dict) else {}
     name = inner.get("name") if isinstance(inner, dict) else None
     return name if isinstance(name, str) else "?"

@@ -1,7 +1,7 @@
-"""A draft: the operations of one commit that is being made.
+"""Drafts: the operations of one commit before it is written.
 
-Rule: a draft writes nothing. It gathers operations and the objects they name, so that a commit is one transaction, and
-a savepoint is a place in a list.
+A draft writes nothing. It collects operations and their objects, so a commit is one transaction and a savepoint is a
+position in a list.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from trace_store import context, errors, providers
 from trace_store.objects import operations as ops
 from trace_store.objects.address import HERE, Address
 from trace_store.objects.commit import Operation
-from trace_store.objects.content import Gathering, bytes_of
+from trace_store.objects.content import ObjectCollector, bytes_of
 from trace_store.objects.message import Message, message_parts, store_message, store_parts
 from trace_store.objects.parts import Part
 from trace_store.objects.schema import check_operation
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Target: TypeAlias = str | tuple[bytes, int]
     Content: TypeAlias = str | Sequence[Part]
     Reword: TypeAlias = Callable[[Address, str, str], Sequence[Part]]
-    """Gives the parts of a message with a text in the place of its own, or of its result for one call."""
+    """Returns the parts of a message with a new text for it, or for its result of one call."""
 
 
 NO_SECRETS: Mapping[str, int] = {}
@@ -42,12 +42,11 @@ class CommitResult:
 
     Attributes:
         oid: its id.
-        ref: the branch that now ends in it; None when HEAD is detached.
-        message_count: messages it adds.
+        ref: the branch that now points to it; None if HEAD is detached.
+        message_count: number of messages that it adds.
         parents: ids of its parents.
-        secrets: how many secrets of each kind were found in what it says, and replaced, unless that was not wanted.
-        also: messages that nobody named, and that were hidden, shown, ranked or moved with the call or the results
-            that they belong to.
+        secrets: how many secrets of each kind were found and, by default, redacted.
+        also: messages that were changed along with a call or result of their unit.
     """
 
     __slots__ = ("also", "message_count", "oid", "parents", "ref", "secrets")
@@ -73,12 +72,12 @@ class CommitResult:
 
     @property
     def addresses(self) -> list[Address]:
-        """Addresses of the messages it adds, all of which are new."""
+        """Addresses of the messages that it adds, all of them new."""
         return [Address.of(self.oid, n) for n in range(self.message_count)]
 
 
 class Savepoint:
-    """What `Draft.savepoint` returns, for a `with`."""
+    """A savepoint of a draft, used with `with`."""
 
     __slots__ = ("_draft", "_mark")
 
@@ -95,14 +94,14 @@ class Savepoint:
 
 
 class Draft:
-    """Operations of one commit. Each method adds one; addresses it returns may be used by later ones.
+    """The operations of one commit. Each method adds one; later ones may use the addresses that it returns.
 
-    A target is an address, its text (`ab12cd.0`), or the id of a commit and the number of a message that it adds.
+    A target is an address, its text (`ab12cd.0`), or a commit's id and the number of a message that it adds.
 
     Attributes:
-        operations: what was added so far.
-        guarded: the messages whose edits are refused when they take away a result, or a call that has one.
-        result: the commit, once the draft of a batch was written.
+        operations: the operations so far.
+        guarded: messages whose edits must not remove a result or a call with a result.
+        result: the commit, once a batch was written.
     """
 
     def __init__(
@@ -110,20 +109,20 @@ class Draft:
         resolve: Callable[[str], Address],
         reword: Reword | None = None,
         salt: Salt | None = None,
-        gathering: Gathering | None = None,
+        gathering: ObjectCollector | None = None,
     ) -> None:
-        """Begin with nothing.
+        """Start an empty draft.
 
         Args:
-            resolve: returns the address that a text means.
-            reword: says what a text is to change.
-            salt: makes all content of the draft private, as in `content.write_content`.
-            gathering: takes the objects; None is one that takes them as they are.
+            resolve: returns the address for a text.
+            reword: returns the parts of a message with a new text.
+            salt: makes all content private, as in `content.write_content`.
+            gathering: collects the objects; None collects them unchecked.
         """
         self._resolve = resolve
         self._reword = reword
-        self._gathering = Gathering() if gathering is None else gathering
-        self._put = self._gathering.putting(salt)
+        self._gathering = ObjectCollector() if gathering is None else gathering
+        self._put = self._gathering.content_writer(salt)
         self._created = 0
         self.operations: list[Operation] = []
         self.guarded: set[Address] = set()
@@ -131,23 +130,23 @@ class Draft:
 
     @property
     def objects(self) -> list[tuple[ObjectId, bytes]]:
-        """The objects that the operations name, each once."""
+        """The objects that the operations name, without duplicates."""
         return self._gathering.objects
 
     @property
-    def gathering(self) -> Gathering:
-        """What gathers them, and tells what it found."""
+    def gathering(self) -> ObjectCollector:
+        """The collector of objects and of the secrets found in them."""
         return self._gathering
 
     @property
     def message_count(self) -> int:
-        """How many messages the operations create."""
+        """Number of messages that the operations create."""
         return self._created
 
     def append(self, role: str | Given, content: Content | None = None, **fields: Any) -> Address:
         """Add a message at the end and return its address; `fields` are those of `Message`.
 
-        A message or a provider's form of one may stand for `role`, without a content.
+        `role` may be a whole message, also a provider's; then there is no `content`.
 
         Raises:
             InvalidMessageError: the message is not valid.
@@ -155,18 +154,18 @@ class Draft:
         return self.extend([given_message(role, content, **fields)])[0]
 
     def extend(self, messages: Sequence[Given], *, after: Target | None = None) -> list[Address]:
-        """Add messages at the end, or behind a neighbour, and return their addresses.
+        """Add messages at the end, or after another message, and return their addresses.
 
         Args:
-            messages: `Message` values, or what providers have: dictionaries, and objects of their packages, in the
-                form of OpenAI (chat completions or Responses), Anthropic, Gemini or LangChain.
-            after: the neighbour.
+            messages: `Message` values, or dictionaries and objects as used by OpenAI (chat completions or Responses),
+                Anthropic, Gemini or LangChain.
+            after: the message to insert them after.
 
         Raises:
-            InvalidMessageError: there is none, or one is not valid.
+            InvalidMessageError: the list is empty, or a message is not valid.
         """
         if not messages:
-            raise errors.InvalidMessageError("there is no message to append")
+            raise errors.InvalidMessageError("no message to append")
         stored = self._store(messages)
         self._add(ops.add(stored, after=None if after is None else self._address(after)))
         return self._number(len(stored))
@@ -174,14 +173,14 @@ class Draft:
     def edit(
         self, target: Target, content: Content, *, call: str = "", force: bool = False
     ) -> None:
-        """Reword a message; earlier wordings stay readable.
+        """Change the content of a message; earlier versions stay readable.
 
         Args:
             target: the message.
-            content: text, which in the draft of a `Repo` takes the place of the message's text or of what its tool
-                results say, while calls, images and reasoning stay; or all of its parts.
-            call: the id of the call, for the text of its result alone.
-            force: let it take away results, and calls that have some; else the draft is refused when it is written.
+            content: all parts, or a text. In the draft of a `Repo` a text replaces the message's text or the content of
+                its tool results, and keeps calls, images and reasoning.
+            call: the id of the call whose result is to change.
+            force: allow removing results, and calls that have a result. Else writing the draft fails.
 
         Raises:
             MessageNotFoundError: the context does not hold the message.
@@ -203,28 +202,28 @@ class Draft:
         labels: str | Sequence[str] = (),
         unlabels: str | Sequence[str] = (),
     ) -> None:
-        """Set a priority, must-keep patterns and labels of messages.
+        """Set the priority, must-keep patterns and labels of messages.
 
         Raises:
-            InvalidOperationError: unknown priority, a bad label, or nothing to set.
+            InvalidOperationError: the priority or a label is not valid, or there is nothing to set.
         """
-        patterns = None if keep is None else [self._put(bytes_of(k)) for k in _words(keep)]
+        patterns = None if keep is None else [self._put(bytes_of(k)) for k in _as_list(keep)]
         self._add(
             ops.annotate(
                 self._addresses(targets),
                 priority=priority,
                 keep=patterns,
-                labels=[self._gathering.text(label) for label in _words(labels)],
-                unlabels=[self._gathering.text(label) for label in _words(unlabels)],
+                labels=[self._gathering.text(label) for label in _as_list(labels)],
+                unlabels=[self._gathering.text(label) for label in _as_list(unlabels)],
             )
         )
 
     def remove(self, targets: Target | Sequence[Target], *, ghost: bool = False) -> None:
-        """Hide messages, leaving a short placeholder or nothing."""
+        """Hide messages; `ghost` leaves a short placeholder."""
         self._add(ops.remove(self._addresses(targets), ghost=ghost))
 
     def restore(self, targets: Target | Sequence[Target], *, version: int | None = None) -> None:
-        """Show hidden messages again; with a version (0 is the first wording) also go back to that."""
+        """Show hidden messages again; `version` (0 is the first) also restores that version."""
         self._add(ops.restore(self._addresses(targets), version=version))
 
     def replace(
@@ -237,7 +236,7 @@ class Draft:
         prompt: str | None = None,
         sources: Sequence[Target] = (),
     ) -> list[Address]:
-        """Let messages become others, which stand where the first of them stood; return their addresses."""
+        """Replace messages at the position of the first one; return the new addresses."""
         stored = self._store(messages)
         self._add(
             ops.replace(
@@ -252,18 +251,18 @@ class Draft:
         return self._number(len(stored))
 
     def move(self, targets: Target | Sequence[Target], *, after: Target | None) -> None:
-        """Place messages, in the given order, after a neighbour; None puts them first."""
+        """Move messages, in the given order, after another one; None moves them to the start."""
         neighbour = None if after is None else self._address(after)
         self._add(ops.move(self._addresses(targets), after=neighbour))
 
     def set_tools(self, schemas: Sequence[Mapping[str, Any]]) -> None:
-        """Set the tools that the model is offered; each schema is stored once.
+        """Set the tools that the model is offered; equal schemas are stored once.
 
         Raises:
-            InvalidOperationError: a schema is no JSON object.
+            InvalidOperationError: a schema is not a JSON object.
         """
         if not hasattr(schemas, "__iter__"):
-            raise errors.InvalidOperationError("tool schemas come in a list")
+            raise errors.InvalidOperationError("tool schemas must be a list")
         self._add(ops.tools([self._gathering.put(_schema(schema)) for schema in schemas]))
 
     def record_usage(
@@ -276,18 +275,18 @@ class Draft:
         renderer_version: int = 0,
         sent: bytes = b"",
     ) -> None:
-        """Record what a provider reported.
+        """Record the usage that a provider reported.
 
         Args:
-            usage: the provider's dictionary or object (OpenAI, Anthropic, Gemini), or the normal form.
-            model: the model that answered; of a whole response it is the one that this names.
-            about: the commit whose context was sent; None is the commit before this one.
-            renderer: what wrote the request.
+            usage: the provider's dictionary or object (OpenAI, Anthropic, Gemini), or a `Usage`.
+            model: the model that answered; None takes it from the response.
+            about: the commit whose context was sent; None is the parent.
+            renderer: what rendered the request.
             renderer_version: its version.
             sent: the 32-byte hash of the exact bytes sent.
 
         Raises:
-            InvalidInputError: the dictionary is of no known shape.
+            InvalidInputError: the shape of the dictionary is unknown.
         """
         normal = (
             usage
@@ -310,12 +309,12 @@ class Draft:
         meta: Mapping[str, Fact] | None = None,
         settings: Mapping[str, Fact] | None = None,
     ) -> None:
-        """Record facts about the commit, and settings that its messages were generated with; `log(meta=)` finds them.
+        """Record metadata of the commit, and generation settings of its messages; `log(meta=)` finds both.
 
-        Values are kept as text: true and false as JSON has them.
+        Values are stored as text; booleans as `true` and `false`.
 
         Raises:
-            InvalidOperationError: there is neither, a name is no text or too long, or a value is of another type.
+            InvalidOperationError: both are empty, or a name or value is not valid.
         """
         self._add(ops.config(self._facts(meta), self._facts(settings)))
 
@@ -323,36 +322,36 @@ class Draft:
         facts: Any = {} if given is None else given
         if not isinstance(facts, Mapping):
             raise errors.InvalidOperationError(
-                "facts and settings come as a mapping of names to values"
+                "metadata and settings must be a mapping of names to values"
             )
         found: dict[str, str] = {}
         for name, value in facts.items():
             if not isinstance(name, str) or not isinstance(value, str | int | float):
                 raise errors.InvalidOperationError(
-                    f"{str(name)[:40]}: a fact is text, a number, true or false, not {type(value).__name__}"
+                    f"{str(name)[:40]}: the value must be text, a number or a boolean, not {type(value).__name__}"
                 )
             text = str(value).lower() if isinstance(value, bool) else str(value)
             found[self._gathering.text(name)] = self._gathering.text(text)
         return dict(sorted(found.items()))
 
     def savepoint(self) -> Savepoint:
-        """Return a context in which what was added is taken back, and only that, when the block raises."""
+        """Return a context manager that undoes the operations of its block if it raises."""
         return Savepoint(self)
 
     def mark(self) -> tuple[int, int]:
-        """Return how much there is, for `take_back`."""
+        """Return the current position, for `take_back`."""
         return len(self.operations), self._created
 
     def take_back(self, mark: tuple[int, int]) -> None:
-        """Drop what was added since a mark."""
-        # Objects that only the dropped operations named may stay: they are content, and cost bytes.
+        """Drop all operations since a mark."""
+        # Objects of dropped operations stay; they cost only bytes.
         operations, self._created = mark
         del self.operations[operations:]
 
     def _add(self, operation: Operation) -> None:
         if self.result is not None:
-            raise errors.StateError("the draft was written; what comes now needs another")
-        if operation.name != ops.ADD:  # whose messages were checked one by one
+            raise errors.StateError("the draft is already written; start another one")
+        if operation.name != ops.ADD:  # its messages are checked already
             try:
                 check_operation(operation.name, operation.fields)
             except errors.CorruptObjectError as error:
@@ -373,9 +372,9 @@ class Draft:
             return self._resolve(target)
         named = several(target)
         if len(named) != 1 or not isinstance(named[0], tuple):
-            raise errors.InvalidInputError(f"one message is needed, not {str(target)[:80]}")
+            raise errors.InvalidInputError(f"expected one message, not {str(target)[:80]}")
         birth, number = named[0]
-        if len(birth) == OID_BYTES:  # the message that this commit adds, be it carried
+        if len(birth) == OID_BYTES:  # a commit's id: a message that it adds, new or carried
             try:
                 return self._resolve(f"{birth.hex()}.{number}")
             except errors.RevisionNotFoundError:
@@ -387,62 +386,61 @@ class Draft:
 
 
 def several(targets: Any) -> Sequence[Target]:
-    """Return a list of targets, given one or several.
+    """Return one or several targets as a list.
 
     Raises:
-        InvalidInputError: it is neither.
+        InvalidInputError: the value is not a target.
     """
     if isinstance(targets, str):
         return [targets]
     if isinstance(targets, tuple) and len(targets) == 2 and isinstance(targets[1], int):
         if not isinstance(targets[0], bytes):
-            raise errors.InvalidInputError(f"not the address of a message: {str(targets)[:80]}")
+            raise errors.InvalidInputError(f"not a message address: {str(targets)[:80]}")
         return [Address(bytes(targets[0]), targets[1])]
     if isinstance(targets, bytes) or not hasattr(targets, "__iter__"):
-        raise errors.InvalidInputError(
-            f"messages are named by their addresses, not by {type(targets).__name__}"
-        )
+        raise errors.InvalidInputError(f"expected message addresses, not {type(targets).__name__}")
     return list(targets)
 
 
-def _words(given: str | Sequence[str]) -> Sequence[str]:
-    """Return a list of texts, given one or several: one is not meant letter by letter."""
+def _as_list(given: str | Sequence[str]) -> Sequence[str]:
+    """Return one or several texts as a list."""
     return [given] if isinstance(given, str) else given
 
 
 def given_message(role: str | Given, content: Content | None, **fields: Any) -> Given:
-    """Return the message that a call of `append` names.
+    """Return the message for the arguments of `append`.
 
     Raises:
-        InvalidMessageError: it names none, or several.
+        InvalidMessageError: there is none, or more than one.
     """
     if not isinstance(role, str):
         if isinstance(role, list | tuple):
-            raise errors.InvalidMessageError("append takes one message; commit takes a list")
+            raise errors.InvalidMessageError("append takes one message; use commit for a list")
         if content is not None or any(fields.values()):
             raise errors.InvalidMessageError(
-                f"append takes a role and a content, or a message alone; not {type(role).__name__} "
-                "with more"
+                f"append takes a role and a content, or one message; not {type(role).__name__} "
+                "with other arguments"
             )
         return role
     if content is None:
         raise errors.InvalidMessageError(
             "a message needs a role and a content, as in append('user', 'Hello')"
         )
-    if isinstance(content, list | tuple) and any(isinstance(part, dict) for part in content):
-        named = {key: value for key, value in fields.items() if value}
-        return {"role": role, "content": list(content), **named}
+    for part in content if isinstance(content, list | tuple) else ():
+        if isinstance(part, dict):
+            named = {key: value for key, value in fields.items() if value}
+            return {"role": role, "content": list(content), **named}
     return Message(role, content, **fields)
 
 
 def as_messages(given: Sequence[Given]) -> Sequence[Message]:
-    """Return messages for what was given; providers' forms are known to those who read them, and take longer to load.
+    """Return given messages as `Message` values; the readers of providers' forms are loaded only if needed.
 
     Raises:
-        InvalidMessageError: one is no message of a known shape.
+        InvalidMessageError: the shape of a message is unknown.
     """
     if isinstance(given, Message) or not hasattr(given, "__iter__"):
-        raise errors.InvalidMessageError(f"messages come in a list, not as {type(given).__name__}")
+        raise errors.InvalidMessageError(f"messages must be a list, not {type(given).__name__}")
     for message in given:
         if not isinstance(message, Message):
             return providers.documents.read_messages(given)
@@ -450,9 +448,9 @@ def as_messages(given: Sequence[Given]) -> Sequence[Message]:
 
 
 def _schema(schema: Mapping[str, Any]) -> bytes:
-    """Return a tool schema as compact JSON, its keys in the order given: a model reads them in that order."""
+    """Return a tool schema as compact JSON in the given key order, which a model sees."""
     if not isinstance(schema, Mapping):
-        raise errors.InvalidOperationError("a tool schema is a JSON object")
+        raise errors.InvalidOperationError("a tool schema must be a JSON object")
     import json
 
     try:

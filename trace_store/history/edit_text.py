@@ -1,7 +1,4 @@
-"""Another text for a message that stays what it is: its calls keep their results, and results their calls.
-
-Rule: pure functions of parts; which message is meant, and writing it down, is for others.
-"""
+"""A new text for a message that keeps its calls, results and other parts."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def current_parts(contexts: ContextCompiler, address: Address) -> tuple[Part, ...]:
-    """Return what a message of HEAD's context says now.
+    """Return the current parts of a message in HEAD's context.
 
     Raises:
         MessageNotFoundError: the context does not hold it.
@@ -28,12 +25,12 @@ def current_parts(contexts: ContextCompiler, address: Address) -> tuple[Part, ..
 
 
 def reworded(parts: Sequence[Part], text: str, call: str = "") -> list[Part]:
-    """Return a message's parts with another text in place of its texts, or of what its tool results say.
+    """Return a message's parts with a new text for it, or for its tool results.
 
     Args:
-        parts: those of the message.
-        text: the new text; each of several results says it.
-        call: the id of a call, or the beginning of one, so that only its result says it.
+        parts: the parts of the message.
+        text: the new text; all results get it.
+        call: the id of a call, or a unique prefix of it: change only its result.
 
     Raises:
         InvalidOperationError: there is no result of that call.
@@ -45,7 +42,7 @@ def reworded(parts: Sequence[Part], text: str, call: str = "") -> list[Part]:
         call = begun[0] if len(begun) == 1 else call
     if call and call not in answered:
         raise errors.InvalidOperationError(
-            f"the message has no result of call {call!r}, only of: {', '.join(answered) or 'none'}"
+            f"the message has no result of call {call!r}; it has: {', '.join(answered) or 'none'}"
         )
     if answered and (call or not is_text):
         return [
@@ -56,6 +53,6 @@ def reworded(parts: Sequence[Part], text: str, call: str = "") -> list[Part]:
         ]
     kept = [part for part in parts if not isinstance(part, Text)]
     place = next((i for i, part in enumerate(parts) if isinstance(part, Text)), None)
-    # Without a text so far, the new one stands where providers want it: after reasoning, before calls.
+    # If there is no text yet, put it where providers expect it: after reasoning, before calls.
     at = sum(isinstance(part, Reasoning) for part in kept) if place is None else place
     return [*kept[:at], Text(text), *kept[at:]]

@@ -1,18 +1,17 @@
-"""What the log says of each commit in one line, kept beside the commit table.
+"""One-line summaries of commits for the log, cached beside the commit table.
 
     commits.lines, a row for each row of the table                 commits.text
-     0   8  where its text begins in commits.text                  for each row its line and a newline
+     0   8  offset of its text in commits.text                      for each row its line and a newline
      8   4  bytes of its text
-    12   2  characters of the line before what is said
-    14   2  characters of what is said
+    12   2  characters of the line before the quoted text
+    14   2  characters of the quoted text
     16   1  flags
     17   3  zero
-    20   4  checksum of the text from the first row of the chunk on
+    20   4  checksum of the text since the start of the chunk
     24   4  checksum
 
-Rule: as with the commit table, whose rows these follow: pulled, checked, and deleted at no loss. What cannot be told
-from a commit and content that are here is not written down, and is looked for each time. Text is read and checked
-by the chunk, so that a line costs next to nothing.
+Both files are derived data: appended on demand, checked on reading, and safe to delete. A line that needs a missing
+object is not stored but computed each time. Text is read and checked by the chunk, so that a line costs almost nothing.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from trace_store.commit_table.rows import (
     CHECK_BYTES,
     CHUNK_ROWS,
     HEADER_BYTES,
-    MORE,
+    IS_CONTINUATION,
     SEED,
-    checked,
     decode_header,
     encode_header,
     is_sound,
     tag_of,
+    with_checksum,
 )
-from trace_store.context.line import LINE_WIDTH, Line
+from trace_store.context.line import LINE_WIDTH, SummaryLine
 from trace_store.objects.commit import read_commit
 
 TYPE_CHECKING = False
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
     Opened: TypeAlias = OpenColumn | MemoryBytes
-    Tell: TypeAlias = Callable[[Commit, Callable[[bytes], bytes]], list[Line]]
+    Tell: TypeAlias = Callable[[Commit, Callable[[bytes], bytes]], list[SummaryLine]]
 
 LINES_MAGIC = b"TRCL"
 TEXT_MAGIC = b"TRCX"
@@ -57,18 +56,18 @@ _ROW = struct.Struct(f"<QIHHB3xI{CHECK_BYTES}x")
 LINE_BYTES = _ROW.size
 
 KNOWN = 1
-"""The line is here; else the commit is asked."""
+"""The line is stored; else the commit is read."""
 WHOLE = 2
-"""The line is all of the commit's message."""
+"""The line is the whole commit message."""
 NEAR = 256
-"""So many commits without a line are given one by whoever asks for some; more only for a whole log."""
+"""A log that shows only some commits stores up to this many missing lines; a log of everything stores all."""
 BATCH_ROWS = 4 * CHUNK_ROWS
 _KEPT_CHUNKS = 16
 _LONGEST_TEXT = 8192
 
 
 class _Chunk:
-    """The lines of as many rows as a chunk of the commit table has."""
+    """The lines of one chunk of the commit table."""
 
     __slots__ = ("places", "texts")
 
@@ -78,23 +77,23 @@ class _Chunk:
 
 
 class Lines:
-    """The lines of one state of the commit table.
+    """The stored lines for one state of the commit table.
 
     Attributes:
-        count: how many rows have one.
+        count: number of rows that have a line.
     """
 
     def __init__(self, store: Store, rows: CommitRows, tell: Tell) -> None:
-        """Look at what there is.
+        """Open the stored lines.
 
         Args:
-            store: where from.
-            rows: the rows that the lines are about.
-            tell: returns the lines about a commit, at least one, given what reads objects.
+            store: the repository's store.
+            rows: the rows of the commit table.
+            tell: returns the lines for a commit, at least one, given a function that reads objects.
         """
         self._store = store
         self._rows = rows
-        # Lines from before a purge may say what was purged: they are of another repository, as it were.
+        # Lines from before a purge may quote purged text, so a purge invalidates both files.
         self._tag = tag_of(store.config.store_id + store.objects.purged_key())
         self._tell = tell
         self._column = DiskColumn(store.disk, store.layout.commit_lines_file)
@@ -106,7 +105,7 @@ class Lines:
         self._load()
 
     def summary(self, number: int, width: int) -> str | None:
-        """Return the line of a row with at most `width` characters of what is said; None when it is not kept."""
+        """Return the line of a row with at most `width` characters of quoted text; None if it is not stored."""
         chunk = self._chunks.get(number // CHUNK_ROWS) or self._read(number // CHUNK_ROWS)
         at = number % CHUNK_ROWS
         if chunk is None or at >= len(chunk.places) or width > LINE_WIDTH:
@@ -118,7 +117,7 @@ class Lines:
         return line[: before + width - 1] + "…" + line[before + said :]
 
     def message(self, number: int) -> str | None:
-        """Return the message of a row's commit; None when it is not kept as a whole."""
+        """Return the commit message of a row; None unless it is stored in full."""
         chunk = self._chunks.get(number // CHUNK_ROWS) or self._read(number // CHUNK_ROWS)
         at = number % CHUNK_ROWS
         if chunk is None or at >= len(chunk.places) or not chunk.places[at][4] & KNOWN:
@@ -127,11 +126,11 @@ class Lines:
         return chunk.texts[at] if flags & WHOLE else None
 
     def catch_up(self) -> None:
-        """Write the lines of rows that have none yet, as far as the disk and other writers let it."""
+        """Write the missing lines, unless the disk fails or another process is writing."""
         self._chunks.clear()
         while self.count < self._rows.stored:
             if self._places is None or self._texts is None:
-                self._begin()
+                self._create()
             end = min(self.count + BATCH_ROWS, self._rows.stored)
             if not self._append(self.count, end):
                 return
@@ -153,8 +152,8 @@ class Lines:
             self._places, self._texts = places, texts
             self.count = min(count, self._rows.stored)
 
-    def _begin(self) -> None:
-        """Begin both files anew."""
+    def _create(self) -> None:
+        """Create both files, without rows."""
         self.count = 0
         self._texts, self._places = (
             column.replace(encode_header(self._tag, self._rows.generation, magic, LINE_BYTES))
@@ -178,18 +177,18 @@ class Lines:
                     del self._chunks[next(iter(self._chunks))]
                 chunk = self._chunks[number] = _Chunk(places, text.decode().split("\n"))
                 return chunk
-        # Damaged: the next update rebuilds it.
+        # Damaged: the next `catch_up` rebuilds both files.
         self._places = self._texts = None
         self.count = 0
         for path in (self._store.layout.commit_lines_file, self._store.layout.commit_text_file):
             try:
                 self._store.disk.remove(path)
             except errors.StorageError:
-                continue  # a read-only repository: it is found damaged each time
+                continue  # read-only: the damage is detected each time
         return None
 
     def _append(self, first: int, end: int) -> bool:
-        """Write the lines of some rows; False when somebody else is writing, or the disk refuses."""
+        """Write the lines of some rows; return False if another process is writing or the disk fails."""
         assert self._places is not None
         assert self._texts is not None
         start = at = self._texts.size()
@@ -197,7 +196,7 @@ class Lines:
         places: list[bytes] = []
         texts: list[bytes] = []
         for number, row in enumerate(self._rows.oldest_first(first, end), first):
-            line, message = (None, "") if row[8] & MORE else self._told(row[0])
+            line, message = (None, "") if row[8] & IS_CONTINUATION else self._line_of(row[0])
             seed = check if number % CHUNK_ROWS else SEED
             place, text = encode_line(at, line, message, seed)
             check = crc32(text, seed)
@@ -209,19 +208,19 @@ class Lines:
         )
 
     def _check_before(self, number: int) -> int:
-        """Return the checksum of a chunk's text up to a row."""
+        """Return the checksum of a chunk's text before a row."""
         assert self._places is not None
         if not number % CHUNK_ROWS:
             return SEED
         data = self._places.read(HEADER_BYTES + (number - 1) * LINE_BYTES, LINE_BYTES)
         return int(_ROW.unpack(data)[5]) if len(data) == LINE_BYTES else SEED
 
-    def _told(self, oid: bytes) -> tuple[Line | None, str]:
-        """Return the line about a commit, or None when it cannot be told for good, and the commit's message."""
+    def _line_of(self, oid: bytes) -> tuple[SummaryLine | None, str]:
+        """Return the line for a commit, or None if it depends on a missing object, and the commit message."""
         read = self._store.objects.read
         whole = True
 
-        def look(wanted: bytes) -> bytes:
+        def read_or_note(wanted: bytes) -> bytes:
             nonlocal whole
             try:
                 return read(wanted)
@@ -230,22 +229,22 @@ class Lines:
                 raise
 
         try:
-            commit = read_commit(oid, look)
-            lines = self._tell(commit, look)
+            commit = read_commit(oid, read_or_note)
+            lines = self._tell(commit, read_or_note)
         except (errors.FormatError, errors.NotFoundError):
             return None, ""
         if len(lines) > 1 and not any(line.said for line in lines):
-            lines = [Line("; ".join(line.before + line.after for line in lines))]
+            lines = [SummaryLine("; ".join(line.before + line.after for line in lines))]
         return lines[0] if whole and len(lines) == 1 else None, commit.message
 
 
-def encode_line(at: int, line: Line | None, message: str, check: int) -> tuple[bytes, bytes]:
+def encode_line(at: int, line: SummaryLine | None, message: str, check: int) -> tuple[bytes, bytes]:
     """Return the row and the text of a line.
 
     Args:
-        at: where its text begins.
-        line: the line, or None when it is not known.
-        message: the commit's message.
+        at: the offset of its text.
+        line: the line, or None if it is unknown.
+        message: the commit message.
         check: the checksum of the chunk's text before it.
     """
     shown = "" if line is None else line.cut(LINE_WIDTH)
@@ -255,8 +254,8 @@ def encode_line(at: int, line: Line | None, message: str, check: int) -> tuple[b
         line, text = None, b"\n"
     if line is None or "\n" in shown or len(text) > _LONGEST_TEXT:
         text = b"\n"
-        return checked(_PLACE.pack(at, len(text), 0, 0, 0, crc32(text, check))), text
+        return with_checksum(_PLACE.pack(at, len(text), 0, 0, 0, crc32(text, check))), text
     flags = KNOWN | WHOLE if message and message == shown else KNOWN
     said = min(len(line.said), LINE_WIDTH)
     row = _PLACE.pack(at, len(text), len(line.before), said, flags, crc32(text, check))
-    return checked(row), text
+    return with_checksum(row), text

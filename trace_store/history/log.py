@@ -1,7 +1,6 @@
-"""The log: a walk over commits, an entry for each.
+"""The log: a walk over commits, with an entry for each.
 
-Rule: an entry costs as little as a row. What every log tells is read from many rows at once, by columns; what few ask
-for is looked for when they do.
+Entries are cheap: common fields are read by columns from many rows at once, rare ones on demand.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ from itertools import islice, repeat
 from trace_store import errors, history
 from trace_store.commit_table.commits import STEPS
 from trace_store.commit_table.rows import (
+    AUTHOR_OVERFLOW,
     FLAGS_AT,
-    MANY,
-    ODD,
+    HAS_MESSAGE,
+    HAS_MORE_PARENTS,
+    LOG_ROW,
     ROW_BYTES,
-    SAYS,
-    TOLD,
-    UNNAMED,
+    TIME_OVERFLOW,
     facts_of,
     names_of,
 )
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from trace_store.commit_table.commits import Commits
     from trace_store.commit_table.rows import CommitRows, Row
-    from trace_store.context.line import Line
+    from trace_store.context.line import SummaryLine
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit, Operation
     from trace_store.store.handle import Store
@@ -51,20 +50,20 @@ def log(
 ) -> Iterator[LogEntry]:
     """Yield the commits of revisions or ranges, newest first; a child comes before its parents.
 
-    From one revision on, lines of history stand one after the other: after a merge what came in comes first. From
-    several on, as far as these are not in each other's past, they are interleaved by time.
+    From one revision, lines of history come one after the other: after a merge, first the merged line. From several
+    revisions, lines are interleaved by time, unless one revision is an ancestor of another.
 
     Args:
-        store: where from.
-        revision: a revision, a range `A..B` or `A...B`, or several of them, also as `^A`, which leaves out A's past.
-        limit: at most so many.
-        first_parent: follow first parents alone, which is what the context is made of.
-        in_lines: let the lines of several revisions stand one after the other, too, as a graph shows them.
+        store: the repository's store.
+        revision: a revision, a range `A..B` or `A...B`, or a list of them; `^A` excludes A and its ancestors.
+        limit: the maximum number of entries.
+        first_parent: follow only first parents, which make up the context.
+        in_lines: never interleave lines, as for a graph.
 
     Raises:
-        InvalidInputError: the limit is no count.
+        InvalidInputError: the limit is not a non-negative integer.
         RevisionNotFoundError: there is no such commit.
-        ObjectNotFoundError, CorruptObjectError: the history is not whole.
+        ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
     """
     check_limit(limit)
     if limit == 0:
@@ -75,10 +74,10 @@ def log(
     given = 0
     near = STEPS if limit is None else max(limit, STEPS)
     if limit is not None and limit < STEPS and not commits.has_table():
-        near = 0  # few are sooner read than a table is begun
+        near = 0  # reading a few commits is faster than building a table
     found = _rows(commits, [*starts, *hidden], near)
     if found is None:
-        # Many commits have no row yet. Whoever reads along sees the newest before these are read.
+        # Many commits have no row yet, so show the newest ones before the table is built.
         for entry in _line(store, starts, STEPS if limit is None else limit) if not hidden else ():
             yield entry
             given += 1
@@ -99,8 +98,8 @@ def log(
                     given += len(data) // ROW_BYTES
             return
         except errors.CorruptIndexError:
-            commits.distrust()
-    walked = commits.walked(starts, hidden, first_parent=first_parent, by_time=by_time)
+            commits.discard_table()
+    walked = commits.walk(starts, hidden, first_parent=first_parent, by_time=by_time)
     for oid in islice(walked, given, limit):
         yield entry_of(store, oid, read_commit(oid, store.objects.read))
 
@@ -108,7 +107,7 @@ def log(
 def _rows(
     commits: Commits, oids: list[ObjectId], limit: int | None
 ) -> tuple[CommitRows, list[int]] | None:
-    """Return rows as `Commits.rows`; None also where a commit is missing, so that those after it are shown."""
+    """Return rows as `Commits.rows`; None if a commit is missing, so that newer ones are still shown."""
     try:
         return commits.rows(oids, limit=limit)
     except errors.ObjectNotFoundError:
@@ -116,7 +115,7 @@ def _rows(
 
 
 def _line(store: Store, starts: list[ObjectId], limit: int) -> Iterator[LogEntry]:
-    """Yield a commit and what comes before it, as far as there is one parent each, and no more than a limit."""
+    """Yield a commit and its ancestors, up to a limit, until one has several parents."""
     for _ in range(limit):
         if len(starts) != 1:
             return
@@ -128,19 +127,19 @@ def _line(store: Store, starts: list[ObjectId], limit: int) -> Iterator[LogEntry
 
 
 def check_limit(limit: object) -> None:
-    """Accept what may be the most there shall be; None is no limit.
+    """Check a limit; None means no limit.
 
     Raises:
-        InvalidInputError: it is no count.
+        InvalidInputError: it is not a non-negative integer.
     """
     if limit is not None and (not isinstance(limit, int) or limit < 0):
-        raise errors.InvalidInputError(f"a limit is a count, not {limit!r:.40}")
+        raise errors.InvalidInputError(f"limit must be a non-negative integer, not {limit!r:.40}")
 
 
 def _ends(
     store: Store, commits: Commits, revisions: str | ObjectId | Sequence[str | ObjectId]
 ) -> tuple[list[ObjectId], list[ObjectId]]:
-    """Return where revisions and ranges start, and what is left out with its past."""
+    """Return the starting points of revisions and ranges, and the commits to exclude with their ancestors."""
     if isinstance(revisions, ObjectId):
         return [revisions], []
     if isinstance(revisions, str):
@@ -148,17 +147,17 @@ def _ends(
     return reach_of_several(store, revisions, commits)
 
 
-_TOLD = bytes({0, MANY})
-"""The flags of a row that tells all of its commit that an entry holds."""
+_PLAIN_FLAGS = bytes({0, HAS_MORE_PARENTS})
+"""The flags of a row that has all fields of a log entry."""
 
 
 class LogSource:
-    """Where the entries of one log come from.
+    """The shared data of one log's entries.
 
     Attributes:
         store: has the commits.
         rows: the commit table, if it is used.
-        authors: by their bytes in a row, so that an author is one text however many commits there are.
+        authors: decoded authors by their bytes in a row, so that each is decoded once.
     """
 
     __slots__ = ("_commit", "_lines", "_whole", "authors", "rows", "store")
@@ -171,12 +170,12 @@ class LogSource:
         whole: bool = False,
         commit: tuple[bytes, Commit] | None = None,
     ) -> None:
-        """Say where from.
+        """Create the source of a log.
 
         Args:
             store: has the commits.
             rows: the commit table.
-            whole: whether all of a history is told, which is worth a line for each commit.
+            whole: whether the log covers a whole history, so that storing all lines pays.
             commit: the id of a commit that was read already, and the commit.
         """
         self.store = store
@@ -188,18 +187,18 @@ class LogSource:
 
     @property
     def lines(self) -> Lines | None:
-        """The lines that are kept, brought up to date when little is missing or all is asked for."""
+        """The stored lines, caught up if little is missing or the log covers everything."""
         if self._lines is None and self.rows is not None:
-            lines = self._lines = Lines(self.store, self.rows, _told)
+            lines = self._lines = Lines(self.store, self.rows, _lines_of)
             if self._whole or self.rows.stored - lines.count <= NEAR:
                 lines.catch_up()
         return self._lines
 
     def commit(self, oid: bytes) -> Commit:
-        """Return a commit; the last one is kept, since whoever asks for one asks for it again.
+        """Return a commit; the last one is cached, since entries ask for it repeatedly.
 
         Raises:
-            ObjectNotFoundError, CorruptObjectError: it is not here any more.
+            ObjectNotFoundError, CorruptObjectError: it is missing or damaged.
         """
         if self._commit is None or self._commit[0] != oid:
             self._commit = oid, read_commit(oid, self.store.objects.read)
@@ -211,10 +210,10 @@ class LogEntry:
 
     Attributes:
         oid: its id.
-        author: who made it.
-        time: when it was made, in milliseconds since the epoch, UTC.
-        message_count: messages that it creates.
-        message: what was said about it; empty when nothing was.
+        author: its author.
+        time: its time in milliseconds since the epoch, UTC.
+        message_count: number of messages that it creates.
+        message: the commit message, or "".
     """
 
     __slots__ = ("_number", "_source", "author", "message", "message_count", "oid", "time")
@@ -235,10 +234,10 @@ class LogEntry:
 
     @property
     def commit(self) -> Commit:
-        """The commit itself, which is read when it is asked for.
+        """The commit, read on demand.
 
         Raises:
-            ObjectNotFoundError, CorruptObjectError: it is not here any more.
+            ObjectNotFoundError, CorruptObjectError: it is missing or damaged.
         """
         return self._source.commit(self.oid)
 
@@ -247,7 +246,7 @@ class LogEntry:
         """The ids of its parents."""
         rows = self._source.rows
         row = None if rows is None else rows.row(self._number)
-        if rows is None or row is None or row[8] & MANY:
+        if rows is None or row is None or row[8] & HAS_MORE_PARENTS:
             return self.commit.parents
         return [rows.oid(parent - 1) for parent in row[2:4] if parent]
 
@@ -259,7 +258,7 @@ class LogEntry:
         return [each.name for each in self.commit.operations] if names is None else names
 
     def summary(self, width: int = 72) -> str:
-        """Return it as one line, with the first `width` characters of a message's text, or of what happened."""
+        """Return a one-line summary that quotes at most `width` characters of a message."""
         lines = self._source.lines
         found = None if lines is None else lines.summary(self._number, width)
         return (
@@ -270,7 +269,7 @@ class LogEntry:
 
 
 class _LateEntry(LogEntry):
-    """A commit of which its row does not tell all; the rest is looked for when it is asked for."""
+    """A commit whose row lacks some fields, which are read on demand."""
 
     __slots__ = ()
 
@@ -280,15 +279,15 @@ class _LateEntry(LogEntry):
         self.message_count = count
         self._number = number
         self._source = source
-        if not flags & ODD:
+        if not flags & TIME_OVERFLOW:
             self.time = time
-        if not flags & UNNAMED:
+        if not flags & AUTHOR_OVERFLOW:
             self.author = source.authors[author]
-        if not flags & SAYS:
+        if not flags & HAS_MESSAGE:
             self.message = ""
 
     def __getattr__(self, name: str) -> Any:
-        """Return, once, what was not set."""
+        """Read a missing field, once."""
         if name not in ("author", "message", "time"):
             raise AttributeError(name)
         lines = self._source.lines if name == "message" else None
@@ -300,18 +299,18 @@ class _LateEntry(LogEntry):
 
 
 def entries_of(source: LogSource, first: int, data: bytes) -> Iterator[LogEntry]:
-    """Return the entries of rows that follow one another, the newest first.
+    """Return the entries of consecutive rows, newest first.
 
     Args:
-        source: where they come from; it has the rows.
+        source: the log's source, with a commit table.
         first: the number of the first row, which is the oldest.
         data: the bytes of the rows.
     """
     assert source.rows is not None
     last = first + len(data) // ROW_BYTES - 1
-    if data[FLAGS_AT::ROW_BYTES].strip(_TOLD):  # strip leaves nothing of what holds no other flags
+    if data[FLAGS_AT::ROW_BYTES].strip(_PLAIN_FLAGS):  # some row has other flags
         return map(_LateEntry, map(source.rows.row, range(last, first - 1, -1)), repeat(source))
-    oids, times, counts, authors = zip(*TOLD.iter_unpack(data), strict=True)
+    oids, times, counts, authors = zip(*LOG_ROW.iter_unpack(data), strict=True)
     return map(
         LogEntry,
         map(ObjectId, reversed(oids)),
@@ -324,7 +323,7 @@ def entries_of(source: LogSource, first: int, data: bytes) -> Iterator[LogEntry]
 
 
 def entry_of(store: Store, oid: ObjectId, commit: Commit) -> LogEntry:
-    """Return the entry of a commit that was read."""
+    """Return the log entry of a commit."""
     count = facts_of(commit)[1]
     source = LogSource(store, commit=(oid, commit))
     entry = LogEntry(oid, commit.author, commit.time, count, -1, source)
@@ -333,7 +332,7 @@ def entry_of(store: Store, oid: ObjectId, commit: Commit) -> LogEntry:
 
 
 class _Authors(dict[bytes, str]):
-    """Texts by the bytes of a row's column; each is decoded once."""
+    """Authors by the bytes of their column, decoded once."""
 
     __slots__ = ()
 
@@ -342,13 +341,13 @@ class _Authors(dict[bytes, str]):
         return author
 
 
-def _told(commit: Commit, read: Callable[[bytes], bytes]) -> list[Line]:
-    # What says it is imported when a line is made for the first time, which few logs do.
-    return history.summary.told(commit, read)
+def _lines_of(commit: Commit, read: Callable[[bytes], bytes]) -> list[SummaryLine]:
+    # `summary` is loaded late, because few logs compute a line.
+    return history.summary.lines_for(commit, read)
 
 
 def named(oid: bytes, commit: Commit) -> Iterator[tuple[Address, Operation]]:
-    """Yield the messages that a commit adds or changes, with the operation that does it."""
+    """Yield the messages that a commit adds or changes, each with the operation."""
     number = 0
     for operation in commit.operations:
         for target in ops.targets_of(operation, oid):

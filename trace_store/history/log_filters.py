@@ -1,7 +1,7 @@
-"""Which commits of a log are wanted: by what they say and do, and by whom and when.
+"""Filters for the log: commits by author, time, operation and content.
 
-Rule: what a row of the commit table tells is asked first; a commit is read when that does not rule it out, and content
-last. What is asked of a message has to hold of one message, not of one here and another there.
+Fields in the commit table are checked first; a commit is read only if they match, and content last. All conditions on
+messages must hold for the same message.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ _AFTER_NAME = frozenset("_-")
 
 @value
 class LogFilter:
-    """What is asked of commits; all of it has to hold, and what is empty or None is not asked.
+    """Conditions on commits. All must hold; an empty one or None always holds.
 
     Attributes:
-        author: a part of who made it, whatever the case.
-        since: made at this time or later, in milliseconds since the epoch.
-        until: made at this time or earlier.
+        author: a part of the author, in any case.
+        since: the earliest time, in milliseconds since the epoch.
+        until: the latest time.
         operation: the name of one of its operations.
         follow: the address of a message that it adds or changes.
-        text: a part of what a message or the commit says, whatever the case.
+        text: a part of a message or of the commit message, in any case.
         kind: the kind of a message.
         role: the role of a message.
         tool: the name of a tool that a message calls, or whose result it holds.
-        path: a file or folder that a message mentions, by all of its path or the end of it.
-        priority: the commit gives this priority, or makes a message that has it in the context that is looked at.
-        label: the commit gives this label to a message.
-        meta: the name of a fact or a setting that it records, or `name=value`.
-        merges: whether it has several parents.
+        path: a file or folder that a message mentions: the whole path, or its last components.
+        priority: the commit sets this priority, or adds a message that has it in the context of the tip.
+        label: the commit sets this label.
+        meta: the name of a metadata field or setting that it records, or `name=value`.
+        merges: True for merges only, False for other commits only.
     """
 
     author: str = ""
@@ -72,16 +72,16 @@ class LogFilter:
 def matching(
     contexts: ContextCompiler, entries: Iterable[LogEntry], wanted: LogFilter, tip: ObjectId
 ) -> Iterator[LogEntry]:
-    """Yield the entries that a filter lets through.
+    """Yield the log entries that match a filter.
 
     Args:
-        contexts: reads what the entries do not tell.
+        contexts: reads what the entries lack.
         entries: of a log, children before their parents.
-        wanted: what is asked.
-        tip: the commit in whose context a message's priority counts.
+        wanted: the filter.
+        tip: the commit whose context decides a message's priority.
 
     Raises:
-        ObjectNotFoundError, CorruptObjectError: a commit is not here any more, or is damaged.
+        ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
         InvalidInputError: there is no such operation, priority, kind or role.
     """
     _check("operation", wanted.operation, ops.OPERATIONS)
@@ -89,16 +89,16 @@ def matching(
     if wanted.kind and not is_kind(wanted.kind):
         _check("kind", wanted.kind, KINDS)
     _check("role", wanted.role, ROLES)
-    match = _Match(contexts, wanted, tip)
+    match = _Matcher(contexts, wanted, tip)
     for entry in entries:
         if match.entry(entry):
             yield entry
         if wanted.follow is not None and entry.oid[:BIRTH_BYTES] == wanted.follow.birth:
-            return  # what comes before it cannot know the message
+            return  # older commits cannot name the message
 
 
 def mentions(text: str, path: str) -> bool:
-    """Tell whether a text has a path in it, or the end of one, and not just a part of a name."""
+    """Return True if a text mentions a path or its last components, not only as a part of a name."""
     at = text.find(path)
     while at >= 0:
         end = at + len(path)
@@ -112,11 +112,13 @@ def mentions(text: str, path: str) -> bool:
 
 def _check(what: str, word: str, known: Iterable[str]) -> None:
     if word and word not in known:
-        raise errors.InvalidInputError(f"unknown {what} {word[:40]!r}: one of {', '.join(known)}")
+        raise errors.InvalidInputError(
+            f"unknown {what} {word[:40]!r}; expected one of {', '.join(known)}"
+        )
 
 
-class _Match:
-    """A filter at work."""
+class _Matcher:
+    """A filter applied to one log."""
 
     def __init__(self, contexts: ContextCompiler, wanted: LogFilter, tip: ObjectId) -> None:
         self._contexts = contexts
@@ -126,9 +128,9 @@ class _Match:
         self._text = wanted.text.casefold()
         self._tip = tip
         self._fold: Fold | None = None
-        self._asks_content = bool(wanted.text or wanted.path)
-        self._asks_message = bool(
-            self._asks_content or wanted.kind or wanted.role or wanted.tool or wanted.priority
+        self._needs_content = bool(wanted.text or wanted.path)
+        self._needs_message = bool(
+            self._needs_content or wanted.kind or wanted.role or wanted.tool or wanted.priority
         )
 
     def entry(self, entry: LogEntry) -> bool:
@@ -143,17 +145,17 @@ class _Match:
             return False
         if wanted.operation and wanted.operation not in entry.operations:
             return False
-        if wanted.label and not _labels(entry.commit, wanted.label):
+        if wanted.label and not _has_label(entry.commit, wanted.label):
             return False
-        if wanted.meta and not _records(entry.commit, wanted.meta):
+        if wanted.meta and not _has_meta(entry.commit, wanted.meta):
             return False
         if wanted.follow is not None and not any(
             address == wanted.follow for address, _ in named(entry.oid, entry.commit)
         ):
             return False
-        return not self._asks_message or self._says(entry.oid, entry.commit)
+        return not self._needs_message or self._matches_message(entry.oid, entry.commit)
 
-    def _says(self, oid: ObjectId, commit: Commit) -> bool:
+    def _matches_message(self, oid: ObjectId, commit: Commit) -> bool:
         wanted = self._wanted
         only_text = not (
             wanted.kind or wanted.role or wanted.tool or wanted.priority or wanted.path
@@ -165,14 +167,14 @@ class _Match:
     def _messages(
         self, oid: ObjectId, commit: Commit
     ) -> Iterator[tuple[Address, Mapping[str, Any], str]]:
-        """Yield what a commit says or marks: address, stored form, and the priority that is given to it or ""."""
+        """Yield (address, stored message, priority set by the commit or "") for each message of a commit."""
         given: dict[Address, str] = {}
         for address, operation in named(oid, commit):
             if operation.name == ops.ANNOTATE and "priority" in operation.fields:
                 given[address] = operation.fields["priority"]
         merges = len(commit.parents) > 1
         for address, message in ops.added_messages(commit, oid):
-            if not (merges and ops.BORN in message):  # its other parents' commits say it
+            if not (merges and ops.BORN in message):  # it matches in the merged line
                 yield address, message, given.pop(address, "")
         for address, operation in named(oid, commit):
             if operation.name == ops.EDIT:
@@ -196,10 +198,10 @@ class _Match:
             return False
         if wanted.priority and wanted.priority not in (priority, self._priority(address)):
             return False
-        return not self._asks_content or self._content(stored)
+        return not self._needs_content or self._content(stored)
 
     def _is_tools(self, part: Mapping[str, Any], address: Address) -> bool:
-        """Tell whether a part calls the tool that is asked for, or is a result of it."""
+        """Return True if a part calls the wanted tool or is a result of it."""
         if part["type"] == "tool_call":
             return bool(part["name"] == self._wanted.tool)
         if part["type"] != "tool_result" or "call" not in part:
@@ -220,7 +222,7 @@ class _Match:
         try:
             texts = list(texts_of(load_parts(stored["parts"], self._read)))
         except (errors.NotFoundError, errors.FormatError):
-            return False  # what is not here says nothing
+            return False  # missing content does not match
         if self._text and not any(self._text in text.casefold() for text in texts):
             return False
         path = self._wanted.path
@@ -247,19 +249,19 @@ class _Match:
 
 
 def snippet_of(contexts: ContextCompiler, oid: ObjectId, text: str) -> Snippet | None:
-    """Return the piece of a commit's messages or new wordings that says a text, in any case; None: none does."""
+    """Return a snippet around a text in a commit's messages or edits, in any case; None if it does not occur."""
     commit, read = contexts.read_commit(oid), contexts.store.objects.read
     found = (snippet_in(parts, text, read) for parts in wordings_of(commit))
     return next((each for each in found if each is not None), None)
 
 
-def _labels(commit: Commit, label: str) -> bool:
-    """Return True if a commit gives a label."""
+def _has_label(commit: Commit, label: str) -> bool:
+    """Return True if a commit sets a label."""
     return any(label in each.fields.get("labels", ()) for each in commit.operations)
 
 
-def _records(commit: Commit, wanted: str) -> bool:
-    """Return True if a commit records a fact or a setting, named alone or as `name=value`."""
+def _has_meta(commit: Commit, wanted: str) -> bool:
+    """Return True if a commit records a metadata field or setting, given as `name` or `name=value`."""
     name, given, value = wanted.partition("=")
     found = [ops.facts_of(commit, key).get(name) for key in (ops.META, ops.SETTINGS)]
     return any(each is not None and (not given or each == value) for each in found)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def lines_of_parts(parts: Sequence[Part], indent: str = "") -> Iterator[str]:
-    """Yield what parts say as lines, not yet safe to show; other parts than text have a line that names them."""
+    """Yield the text of parts as lines, not escaped for a terminal; a part without text is one line that names it."""
     for part in parts:
         if isinstance(part, Text):
             yield from _lines(part.text, indent)

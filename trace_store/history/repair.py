@@ -1,7 +1,7 @@
-"""Repair a session: a branch beside the broken one, with a commit that makes its context sound.
+"""Repairing a session: a commit, on a branch of its own, that makes a broken context valid.
 
-Rule: the broken branch stays as it is. The repaired one begins at its end, so that all history is shared, and what the
-repair hides or rewords can be restored like anything else. A sound context gets no commit.
+The broken branch stays unchanged. The repaired branch starts at its tip, so history is shared and everything that the
+repair hides or edits can be restored. A valid context gets no commit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from trace_store import revision as revisions
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.fold import Fold
 from trace_store.context.repair.faults import Fault
-from trace_store.context.repair.steps import Mended, mend
+from trace_store.context.repair.steps import RepairedContext, repair_context
 from trace_store.context.repair.working_copy import Item
 from trace_store.errors import InvalidInputError
 from trace_store.frozen import value
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 AUTHOR = "trace/repair"
 FOLDER = "repaired/"
 LABEL = "repaired"
-"""On every message that a repair made."""
+"""The label of every message that a repair changed or added."""
 META_KEY = "repair"
 REASON = "repair"
 
@@ -46,26 +46,25 @@ REPAIRED = "repaired"
 REPAIRED_BEFORE = "repaired-before"
 
 MAXIMUM_NAMED_CHANGES = 1000
-"""How many changes a commit names one by one; all are counted."""
+"""A commit lists this many changes one by one; all are counted."""
 MAXIMUM_TARGETS = 10_000
-"""Messages that one operation names."""
+"""Maximum number of targets of one operation."""
 
 
 @value
 class RepairReport:
-    """What is wrong with a context, and what became of it.
+    """The faults of a context, and the result of its repair.
 
     Attributes:
-        outcome: SOUND; BROKEN, when nothing was to be written; REPAIRED; or REPAIRED_BEFORE, when a branch that goes on
-            from it is sound already.
-        ref: the full name of the branch; "" for a commit that was named otherwise.
-        commit: the commit whose context the faults are about.
-        message_count: messages of that context.
-        faults: what is wrong, in the order of the messages.
-        adaptations: for each provider what its renderer does about things in the repaired context that are sound, and
-            that the provider has no place for.
-        repaired: the full name of the branch that is repaired, or would be; "" when there is nothing to repair.
-        result: the commit, when one was written.
+        outcome: SOUND; BROKEN, if nothing was to be written; REPAIRED; or REPAIRED_BEFORE, if an earlier repair
+            suffices.
+        ref: the full name of the branch; "" if the revision is not a branch.
+        commit: the commit whose context has the faults.
+        message_count: number of messages of that context.
+        faults: the faults, in the order of the messages.
+        adaptations: by provider, how its renderer will adapt valid content that the provider does not support.
+        repaired: the full name of the repaired branch, also for a dry run; "" if there is nothing to repair.
+        result: the commit, if one was written.
     """
 
     outcome: str
@@ -87,22 +86,22 @@ def repair(
     dry_run: bool = False,
     author: str = AUTHOR,
 ) -> RepairReport:
-    """Make a branch whose context every provider takes, beside one whose context is broken.
+    """Create a branch with a context that is valid for every provider, beside one whose context is broken.
 
-    The branch is `repaired/<name>`, or `repaired/<name>-2` and so on where that has gone another way. It is found
-    again, so that what was repaired before, and has not gone on since, is not repaired twice.
+    The branch is `repaired/<name>`, or `repaired/<name>-2` and so on if that one has diverged. An earlier repair is
+    found again, so nothing is repaired twice.
 
     Args:
         contexts: the compiler of the store.
-        revision: the branch, or what names a commit.
-        providers: whom the context has to suit; none means all that there are renderers for.
-        in_place: put the commit on the branch itself.
+        revision: a branch, or another revision.
+        providers: the providers to be valid for; empty means all that have a renderer.
+        in_place: commit to the branch itself.
         dry_run: write nothing.
-        author: who the commit is by.
+        author: the author of the commit.
 
     Raises:
         RevisionNotFoundError, UnbornBranchError: there is no such commit.
-        InvalidInputError: no such provider, or `in_place` and no branch.
+        InvalidInputError: an unknown provider, or `in_place` without a branch.
         RefChangedError: the branch moved meanwhile.
         StorageError: the disk failed; nothing was written.
     """
@@ -113,9 +112,9 @@ def repair(
         ref = ""
     if in_place and not ref:
         raise InvalidInputError(
-            f"{revision[:80]} is no branch, so it has no place to be repaired in"
+            f"{revision[:80]} is not a branch, so it cannot be repaired in place"
         )
-    mended, count = _look(contexts, ref or tip, providers)
+    mended, count = _repair(contexts, ref or tip, providers)
     if not mended.faults:
         return RepairReport(SOUND, ref, tip, count, (), mended.adaptations)
     target = ref
@@ -123,7 +122,7 @@ def repair(
         target, end = _target(contexts, ref, tip)
         if end != tip:
             tip = end
-            mended, count = _look(contexts, target, providers)
+            mended, count = _repair(contexts, target, providers)
             if not mended.faults:
                 return RepairReport(
                     REPAIRED_BEFORE, ref, tip, count, (), mended.adaptations, target
@@ -133,15 +132,15 @@ def repair(
     return RepairReport(outcome, ref, tip, count, mended.faults, mended.adaptations, target, result)
 
 
-def _look(
+def _repair(
     contexts: ContextCompiler, where: str | ObjectId, providers: Sequence[str]
-) -> tuple[Mended, int]:
+) -> tuple[RepairedContext, int]:
     context = contexts.compile(where)
-    return mend(context.messages, context.tools, providers=providers), len(context)
+    return repair_context(context.messages, context.tools, providers=providers), len(context)
 
 
 def _target(contexts: ContextCompiler, ref: str, tip: ObjectId) -> tuple[str, ObjectId]:
-    """Return the branch to repair on, and the commit to go on from: its own end when it comes from the tip."""
+    """Return the branch for the repair, and the commit to start from."""
     name = ref.removeprefix(BRANCHES) if ref else tip.short()
     first = BRANCHES + (name if name.startswith(FOLDER) else FOLDER + name)
     number, target = 1, first
@@ -156,10 +155,10 @@ def _target(contexts: ContextCompiler, ref: str, tip: ObjectId) -> tuple[str, Ob
 
 
 def _write(
-    contexts: ContextCompiler, mended: Mended, target: str, onto: ObjectId, author: str
+    contexts: ContextCompiler, mended: RepairedContext, target: str, onto: ObjectId, author: str
 ) -> CommitResult:
     draft = new_draft(contexts.store)
-    _Changes(draft, mended, contexts.fold(onto)).draw_up()
+    _Changes(draft, mended, contexts.fold(onto)).add_operations()
     counts = Counter(fault.code for fault in mended.faults)
     said = ", ".join(f"{count} {code}" for code, count in sorted(counts.items()))
     return write(
@@ -173,8 +172,8 @@ def _write(
     )
 
 
-def _facts(mended: Mended, counts: Mapping[str, int]) -> dict[str, Any]:
-    """Return what was changed as a commit's metadata: how often which fault, and each with its message."""
+def _facts(mended: RepairedContext, counts: Mapping[str, int]) -> dict[str, Any]:
+    """Return a commit's metadata about a repair: the counts of faults, and each change with its message."""
     changes = [
         {
             "code": fault.code,
@@ -187,13 +186,13 @@ def _facts(mended: Mended, counts: Mapping[str, int]) -> dict[str, Any]:
 
 
 class _Changes:
-    """The operations by which a context becomes the mended one.
+    """The operations that turn a context into its repaired form.
 
-    A call and its results are hidden and moved as one. Where only some of them stay, or they stand otherwise, all of
-    them are removed, and those that stay are added again.
+    A call and its results are hidden and moved as a unit. If only some of them stay, or their order changes, the whole
+    unit is removed, and those that stay are added again.
     """
 
-    def __init__(self, draft: Draft, mended: Mended, state: Fold) -> None:
+    def __init__(self, draft: Draft, mended: RepairedContext, state: Fold) -> None:
         self._draft = draft
         self._items = items = mended.items
         self._removed = [item.address for item in mended.removed if item.address is not None]
@@ -204,12 +203,12 @@ class _Changes:
             for (calling, _), (at, index) in pair(items)[0].items()
         }
 
-    def draw_up(self) -> None:
+    def add_operations(self) -> None:
         """Add the operations to the draft."""
-        parted = self._parted()
+        split = self._split_units()
         for item in self._items:
             own = item if item.replaces is None else item.replaces
-            if own.address is None or self._state.unit_id(own.address) in parted:
+            if own.address is None or self._state.unit_id(own.address) in split:
                 continue
             self._addresses[id(item)] = own.address
             if own is not item:
@@ -217,20 +216,20 @@ class _Changes:
                 self._addresses[id(item)] = made[0]
             elif item.reworded:
                 self._draft.edit(own.address, self._parts(item), force=True)
-        gone = self._state.units([*self._removed, *parted])
+        gone = self._state.units([*self._removed, *split])
         for start in range(0, len(gone), MAXIMUM_TARGETS):
             self._draft.remove(gone[start : start + MAXIMUM_TARGETS])
-        self._arrange()
+        self._move_and_add()
         addresses = [self._addresses[id(item)] for item in self._items]
         made = [address for address in addresses if not address.birth]
         for start in range(0, len(made), MAXIMUM_TARGETS):
             self._draft.annotate(made[start : start + MAXIMUM_TARGETS], labels=[LABEL])
 
-    def _parted(self) -> set[Address]:
-        """Return the units that do not stay together as they are."""
+    def _split_units(self) -> set[Address]:
+        """Return the units that cannot stay together."""
         state = self._state
         removed = {state.unit_id(address) for address in self._removed}
-        parted: set[Address] = set()
+        split: set[Address] = set()
         for item in self._items:
             own = item if item.replaces is None else item.replaces
             if own.address is None:
@@ -238,11 +237,11 @@ class _Changes:
             unit = state.unit_id(own.address)
             several = len(state.unit(unit)) > 1
             if unit in removed or (several and (own is not item or item.moved)):
-                parted.add(unit)
-        return parted
+                split.add(unit)
+        return split
 
-    def _arrange(self) -> None:
-        """Place what moved, and add what is not there: from front to back, so that each has its neighbour."""
+    def _move_and_add(self) -> None:
+        """Move and add messages front to back, so that each one's predecessor is in place."""
         before: Address | None = None
         for item in self._items:
             if id(item) not in self._addresses:
@@ -265,7 +264,7 @@ class _Changes:
         )
 
     def _parts(self, item: Item) -> list[Part]:
-        """Return what an item says, with each result linked to the message that holds its call by then."""
+        """Return an item's parts, with each result linked to the message that will hold its call."""
         parts = list(item.parts)
         for index, part in enumerate(parts):
             caller = self._caller.get((id(item), index))

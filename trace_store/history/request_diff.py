@@ -1,6 +1,6 @@
-"""What differs between two contexts in the form that a provider is sent.
+"""Differences between two contexts as rendered for a provider.
 
-Rule: the requests are compared as they are rendered, written out with a line for each of their fields.
+The rendered requests are compared, with one line for each field.
 """
 
 from __future__ import annotations
@@ -26,15 +26,14 @@ _STEP = 4096
 
 @value
 class RenderedDiff:
-    """What differs between two requests.
+    """The differences between two requests.
 
     Attributes:
-        form: the provider's form.
+        form: the provider's format.
         before, after: the commits.
-        lines: (sign, text): "-" and "+" as in other diffs, " " for what is the same, "@" before each run, with the
-            numbers of its lines.
-        size_before, size_after: bytes of the requests as they are sent.
-        same_bytes: how many of these at the beginning are the same.
+        lines: (sign, text) of a unified diff: "-", "+", " " for context, and "@" for a hunk header.
+        size_before, size_after: bytes of the requests as sent.
+        same_bytes: length of their common prefix in bytes.
     """
 
     form: str
@@ -47,7 +46,7 @@ class RenderedDiff:
 
     @property
     def is_equal(self) -> bool:
-        """Whether the same bytes are sent."""
+        """Whether the requests are identical."""
         return self.same_bytes == self.size_before == self.size_after
 
 
@@ -60,15 +59,15 @@ def diff_rendered(
     model: str = "",
     around: int = 3,
 ) -> RenderedDiff:
-    """Return what differs between two contexts as they are rendered.
+    """Return the differences between two contexts as they are rendered.
 
     Args:
         contexts: compiles them.
-        before: what names the commit to start from.
-        after: what names the commit to come to.
+        before: the revision before.
+        after: the revision after.
         form: a name in `render.FORMS`.
         model: the model to render for.
-        around: how many lines that are the same to give around those that differ.
+        around: number of context lines.
 
     Raises:
         RevisionNotFoundError: there is no such commit.
@@ -90,7 +89,7 @@ def diff_rendered(
 
 
 def hunks(one: Sequence[str], other: Sequence[str], around: int) -> Iterator[tuple[str, str]]:
-    """Yield the lines that differ, with some around them, as (sign, text); a run begins with where it stands."""
+    """Yield a unified diff as (sign, text); each hunk starts with its header."""
     found: list[tuple[str, str]] = []
     for same, left, right in blocks(one, other):
         if same:
@@ -116,7 +115,7 @@ def hunks(one: Sequence[str], other: Sequence[str], around: int) -> Iterator[tup
 
 
 def common_bytes(one: bytes, other: bytes) -> int:
-    """Return how many bytes at the beginning are the same."""
+    """Return the length of the common prefix in bytes."""
     at, least = 0, min(len(one), len(other))
     while at < least and one[at : at + _STEP] == other[at : at + _STEP]:
         at += _STEP
@@ -132,13 +131,13 @@ def _run(found: Sequence[tuple[str, str]], near: Sequence[bool], at: int) -> Ite
 
 
 def _lines(request: Any) -> list[str]:
-    """Return a request as lines; a text with several lines has one for each."""
+    """Return a request as lines; multi-line text is split."""
     if isinstance(request, str):
         return request.split("\n")
     text = json.dumps(request, ensure_ascii=False, indent=1)
     lines: list[str] = []
     for line in text.split("\n"):
         indent = line[: len(line) - len(line.lstrip())]
-        # Within a string a newline is written as an escape: the one place where it can stand.
+        # JSON escapes newlines, and only in strings.
         lines += line.replace("\\n", f"\\n\n{indent}  ").split("\n")
     return lines

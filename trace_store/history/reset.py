@@ -1,11 +1,9 @@
-"""`reset --hard`, `reset --soft`, and committing what a soft reset staged.
+"""Resets of HEAD's branch, hard and soft, and committing what a soft reset staged.
 
-Rule: what a branch is moved away from is kept in the same transaction, and ORIG_HEAD names it. `--hard` keeps it in the
-trash. `--soft` keeps it as staged: one ref a branch, `refs/staged/heads/main`, from which all that was after can be
-committed again.
-
-Rule: the one commit does what the several did, in their order, so that the context is the same, and messages keep
-their addresses.
+The old tip is kept in the same transaction, and ORIG_HEAD names it. A hard reset keeps it in the trash. A soft reset
+stages it: one ref a branch, such as `refs/staged/heads/main`, from which the commits after the new tip can be committed
+again. The new commit has the operations of all of them in order, so the context is the same and messages keep their
+addresses.
 """
 
 from __future__ import annotations
@@ -15,7 +13,13 @@ from trace_store import revision as revisions
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import value
 from trace_store.history.switch import keep_and_move
-from trace_store.history.trash import goes_on, is_kept_by, keeping, keeping_others, steps_between
+from trace_store.history.trash import (
+    goes_on,
+    is_kept_by,
+    keep_in_trash,
+    keep_other_tips,
+    steps_between,
+)
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation, read_commit
@@ -35,19 +39,19 @@ if TYPE_CHECKING:
 
 
 _COUNTED = 64
-"""How many commits are looked at to tell how many are taken back."""
+"""A reset counts at most this many commits."""
 
 
 @value
 class Reset:
-    """What was moved.
+    """The result of a reset.
 
     Attributes:
-        ref: full name of the branch; None when HEAD is detached.
-        before: where it stood; None when it had no commit.
-        after: where it stands.
-        kept: the ref that keeps what it stood for; None when it stood there before.
-        count: how many commits along first parents were taken back; None when it is not on that line, or far away.
+        ref: full name of the branch; None if HEAD is detached.
+        before: the old tip; None without one.
+        after: the new tip.
+        kept: the ref that keeps the old tip; None if the tip did not change.
+        count: number of commits along first parents that were reset; None if unknown or too many.
     """
 
     ref: str | None
@@ -58,7 +62,7 @@ class Reset:
 
 
 def reset_hard(store: Store, revision: str = "HEAD", *, author: str) -> Reset:
-    """Move HEAD's branch, or a detached HEAD, to a commit; what it stood for goes to the trash.
+    """Move HEAD's branch, or a detached HEAD, to a commit; the old tip goes to the trash.
 
     Raises:
         As `resolve_commit`.
@@ -67,10 +71,9 @@ def reset_hard(store: Store, revision: str = "HEAD", *, author: str) -> Reset:
 
 
 def reset_soft(store: Store, revision: str = "HEAD", *, author: str) -> Reset:
-    """Move HEAD's branch, or a detached HEAD, to a commit; what was after it is staged, to be committed again.
+    """Move HEAD's branch, or a detached HEAD, to a commit; later commits are staged to be committed again.
 
-    Where something is staged already that continues what the branch stood for, that is kept: a second step back adds
-    to the first.
+    If staged commits already continue the old tip, they stay staged: a second soft reset adds to the first.
 
     Raises:
         As `resolve_commit`.
@@ -89,11 +92,13 @@ def _reset(store: Store, revision: str, author: str, *, soft: bool) -> Reset:
         kept = None
         if before is None or before == after or is_kept_by(store, before, after):
             return []
-        store.refs.set_original(before)  # before anything moves, as what it is to be found by
+        store.refs.set_original(
+            before
+        )  # before any ref moves, so that the old tip can always be found
         name = head.ref or NAME
-        edits = _staging(store, refs, name, before) if soft else [keeping(name, before)]
+        edits = _stage_edits(store, refs, name, before) if soft else [keep_in_trash(name, before)]
         kept = edits[0].name
-        return [*edits, *keeping_others(refs, name)] if head.ref else edits
+        return [*edits, *keep_other_tips(refs, name)] if head.ref else edits
 
     def build(refs: RefReader) -> Transaction | None:
         assert head.ref is not None
@@ -108,8 +113,8 @@ def _reset(store: Store, revision: str, author: str, *, soft: bool) -> Reset:
     return Reset(head.ref, head.oid, after, kept, count)
 
 
-def _staging(store: Store, refs: RefReader, ref: str, before: ObjectId) -> list[RefEdit]:
-    """Return the edits that stage what a branch stood for, or leave what is staged already when it continues that."""
+def _stage_edits(store: Store, refs: RefReader, ref: str, before: ObjectId) -> list[RefEdit]:
+    """Return the edits that stage a branch's old tip, or keep the staged commits if they continue it."""
     name = staged_ref(ref)
     already = refs.read(name)
     if already is None:
@@ -118,16 +123,16 @@ def _staging(store: Store, refs: RefReader, ref: str, before: ObjectId) -> list[
         return [RefEdit(name, already, already)]
     if revisions.commits_of(store).is_ancestor(already, before):
         return [RefEdit(name, before, already)]
-    return [RefEdit(name, before, already), keeping(name, already)]
+    return [RefEdit(name, before, already), keep_in_trash(name, already)]
 
 
 @value
 class Staged:
-    """What is ready to be committed again.
+    """Commits staged by a soft reset.
 
     Attributes:
-        ref: the ref that keeps it.
-        tip: the last of its commits.
+        ref: the ref that keeps them.
+        tip: the last commit.
         commits: their ids, oldest first.
     """
 
@@ -137,8 +142,8 @@ class Staged:
 
 
 @value
-class Recommitted:
-    """What was committed again: the new commit, its branch (None: detached), its messages, and of what it is made."""
+class StagedCommit:
+    """The result of committing staged commits: commit, branch (None: detached), messages, and what was staged."""
 
     oid: ObjectId
     ref: str | None
@@ -147,14 +152,14 @@ class Recommitted:
 
     @property
     def message_count(self) -> int:
-        """How many messages it adds."""
+        """Number of messages that it adds."""
         return len(self.addresses)
 
 
 def staged_tip(store: Store) -> ObjectId | None:
-    """Return the last commit that `reset --soft` left for HEAD's branch, or for a detached HEAD; None when none is.
+    """Return the last commit staged for HEAD's branch or a detached HEAD, or None.
 
-    What is on the branch again, since that was moved forward, is not staged.
+    Commits that the branch contains again are not staged.
     """
     head = store.refs.head()
     tip = store.refs.read(staged_ref(head.ref or NAME))
@@ -164,10 +169,10 @@ def staged_tip(store: Store) -> ObjectId | None:
 
 
 def staged(store: Store) -> Staged | None:
-    """Return what `reset --soft` left for HEAD's branch, or for a detached HEAD; None when there is nothing.
+    """Return the commits staged for HEAD's branch or a detached HEAD, or None.
 
     Raises:
-        StateError: the branch has moved since, so that it does not continue it any more.
+        StateError: the branch has moved, so the staged commits do not continue it.
     """
     head = store.refs.head()
     ref = staged_ref(head.ref or NAME)
@@ -183,30 +188,30 @@ def staged(store: Store) -> Staged | None:
             if head.oid is None:
                 break
             raise errors.StateError(
-                "what was staged does not continue where HEAD is now",
-                hint=f"`trace branch NAME {ref.removeprefix('refs/')}` makes a branch of it",
+                "the staged commits do not continue from HEAD",
+                hint=f"`trace branch NAME {ref.removeprefix('refs/')}` creates a branch from them",
             )
         oid = parents[0]
     return Staged(ref, tip, tuple(reversed(found)))
 
 
-def commit_staged(store: Store, *, author: str, message: str = "") -> Recommitted:
-    """Commit what is staged as one commit, and return it; the commits that it is made of go to the trash.
+def commit_staged(store: Store, *, author: str, message: str = "") -> StagedCommit:
+    """Commit everything staged as one commit and return it; the original commits go to the trash.
 
     Args:
-        store: where.
-        author: who.
-        message: what to say about it; what the staged commits say, when they say something, otherwise.
+        store: the repository's store.
+        author: the author.
+        message: the commit message; by default, the messages of the staged commits.
 
     Raises:
-        StateError: nothing is staged, or the branch has moved since.
+        StateError: nothing is staged, or the branch has moved.
     """
     head = store.refs.head()
     check_author(author)
     ready = staged(store)
     if ready is None:
         raise errors.StateError(
-            "nothing is staged", hint="`trace reset REVISION` stages what was after it"
+            "nothing is staged", hint="`trace reset REVISION` stages the commits after it"
         )
     commits = [read_commit(oid, store.objects.read) for oid in ready.commits]
     made = squash(ready.commits, commits, author, store.clock.now(), message)
@@ -215,7 +220,7 @@ def commit_staged(store: Store, *, author: str, message: str = "") -> Recommitte
     said = "commit: staged"
 
     def keep(refs: RefReader) -> list[RefEdit]:
-        return [RefEdit(ready.ref, None, ready.tip), keeping(head.ref or NAME, ready.tip)]
+        return [RefEdit(ready.ref, None, ready.tip), keep_in_trash(head.ref or NAME, ready.tip)]
 
     def build(refs: RefReader) -> Transaction:
         assert head.ref is not None
@@ -227,13 +232,13 @@ def commit_staged(store: Store, *, author: str, message: str = "") -> Recommitte
         store.transact(lambda _: Transaction([(oid, data)]))
         keep_and_move(store, head, oid, said, author, keep)
     addresses = tuple(address for address, _ in ops.added_messages(made, oid))
-    return Recommitted(oid, head.ref, addresses, ready)
+    return StagedCommit(oid, head.ref, addresses, ready)
 
 
 def squash(
     oids: Sequence[ObjectId], commits: Sequence[Commit], author: str, time: int, message: str = ""
 ) -> Commit:
-    """Return one commit that does what a line of commits does, oldest first, on the first one's parents."""
+    """Return one commit with the operations of several, oldest first, on the parents of the first."""
     parents = dict.fromkeys(commits[0].parents[:1])
     done: list[Operation] = []
     links: dict[tuple[str, ObjectId | str], None] = {}

@@ -1,4 +1,4 @@
-"""How things stand: where HEAD is, how big the context is, what is not shared yet and what needs a decision."""
+"""The status of a repository: HEAD, the size of the context, unsealed data and problems to resolve."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ if TYPE_CHECKING:
 
 @value
 class Status:
-    """The state of a repository.
+    """The status of a repository.
 
     Attributes:
-        ref: full name of the branch that HEAD is on; None when it is detached.
-        oid: the commit; None on a branch without one.
+        ref: full name of HEAD's branch; None if it is detached.
+        oid: HEAD's commit; None on a branch without one.
         message_count: messages of the compiled context.
-        token_count: their tokens, None when they were not counted.
-        token_source: how far to trust that number.
-        reported_token_count: what a provider reported last of this line, None without a report or when not counted.
-        estimated_token_count: tokens as they are counted here, None when they were not counted.
-        text_token_count: tokens of the text alone, None when they were not counted.
-        text_token_source: how far to trust that.
-        budget: tokens allowed by the configuration, or None.
-        diverged: refs with several tips, and those tips.
-        incomplete: refs whose commit is not here.
-        branch_count: how many branches there are.
-        unsealed_transactions: transactions in the journal, which git does not see before they are sealed.
+        token_count: their tokens; None if not counted.
+        token_source: how they were counted.
+        reported_token_count: the last count that a provider reported; None without a report or if not counted.
+        estimated_token_count: tokens as Trace counts them; None if not counted.
+        text_token_count: tokens of the text alone; None if not counted.
+        text_token_source: how those were counted.
+        budget: the configured token budget, or None.
+        diverged: refs with several tips, and the tips.
+        incomplete: refs whose commit is missing.
+        branch_count: number of branches.
+        unsealed_transactions: transactions in the journal, which git does not see before a seal.
         unsealed_bytes: bytes of their objects.
-        returned: purged objects whose bytes are here again.
+        returned: purged objects that are stored again.
     """
 
     ref: str | None
@@ -52,30 +52,30 @@ class Status:
 
     @property
     def branch(self) -> str | None:
-        """The short name of the branch, or None when HEAD is detached."""
+        """The short name of the branch; None if HEAD is detached."""
         return None if self.ref is None else self.ref.removeprefix("refs/heads/")
 
     @property
     def share(self) -> float | None:
-        """Tokens over budget, from 0; None when one of them is not known."""
+        """Tokens divided by the budget; None if one is unknown."""
         if self.budget is None or self.token_count is None or self.budget <= 0:
             return None
         return self.token_count / self.budget
 
 
 def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = True) -> Status:
-    """Return how things stand.
+    """Return the status of a repository.
 
     Args:
-        contexts: the compiler of the store that is asked about.
-        model: the model to count for; "" counts under the repository's encoding.
-        count_tokens: whether tokens may be counted, which costs when there are new messages.
+        contexts: the compiler of the store.
+        model: the model to count for; "" uses the repository's encoding.
+        count_tokens: whether to count tokens, which takes time if there are new messages.
     """
     store = contexts.store
     head = store.refs.head()
     context = contexts.compile("HEAD", model=model)
     unsealed = store.unsealed()
-    refs = store.refs.standing()
+    refs = store.refs.status()
     return Status(
         ref=head.ref,
         oid=head.oid,
@@ -92,5 +92,5 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
         branch_count=refs.branch_count,
         unsealed_transactions=unsealed.transactions,
         unsealed_bytes=unsealed.bytes,
-        returned=tuple(store.objects.returned()),
+        returned=tuple(store.objects.reappeared()),
     )

@@ -1,9 +1,9 @@
-"""What a commit says, or does, in one line."""
+"""One-line summaries of commits."""
 
 from __future__ import annotations
 
 from trace_store.context.content import lines_of
-from trace_store.context.line import LINE_WIDTH, Line
+from trace_store.context.line import LINE_WIDTH, SummaryLine
 from trace_store.objects.commit import Commit
 from trace_store.store.handle import Store
 from trace_store.transcripts.event_text import event_of, event_text
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def summary(store: Store, commit: Commit, width: int = 72) -> str:
-    """Return a commit as one line, with the first `width` characters of a message's text, or of what happened."""
-    return "; ".join(line.cut(width) for line in told(commit, store.objects.read))
+    """Return a one-line summary that quotes at most `width` characters of a message."""
+    return "; ".join(line.cut(width) for line in lines_for(commit, store.objects.read))
 
 
-def told(commit: Commit, read: Callable[[bytes], bytes]) -> list[Line]:
-    """Return the lines about a commit, at least one."""
+def lines_for(commit: Commit, read: Callable[[bytes], bytes]) -> list[SummaryLine]:
+    """Return the lines for a commit, at least one."""
     event = event_of(commit)
     if not event or commit.message:
         return lines_of(commit, read)
     text = " ".join(event_text(commit, read)[: 8 * LINE_WIDTH].split()).rstrip(" :")
-    return [Line(f"{event}: ", text) if text else Line(event.rstrip(" :"))]
+    return [SummaryLine(f"{event}: ", text) if text else SummaryLine(event.rstrip(" :"))]

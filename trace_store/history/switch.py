@@ -1,8 +1,7 @@
-"""Going to another branch, or to a commit without one.
+"""Switching HEAD to another branch or commit.
 
-Rule: HEAD is a file of this working copy, so it is compared and set under the journal's lock. Where a commit would be
-left that nothing else leads to, it is kept in the trash first. The reflog of HEAD says `switch: moving from A to B`,
-which is how `-` and `@{-1}` know where it was.
+HEAD is a file of this working copy, so it is compared and set under the journal's lock. A commit that would become
+unreachable is kept in the trash first. HEAD's reflog says `switch: moving from A to B`, which resolves `-` and `@{-1}`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import replace, value
 from trace_store.history.branches import find_branch, name_taken, short
 from trace_store.history.reflog import newest_first
-from trace_store.history.trash import keeping, keeping_others
+from trace_store.history.trash import keep_in_trash, keep_other_tips
 from trace_store.oid import is_full_id
 from trace_store.refs.head import NAME, Head
 from trace_store.refs.log_messages import read_switch, switch_message
@@ -30,16 +29,16 @@ if TYPE_CHECKING:
 
 
 @value
-class Switched:
-    """Where HEAD went.
+class SwitchResult:
+    """The result of a switch.
 
     Attributes:
-        before: where it was.
-        after: where it is.
-        created: whether the branch was made.
-        reset: whether it was there, and was given another commit or the same again.
-        kept: the ref in the trash that keeps a commit which nothing else leads to; None when there was none.
-        replaced: the ref in the trash that keeps what the branch stood for, where it was given another commit.
+        before: the old HEAD.
+        after: the new HEAD.
+        created: whether the branch was created.
+        reset: whether an existing branch was set to the start point.
+        kept: the ref in the trash that keeps an otherwise unreachable commit, or None.
+        replaced: the ref in the trash that keeps the branch's old tip, or None.
     """
 
     before: Head
@@ -50,35 +49,35 @@ class Switched:
     replaced: str | None = None
 
 
-def switch(store: Store, name: str, *, author: str) -> Switched:
-    """Go to a branch: by its name, the id of its session, or `-` for the one before.
+def switch(store: Store, name: str, *, author: str) -> SwitchResult:
+    """Switch to a branch, given by name, by the id of its session, or as `-` for the previous one.
 
     Raises:
         RefNotFoundError: there is no such branch.
-        RevisionNotFoundError: `-` is given, and HEAD has not left a branch.
-        AmbiguousRevisionError: several sessions have ids that begin so.
+        RevisionNotFoundError: `-` is given, and there is no previous branch.
+        AmbiguousRevisionError: the ids of several sessions begin like this.
     """
     if name == "-":
-        name = refs.reflog_query.branch_left(store.refs)
-        if is_full_id(name):  # it was detached
+        name = refs.reflog_query.previous_branch(store.refs)
+        if is_full_id(name):  # HEAD was detached
             return detach(store, name, author=author)
-    return _go(store, find_branch(store, name), author=author)
+    return _move_head(store, find_branch(store, name), author=author)
 
 
 def begin_branch(
     store: Store, name: str, start: str | None = None, *, author: str, force: bool = False
-) -> Switched:
-    """Make a branch and go to it.
+) -> SwitchResult:
+    """Create a branch and switch to it.
 
     Args:
-        store: where.
+        store: the repository's store.
         name: its short name.
-        start: the revision that it begins at; None is HEAD, and on a branch without a commit another such.
+        start: the start point; None is HEAD, which may have no commit yet.
         author: for the reflogs.
-        force: take a name that there is; what it stood for goes to the trash.
+        force: reset an existing branch; its old tip goes to the trash.
 
     Raises:
-        AlreadyExistsError: there is a branch of this name, and `force` is not given.
+        AlreadyExistsError: the branch exists, and `force` is not given.
         As `resolve_commit`, and `branch_ref`.
     """
     ref = branch_ref(name)
@@ -86,11 +85,11 @@ def begin_branch(
     if start is None and head.unborn:
         if store.refs.read(ref) is not None:
             raise name_taken(ref)
-        return _go(store, ref, author=author, created=True)
+        return _move_head(store, ref, author=author, created=True)
     oid = revisions.resolve_commit(store, "HEAD" if start is None else start)
-    message = _message(head, short(ref))
+    message = _reflog_message(head, short(ref))
     if head.ref == ref:
-        message = f"branch: reset to {start or 'HEAD'}"  # HEAD stays on it, so that it is no move from A to B
+        message = f"branch: reset to {start or 'HEAD'}"  # HEAD stays on the branch
 
     was_there = False
     kept: str | None = None
@@ -103,31 +102,31 @@ def begin_branch(
             raise name_taken(ref)
         edits = [RefEdit(ref, oid, before)]
         if before is not None and before != oid:
-            edits += [keeping(ref, before), *keeping_others(refs, ref)]
+            edits += [keep_in_trash(ref, before), *keep_other_tips(refs, ref)]
         kept = edits[1].name if edits[1:] else None
         return Transaction((), edits, message)
 
     store.transact(build, author=author)
-    done = _go(store, ref, author=author, created=not was_there)
+    done = _move_head(store, ref, author=author, created=not was_there)
     return replace(done, reset=was_there, replaced=kept)
 
 
-def begin_empty(store: Store, name: str, *, author: str) -> Switched:
-    """Go to a branch that has no commit, and begins with the next.
+def begin_empty(store: Store, name: str, *, author: str) -> SwitchResult:
+    """Switch to a new branch without a commit.
 
     Raises:
-        AlreadyExistsError: there is a branch of this name.
+        AlreadyExistsError: the branch exists.
         As `branch_ref`.
     """
     ref = branch_ref(name)
     if store.refs.read(ref) is not None:
         raise name_taken(ref)
-    return _go(store, ref, author=author, created=True)
+    return _move_head(store, ref, author=author, created=True)
 
 
-def detach(store: Store, revision: str = "HEAD", *, author: str) -> Switched:
-    """Look at a commit without a branch; raises as `resolve_commit`."""
-    return _go(store, revisions.resolve_commit(store, revision), author=author)
+def detach(store: Store, revision: str = "HEAD", *, author: str) -> SwitchResult:
+    """Detach HEAD at a commit; raises as `resolve_commit`."""
+    return _move_head(store, revisions.resolve_commit(store, revision), author=author)
 
 
 def keep_and_move(
@@ -138,12 +137,12 @@ def keep_and_move(
     author: str,
     keep: Callable[[RefReader], list[RefEdit]] | None = None,
 ) -> None:
-    """Set HEAD, if it is still where it was, after making the edits that keep what it leaves.
+    """Set HEAD if it has not moved, after making the edits that keep the old commit.
 
-    The reflogs say of both that they were at one time, so that they are known as one command.
+    Both get the same time in the reflogs, which marks them as one command.
 
     Raises:
-        RefChangedError: HEAD is elsewhere.
+        RefChangedError: HEAD has moved.
     """
     time: int | None = None
     moved: list[str] = []
@@ -168,25 +167,27 @@ def keep_and_move(
     store.transact(move)
 
 
-def _go(store: Store, target: str | ObjectId, *, author: str, created: bool = False) -> Switched:
+def _move_head(
+    store: Store, target: str | ObjectId, *, author: str, created: bool = False
+) -> SwitchResult:
     before = store.refs.head()
     to = short(target) if isinstance(target, str) else str(target)
-    message = _message(before, to)
+    message = _reflog_message(before, to)
     if before.ref == target or (before.ref is None and before.oid == target):
-        return Switched(before, store.refs.head(), created)
-    keep = _what_is_left(store, before)
+        return SwitchResult(before, store.refs.head(), created)
+    keep = _keep_edit(store, before)
     made = None if keep is None else lambda _: [keep]
     keep_and_move(store, before, target, message, author, made)
     kept = None if keep is None else keep.name
-    return Switched(before, store.refs.head(), created, kept=kept)
+    return SwitchResult(before, store.refs.head(), created, kept=kept)
 
 
-def _message(before: Head, to: str) -> str:
+def _reflog_message(before: Head, to: str) -> str:
     return switch_message(short(before.ref) if before.ref else str(before.oid), to)
 
 
-def _what_is_left(store: Store, before: Head) -> RefEdit | None:
-    """Return the edit that keeps the commit of a detached HEAD, if it was moved on since it was detached."""
+def _keep_edit(store: Store, before: Head) -> RefEdit | None:
+    """Return the edit that keeps the commit of a detached HEAD, if it would become unreachable."""
     if before.ref is not None or before.oid is None:
         return None
     for entry in newest_first(store, NAME):
@@ -194,16 +195,16 @@ def _what_is_left(store: Store, before: Head) -> RefEdit | None:
             if entry.new == before.oid:
                 return None
             break
-    if store.refs.naming([before.oid]).get(before.oid) or _is_led_to(store, before.oid):
+    if store.refs.names_of([before.oid]).get(before.oid) or _is_reachable(store, before.oid):
         return None
-    return keeping(NAME, before.oid)
+    return keep_in_trash(NAME, before.oid)
 
 
-def _is_led_to(store: Store, oid: ObjectId) -> bool:
-    """Tell whether a commit lies in the past of a branch, of a tag or of another ref that does not only keep it."""
+def _is_reachable(store: Store, oid: ObjectId) -> bool:
+    """Return True if a commit is reachable from a ref outside the trash and the staged refs."""
     commits = revisions.commits_of(store)
     try:
         tips = commits_among(store, tips_of_refs(store, (TRASH, STAGED)), commits)
         return not any(True for _ in commits.topological([oid], tips, limit=1))
     except (errors.NotFoundError, errors.FormatError):
-        return False  # what is not whole keeps nothing for sure
+        return False  # an incomplete history proves nothing

@@ -1,7 +1,7 @@
-"""Tags: names for commits, or for any object, that stay where they are.
+"""Tags: fixed names for commits or other objects.
 
-Rule: a tag moves only when that is forced, and what it named goes to the trash then, as when it is deleted. An
-annotated tag is an object with an author, a time and a message; a light one is the ref alone.
+A tag moves only with `force`, and its old target then goes to the trash, as for a deleted tag. An annotated tag is an
+object with an author, a time and a message; a lightweight one is only a ref.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from trace_store import errors
 from trace_store import revision as revisions
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import value
-from trace_store.history.branches import Deleted, delete_refs, is_like, short
-from trace_store.history.trash import keeping
+from trace_store.history.branches import DeletedRef, delete_refs, matches_any, short
+from trace_store.history.trash import keep_in_trash
 from trace_store.ident import check_author
 from trace_store.objects.codec import TAG, kind_of
 from trace_store.objects.commit import Tag
@@ -33,9 +33,9 @@ class TagEntry:
 
     Attributes:
         ref: its full name.
-        oid: what the ref stands for: the tag object of an annotated one.
-        target: what it names in the end.
-        tag: the tag object; None of a light one, and where it is not here.
+        oid: what the ref points to: the tag object of an annotated tag.
+        target: the tagged object.
+        tag: the tag object; None for a lightweight tag, and if it is missing.
     """
 
     ref: str
@@ -50,11 +50,11 @@ class TagEntry:
 
 
 def list_tags(store: Store, patterns: Sequence[str] = ()) -> list[TagEntry]:
-    """Return the tags, sorted by name; with patterns such as `v1.*` those whose name is like one."""
+    """Return the tags, sorted by name; patterns such as `v1.*` select some."""
     found: list[TagEntry] = []
     for ref, oid in store.refs.iterate(TAGS):
         name = ref.removeprefix(TAGS)
-        if not patterns or is_like(name, patterns):
+        if not patterns or matches_any(name, patterns):
             found.append(_entry(store, ref, oid))
     return found
 
@@ -68,19 +68,19 @@ def create_tag(
     message: str = "",
     force: bool = False,
 ) -> TagEntry:
-    """Name an object, and return the tag.
+    """Tag an object.
 
     Args:
-        store: where.
+        store: the repository's store.
         name: the tag's short name.
-        revision: what it names.
-        author: for the reflogs, and of an annotated tag.
-        message: makes it an annotated tag that says this.
-        force: let a tag that is there name this; what it named goes to the trash.
+        revision: the object.
+        author: for the reflogs, and the author of an annotated tag.
+        message: the message of an annotated tag; "" makes a lightweight one.
+        force: move an existing tag; its old target goes to the trash.
 
     Raises:
-        AlreadyExistsError: there is a tag of this name, and `force` is not given.
-        InvalidRefNameError: the name breaks the rules for names.
+        AlreadyExistsError: the tag exists, and `force` is not given.
+        InvalidRefNameError: the name is not valid.
         As `resolve`.
     """
     ref = _tag_ref(name)
@@ -97,25 +97,25 @@ def create_tag(
         before = refs.read(ref)
         if before is not None and not force:
             raise errors.AlreadyExistsError(
-                f"there is a tag {short(ref)} already",
-                hint="-f moves it; what it named is kept in the trash",
+                f"tag {short(ref)} already exists",
+                hint="-f moves it; the old target goes to the trash",
                 ref=ref,
             )
         edits = [RefEdit(ref, oid, before)]
         if before is not None and before != oid:
-            edits.append(keeping(ref, before))
+            edits.append(keep_in_trash(ref, before))
         return Transaction(made, edits, f"tag: {short(ref)}")
 
     store.transact(build, author=author)
     return TagEntry(ref, oid, target, tag)
 
 
-def delete_tags(store: Store, names: Sequence[str], *, author: str) -> list[Deleted]:
-    """Delete tags into the trash, all or none, and return what each stood for.
+def delete_tags(store: Store, names: Sequence[str], *, author: str) -> list[DeletedRef]:
+    """Move tags to the trash, all or none; return what was deleted.
 
     Raises:
         RefNotFoundError: there is no such tag.
-        InvalidRefNameError: a name breaks the rules for names.
+        InvalidRefNameError: a name is not valid.
     """
     wanted = list(dict.fromkeys(_tag_ref(name) for name in names))
     return delete_refs(store, wanted, author=author, what="tag")
@@ -125,7 +125,7 @@ def _tag_ref(name: str) -> str:
     check_text(name)
     full = name if name.startswith(TAGS) else TAGS + name
     if name in ("HEAD", "@", "-", ORIGINAL):
-        raise errors.InvalidRefNameError(f"{name} is no name for a tag", ref=full)
+        raise errors.InvalidRefNameError(f"{name} is not a valid tag name", ref=full)
     return check_ref_name(full)
 
 
@@ -137,5 +137,5 @@ def _entry(store: Store, ref: str, oid: ObjectId) -> TagEntry:
             first = first or tag
             target = tag.target
     except errors.ObjectNotFoundError:
-        pass  # the ref is incomplete, and the others are not
+        pass  # an incomplete tag must not hide the others
     return TagEntry(ref, oid, target, first)

@@ -1,7 +1,7 @@
-"""Differences between two texts, word by word.
+"""Word-by-word differences between two texts.
 
-Rule: pure functions of text. Lines are compared first, and words only within lines that differ; texts in which that
-would take too long are told apart by lines alone.
+Lines are compared first, and words only within lines that differ. Texts for which that would be slow are compared by
+lines only.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     Run = tuple[bool, Sequence[str], Sequence[str]]
-    """Whether what stands on both sides is equal, and both."""
+    """Whether both runs are equal, and the run on each side."""
 
 
 SAME, GONE, NEW = "=", "-", "+"
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 MOST_WORDS = 4000
-"""Of more words within lines that follow one another, the lines stand for themselves."""
+"""Adjacent changed lines with more words than this are not compared by words."""
 MOST_LINES = 20_000
-"""Of more lines between the first and the last that differ, all count as changed."""
+"""If more lines than this lie between the first and last difference, all count as changed."""
 MOST_STEPS = 1000
-"""What takes more steps for each item is parted at items that stand once on each side first, or counts as changed."""
+"""Steps per item above which sequences are first split at items that are unique on both sides."""
 
 
 @value
 class Piece:
-    """A run of text that is on both sides, or on one.
+    """A run of text that is on both sides or on one.
 
     Attributes:
         sign: SAME, GONE or NEW.
@@ -46,30 +46,30 @@ class Piece:
 
 
 def word_diff(before: str, after: str) -> list[Piece]:
-    """Return the pieces of two texts: SAME and GONE ones together are the first, SAME and NEW ones the second."""
+    """Return the word diff of two texts: SAME and GONE form the first, SAME and NEW the second."""
     pieces: list[Piece] = []
-    for same, one, other in blocks(_whole_lines(before), _whole_lines(after)):
+    for same, one, other in blocks(_split_lines(before), _split_lines(after)):
         if same:
-            _add(pieces, SAME, "".join(one))
+            _add_piece(pieces, SAME, "".join(one))
             continue
         words = _words("".join(one)), _words("".join(other))
         if not all(words) or sum(map(len, words)) > MOST_WORDS:
-            _add(pieces, GONE, "".join(one))
-            _add(pieces, NEW, "".join(other))
+            _add_piece(pieces, GONE, "".join(one))
+            _add_piece(pieces, NEW, "".join(other))
             continue
         for equal, gone, new in blocks(*words):
             if equal:
-                _add(pieces, SAME, "".join(gone))
+                _add_piece(pieces, SAME, "".join(gone))
             else:
-                _add(pieces, GONE, "".join(gone))
-                _add(pieces, NEW, "".join(new))
-    return _joined(pieces)
+                _add_piece(pieces, GONE, "".join(gone))
+                _add_piece(pieces, NEW, "".join(new))
+    return _merge_spaces(pieces)
 
 
 def paired_lines(
     before: Sequence[str], after: Sequence[str], around: int
 ) -> Iterator[tuple[str | None, str | None]]:
-    """Yield lines side by side, None where a side has none; (None, None) stands for lines that are left out."""
+    """Yield lines side by side, None where a side has none; (None, None) stands for omitted lines."""
     rows: list[tuple[str | None, str | None]] = []
     differs: list[int] = []
     for same, one, other in blocks(before, after):
@@ -88,7 +88,7 @@ def paired_lines(
 
 
 def blocks(one: Sequence[str], other: Sequence[str]) -> Iterator[Run]:
-    """Yield runs of two sequences in order: whether they are equal, and both."""
+    """Yield runs of two sequences in order: whether they are equal, and the run on each side."""
     head = 0
     least = min(len(one), len(other))
     while head < least and one[head] == other[head]:
@@ -98,24 +98,24 @@ def blocks(one: Sequence[str], other: Sequence[str]) -> Iterator[Run]:
         tail += 1
     if head:
         yield True, one[:head], other[:head]
-    yield from _changed(one[head : len(one) - tail], other[head : len(other) - tail])
+    yield from _diff_blocks(one[head : len(one) - tail], other[head : len(other) - tail])
     if tail:
         yield True, one[len(one) - tail :], other[len(other) - tail :]
 
 
-def _changed(left: Sequence[str], right: Sequence[str]) -> Iterator[Run]:
-    """Yield the runs of two sequences whose first items differ, and whose last ones do."""
+def _diff_blocks(left: Sequence[str], right: Sequence[str]) -> Iterator[Run]:
+    """Yield the runs of two sequences that differ in their first and last items."""
     if not left or not right or len(left) + len(right) > MOST_LINES:
         if left or right:
             yield False, left, right
-    elif _steps(left, right) <= MOST_STEPS * (len(left) + len(right)):
-        yield from _matched(left, right)
+    elif _cost(left, right) <= MOST_STEPS * (len(left) + len(right)):
+        yield from _match(left, right)
     else:
         i = j = 0
-        for at, to, size in (*_landmarks(left, right), (len(left), len(right), 0)):
+        for at, to, size in (*_unique_runs(left, right), (len(left), len(right), 0)):
             gap = left[i:at], right[j:to]
-            if all(gap) and _steps(*gap) <= MOST_STEPS * (at - i + to - j):
-                yield from _matched(*gap)
+            if all(gap) and _cost(*gap) <= MOST_STEPS * (at - i + to - j):
+                yield from _match(*gap)
             elif any(gap):
                 yield False, *gap
             if size:
@@ -123,28 +123,31 @@ def _changed(left: Sequence[str], right: Sequence[str]) -> Iterator[Run]:
             i, j = at + size, to + size
 
 
-def _matched(left: Sequence[str], right: Sequence[str]) -> Iterator[Run]:
+def _match(left: Sequence[str], right: Sequence[str]) -> Iterator[Run]:
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, left, right).get_opcodes():
         yield tag == "equal", left[i1:i2], right[j1:j2]
 
 
-def _steps(left: Sequence[str], right: Sequence[str]) -> int:
-    """Return how many steps it takes at most to match two sequences: each look for a run goes over all equal pairs.
+def _cost(left: Sequence[str], right: Sequence[str]) -> int:
+    """Return the maximum number of steps to match two sequences.
 
-    What stands in the second very often is no beginning of a run for `SequenceMatcher`.
+    Each search for a run visits all equal pairs; `SequenceMatcher` ignores items that are very frequent on the second
+    side.
     """
     counts, most = Counter(right), len(right) // 100 + 1 if len(right) >= 200 else len(right)
     pairs = sum(counts[item] for item in left if counts[item] <= most)
     return (len(left) + len(right) + pairs) * min(len(left), len(right))
 
 
-def _landmarks(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int, int]]:
-    """Return runs of items that stand once on each side, as many as come in the same order: places, and how many."""
+def _unique_runs(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int, int]]:
+    """Return (left, right, length) of runs of unique items that have the same order on both sides."""
     once = {item for item, count in Counter(left).items() if count == 1}
     once &= {item for item, count in Counter(right).items() if count == 1}
     places = {item: at for at, item in enumerate(right) if item in once}
-    ends: list[int] = []  # the least end of an increasing run, by its length
-    chain: list[tuple[int, int, int]] = []  # place left, place right, and the one before in its run
+    ends: list[int] = []  # the smallest end of an increasing run, by its length
+    chain: list[
+        tuple[int, int, int]
+    ] = []  # index left, index right, index of the previous one here
     last: list[int] = []
     for at, item in enumerate(left):
         if item in places:
@@ -164,8 +167,8 @@ def _landmarks(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int
     return found[::-1]
 
 
-def _joined(pieces: Sequence[Piece]) -> list[Piece]:
-    """Return pieces in which words that differ are not parted by a space that does not."""
+def _merge_spaces(pieces: Sequence[Piece]) -> list[Piece]:
+    """Merge words that differ across single spaces that do not."""
     found: list[Piece] = []
     at = 0
     while at < len(pieces):
@@ -181,21 +184,21 @@ def _joined(pieces: Sequence[Piece]) -> list[Piece]:
             else:
                 break
             at += 1
-        _add(found, GONE, gone)
-        _add(found, NEW, new)
+        _add_piece(found, GONE, gone)
+        _add_piece(found, NEW, new)
         if at < len(pieces):
-            _add(found, SAME, pieces[at].text)
+            _add_piece(found, SAME, pieces[at].text)
             at += 1
     return found
 
 
-def _add(pieces: list[Piece], sign: str, text: str) -> None:
+def _add_piece(pieces: list[Piece], sign: str, text: str) -> None:
     if text:
         pieces.append(Piece(sign, text))
 
 
-def _whole_lines(text: str) -> list[str]:
-    """Return the lines of a text, each with its newline, so that together they are the text."""
+def _split_lines(text: str) -> list[str]:
+    """Return the lines of a text with their newlines."""
     lines = [f"{line}\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]

@@ -1,4 +1,4 @@
-"""What each commit did to the size of the context."""
+"""Token counts of the context at each commit of a log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trace_store.objects.commit import Commit
 
     Report = tuple[bytes, int, str]
-    """The commit that records it, its tokens, the name of what reported."""
+    """The commit that records it, its tokens, the name of its source."""
 
 
 @value
@@ -25,8 +25,8 @@ class TokenGrowth:
 
     Attributes:
         total: tokens of the compiled context, as `CompiledContext.token_count`.
-        added: how many more, or fewer, than at its first parent.
-        source: how far to trust the total.
+        added: the difference from the first parent.
+        source: how the total was counted.
     """
 
     total: int
@@ -35,45 +35,45 @@ class TokenGrowth:
 
 
 def token_growth(contexts: ContextCompiler, entries: list[LogEntry]) -> dict[bytes, TokenGrowth]:
-    """Return the tokens of the context at each commit, and what it added to its first parent's.
+    """Return the tokens of the context at each commit, and the change since its first parent.
 
-    A commit that only appends adds its messages, so the context before it need not be compiled.
+    The parent of a commit that only appends need not be compiled.
     """
-    growing = _Growing(contexts)
-    for entry in reversed(entries):  # a context is made from what it was before
-        growing.weigh(entry)
+    counts = _TokenCounts(contexts)
+    for entry in reversed(entries):  # oldest first, since compiling builds on earlier contexts
+        counts.count(entry)
     source = contexts.compile(entries[0].oid).estimate_source if entries else ""
     growth: dict[bytes, TokenGrowth] = {}
-    for entry in reversed(entries):  # parents first: most have the report of their parent
-        before = growing.total(entry.parents[0])[0] if entry.parents else 0
-        after, name = growing.total(entry.oid, entry.commit)
+    for entry in reversed(entries):  # parents first: most commits share their parent's report
+        before = counts.total(entry.parents[0])[0] if entry.parents else 0
+        after, name = counts.total(entry.oid, entry.commit)
         growth[entry.oid] = TokenGrowth(after, after - before, name or source)
     return growth
 
 
-class _Growing:
-    """Estimates and reports of the contexts of some commits."""
+class _TokenCounts:
+    """Cached estimates and reports of contexts."""
 
     def __init__(self, contexts: ContextCompiler) -> None:
         self._contexts = contexts
-        self._bare: dict[bytes, int] = {}
+        self._estimates: dict[bytes, int] = {}
         self._reports: dict[bytes, Report | None] = {}
 
-    def weigh(self, entry: LogEntry) -> None:
-        """Look at the tokens of a commit's context, and of the one before it; of one of them where appends tell."""
-        commit, weights = entry.commit, self._bare
+    def count(self, entry: LogEntry) -> None:
+        """Count the context of a commit and its parent; only one of them if the commit only appends."""
+        commit, known = entry.commit, self._estimates
         sets_tools = any(operation.name == TOOLS for operation in commit.operations)
         if not commit.parents or not only_appends(commit) or sets_tools:
-            self._bare_tokens(entry.oid)
+            self._count_context(entry.oid)
             return
         added, parent = self._contexts.weigh_added(commit), commit.parents[0]
-        if parent in weights:
-            weights.setdefault(entry.oid, weights[parent] + added)
+        if parent in known:
+            known.setdefault(entry.oid, known[parent] + added)
         else:
-            weights[parent] = self._bare_tokens(entry.oid) - added
+            known[parent] = self._count_context(entry.oid) - added
 
     def total(self, oid: bytes, commit: Commit | None = None) -> tuple[int, str]:
-        """Return the tokens of a context and, where a provider reported, their source, else ""; of a known commit."""
+        """Return the tokens of a context, and the source of a provider's report or ""."""
         estimated, report = self._estimate(oid), self._report(oid, commit)
         if report is None or not estimated:
             return estimated, ""
@@ -83,23 +83,23 @@ class _Growing:
         return max(0, token_count + changed), source
 
     def _estimate(self, oid: bytes) -> int:
-        bare = self._bare_tokens(oid)
+        bare = self._count_context(oid)
         return bare + tokens.models.REPLY_TOKENS if bare else 0
 
-    def _bare_tokens(self, oid: bytes) -> int:
-        """Return the tokens that are counted here, without what a request costs once."""
-        if oid not in self._bare:
+    def _count_context(self, oid: bytes) -> int:
+        """Return the estimated tokens without the overhead of a request."""
+        if oid not in self._estimates:
             context = self._contexts.compile(ObjectId(oid))
             estimated = context.estimated_token_count
-            self._bare[oid] = estimated - tokens.models.REPLY_TOKENS if estimated else 0
-        return self._bare[oid]
+            self._estimates[oid] = estimated - tokens.models.REPLY_TOKENS if estimated else 0
+        return self._estimates[oid]
 
     def _report(self, oid: bytes, commit: Commit | None) -> Report | None:
         if oid not in self._reports:
-            self._reports[oid] = self._found(oid, commit)
+            self._reports[oid] = self._find_report(oid, commit)
         return self._reports[oid]
 
-    def _found(self, oid: bytes, commit: Commit | None) -> Report | None:
+    def _find_report(self, oid: bytes, commit: Commit | None) -> Report | None:
         own = (
             objects.reports.report_of(commit)
             if commit is not None and is_measured(commit)

@@ -1,7 +1,7 @@
-"""The trash: refs that keep what another ref was moved away from, or was deleted with.
+"""The trash: refs that keep old tips of other refs.
 
-Rule: each value has a name of its own, `refs/trash/<namespace>/<name>/<beginning of its id>`, so that two people's
-trash never meets, and keeping one value twice is keeping it once.
+The name `refs/trash/<namespace>/<name>/<short id>` contains the value, so that different people's trash never conflicts
+and keeping a value twice has no effect.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _TOO_LONG = TRASH + "long/"
 _NEAR = 8
 
 
-def keeping(ref: str, oid: ObjectId) -> RefEdit:
-    """Return the edit that keeps what a ref, or HEAD, stands for; its name is where it is found again."""
+def keep_in_trash(ref: str, oid: ObjectId) -> RefEdit:
+    """Return the edit that keeps a tip of a ref or HEAD; its name is the ref in the trash."""
     name = f"{TRASH}{ref.removeprefix('refs/')}/{oid.short()}"
-    # Only a name that is nearly too long itself has no room for the rest.
+    # A ref whose own name is almost too long has no room for the prefix.
     return RefEdit(name if is_ref_name(name) else f"{_TOO_LONG}{oid.short()}", oid, ANY)
 
 
-def keeping_others(refs: RefReader, ref: str) -> list[RefEdit]:
-    """Return the edits that keep the other tips of a diverged ref, which it gives up when it is moved back."""
-    return [keeping(ref, tip) for tip in refs.tips(ref)[1:]]
+def keep_other_tips(refs: RefReader, ref: str) -> list[RefEdit]:
+    """Return the edits that keep the other tips of a diverged ref, which a forced move drops."""
+    return [keep_in_trash(ref, tip) for tip in refs.tips(ref)[1:]]
 
 
 def steps_between(store: Store, start: ObjectId, end: ObjectId, limit: int = _NEAR) -> int | None:
-    """Return how many steps along first parents lead from a commit back to another; None when that is not so near."""
+    """Return the number of first-parent steps from a commit to its ancestor; None if there are `limit` or more."""
     oid = start
     for steps in range(limit):
         if oid == end:
@@ -50,7 +50,7 @@ def steps_between(store: Store, start: ObjectId, end: ObjectId, limit: int = _NE
 
 
 def goes_on(store: Store, later: ObjectId, earlier: ObjectId) -> bool:
-    """Tell whether first parents lead from a commit back to another, however far that is."""
+    """Return True if the first-parent history of `later` contains `earlier`."""
     between = list(commits_of(store).topological([later], [earlier], first_parent=True))
     if not between:
         return later == earlier
@@ -58,5 +58,5 @@ def goes_on(store: Store, later: ObjectId, earlier: ObjectId) -> bool:
 
 
 def is_kept_by(store: Store, oid: ObjectId, new: ObjectId | None) -> bool:
-    """Tell whether what a ref is moved to keeps what it is moved from, as far as a short look tells."""
+    """Return True if a ref's new value is known to keep the old one reachable; only a few steps are checked."""
     return new is not None and steps_between(store, new, oid) is not None

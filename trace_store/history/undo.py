@@ -1,10 +1,8 @@
-"""Undo and redo: the last command that moved a ref is taken back, and taken up again.
+"""Undo and redo of the last command that moved refs.
 
-Rule: what was done is read from the reflogs, so there is no other record to go wrong. Each transaction has a time of
-its own, which all its entries have; those of a command with several steps share author and message, and nothing was
-between them. What is taken back is done in one transaction, or not at all: each ref has to be where the command left
-it. Taking back is a command as well, which says so in the reflogs: that is how the next one knows what is taken back
-already.
+The reflogs are the only record. All entries of a transaction have the same time; the transactions of one command share
+author and message and are adjacent. An undo is one transaction, and it fails unless each ref is where the command left
+it. It writes its own reflog message, so that the next undo knows what is undone already.
 """
 
 from __future__ import annotations
@@ -13,9 +11,8 @@ from trace_store import errors
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import field, mutable, value
 from trace_store.history.branches import move_upstream, rename_upstreams
-from trace_store.history.reflog import all_logs
 from trace_store.history.switch import keep_and_move
-from trace_store.history.trash import is_kept_by, keeping
+from trace_store.history.trash import is_kept_by, keep_in_trash
 from trace_store.maintenance.seal import seal
 from trace_store.oid import ObjectId, is_full_id
 from trace_store.ref_names import is_ref_name
@@ -27,11 +24,12 @@ from trace_store.refs.log_messages import (
     read_join,
     read_rename,
     read_switch,
-    without_word,
+    split_undo,
 )
 from trace_store.refs.names import BRANCHES, TRASH
 from trace_store.refs.reflog import GIT, ReflogEntry
 from trace_store.revision import resolve_commit
+from trace_store.store.reflogs import all_logs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,15 +42,15 @@ IMPORT = "import"
 
 
 @value
-class Undone:
-    """What was taken back, or taken up again.
+class UndoResult:
+    """The result of an undo or redo.
 
     Attributes:
-        message: what the reflogs say of the command.
-        author: who had run it.
-        time: when, in milliseconds.
-        moves: (name, value before, value now) of each ref that was moved; HEAD is one when it went elsewhere.
-        head: where HEAD is.
+        message: the reflog message of the command.
+        author: who ran it.
+        time: when, in milliseconds since the epoch.
+        moves: (name, old value, new value) of each ref that the undo moved, including HEAD.
+        head: the new HEAD.
     """
 
     message: str
@@ -63,13 +61,13 @@ class Undone:
 
 
 @mutable
-class Group:
-    """What one command did.
+class CommandChanges:
+    """The changes of one command.
 
     Attributes:
         entries: (name, old, new) of each ref that it moved, newest first.
-        head: the entry of HEAD's log that says that HEAD went to another branch, or moved without one; or None.
-        given_up: (name, id or its beginning) of each other tip that it took from a diverged branch.
+        head: the entry of HEAD's log if HEAD switched, or moved while detached; else None.
+        given_up: (name, id or prefix of it) of each other tip that a diverged branch lost.
     """
 
     time: int
@@ -80,33 +78,33 @@ class Group:
     given_up: list[tuple[str, str]] = field(default_factory=list)
 
 
-def undo(store: Store, *, author: str, dry_run: bool = False) -> Undone:
-    """Take the last command back that moved a ref, or HEAD; another call takes the one before it back.
+def undo(store: Store, *, author: str, dry_run: bool = False) -> UndoResult:
+    """Undo the last command that moved a ref or HEAD; repeated calls go further back.
 
     With `dry_run` nothing is changed.
 
     Raises:
-        StateError: there is none, or a ref is not where it left it.
+        StateError: there is nothing to undo, or a ref has moved since.
     """
     return _invert(store, _last(store), UNDO, author, dry_run=dry_run)
 
 
-def redo(store: Store, *, author: str, dry_run: bool = False) -> Undone:
-    """Do again what was taken back last, unless another command has moved a ref since.
+def redo(store: Store, *, author: str, dry_run: bool = False) -> UndoResult:
+    """Redo what was undone last, unless another command has moved a ref since.
 
     Raises:
-        StateError: nothing was taken back, or a ref is not where it was left.
+        StateError: there is nothing to redo, or a ref has moved since.
     """
     return _invert(store, _last_undone(store), REDO, author, dry_run=dry_run)
 
 
-def commands(store: Store) -> Iterator[Group]:
-    """Yield what commands did to refs and HEAD, the last one first; what git did to them is none of these."""
-    waiting: Group | None = None
+def commands(store: Store) -> Iterator[CommandChanges]:
+    """Yield the changes of each command to refs and HEAD, newest first, without changes made by git."""
+    waiting: CommandChanges | None = None
     for group in _transactions(store):
-        if waiting is None or _attaches(waiting, group):
+        if waiting is None or _completes_import(waiting, group):
             waiting = group
-        elif _belong_together(waiting, group):
+        elif _is_same_command(waiting, group):
             waiting.entries += group.entries
             waiting.given_up += group.given_up
             waiting.head = waiting.head or group.head
@@ -117,8 +115,8 @@ def commands(store: Store) -> Iterator[Group]:
         yield waiting
 
 
-def _last(store: Store) -> Group:
-    """Return the last command that is neither taken back nor itself a taking back."""
+def _last(store: Store) -> CommandChanges:
+    """Return the last command that is neither an undo nor undone."""
     skipped = redone = 0
     for group in commands(store):
         if group.message.startswith(REDO):
@@ -132,11 +130,11 @@ def _last(store: Store) -> Group:
             skipped -= 1
         else:
             return group
-    raise errors.StateError("there is nothing to undo", hint=_NOTHING)
+    raise errors.StateError("nothing to undo", hint=_NOTHING_HINT)
 
 
-def _last_undone(store: Store) -> Group:
-    """Return the last taking back that was not taken up again, with no other command since."""
+def _last_undone(store: Store) -> CommandChanges:
+    """Return the last undo that was not redone, if no other command followed."""
     redone = 0
     for group in commands(store):
         if group.message.startswith(REDO):
@@ -147,18 +145,16 @@ def _last_undone(store: Store) -> Group:
             return group
         elif not redone:
             break
-    raise errors.StateError(
-        "there is nothing to redo", hint="it takes up again what `undo` took back last"
-    )
+    raise errors.StateError("nothing to redo", hint="`redo` repeats what `undo` undid last")
 
 
-_NOTHING = "what moves no ref, such as purge, prune and config, cannot be undone"
+_NOTHING_HINT = "what moves no ref, such as purge, prune and config, cannot be undone"
 
 
-def _transactions(store: Store) -> Iterator[Group]:
-    """Yield what each transaction did, and each move of HEAD alone, the last first.
+def _transactions(store: Store) -> Iterator[CommandChanges]:
+    """Yield the changes of each transaction, and each move of HEAD, newest first.
 
-    Each has a time of its own (`RisingClock`), and all that it did has that time.
+    Each has a unique time (`RisingClock`), which all its entries share.
     """
     logs = all_logs(store)
     heads: dict[str, ReflogEntry] = {}
@@ -167,14 +163,14 @@ def _transactions(store: Store) -> Iterator[Group]:
     while heads:
         newest = max(heads.values(), key=lambda entry: entry.time)
         joined, said = read_join(newest.message)
-        group = Group(newest.time, newest.author, said, [], None)
+        group = CommandChanges(newest.time, newest.author, said, [], None)
         for name in [n for n, entry in heads.items() if entry.time == newest.time]:
             entry, tips = heads[name], set[ObjectId | None]()
             while name in heads and heads[name].time == newest.time:
                 tips |= {heads[name].old, heads[name].new}
                 _advance(heads, name, logs[name])
             if name.startswith(BRANCHES):
-                # Before its last step it gave up other tips of its own, and came back from them.
+                # An import of git's state dropped other tips in an earlier step of the same transaction.
                 given_up = map(str, filter(None, tips - {entry.old, entry.new}))
                 group.given_up += [(name, tip) for tip in (*given_up, *joined)]
             if name == NAME:
@@ -184,7 +180,7 @@ def _transactions(store: Store) -> Iterator[Group]:
         if group.head is not None and read_switch(group.message) is None:
             pair = (group.head.old, group.head.new)
             if any((old, new) == pair for _, old, new in group.entries):
-                group.head = None  # it tells of the branch that HEAD is on
+                group.head = None  # it repeats the move of HEAD's branch
         if newest.author != GIT:
             yield group
 
@@ -197,19 +193,19 @@ def _advance(heads: dict[str, ReflogEntry], name: str, entries: Iterator[ReflogE
         heads[name] = entry
 
 
-def _attaches(later: Group, earlier: Group) -> bool:
-    """Tell whether a command, an import, only put a HEAD without a commit on the branch that it had made."""
+def _completes_import(later: CommandChanges, earlier: CommandChanges) -> bool:
+    """Return True if the later group only put HEAD, which had no commit, on an imported branch."""
     head = later.head
     if head is None or head.old is not None or later.entries or later.message != earlier.message:
         return False
     return read_switch(later.message) is None and read_rename(later.message) is None
 
 
-def _belong_together(later: Group, earlier: Group) -> bool:
-    """Tell whether two transactions are steps of one command: going somewhere, or renaming.
+def _is_same_command(later: CommandChanges, earlier: CommandChanges) -> bool:
+    """Return True if two transactions are steps of one command: a switch, a rename or an import.
 
-    Whoever goes from A to B twice goes back in between, so that the same words twice are one command. An import makes
-    many transactions, and one that follows another is taken back with it.
+    Between two equal switches there must be one back, so equal adjacent messages are one command. An import makes many
+    transactions, and adjacent imports are undone together.
     """
     if (later.author, later.message) != (earlier.author, earlier.message):
         return False
@@ -217,10 +213,12 @@ def _belong_together(later: Group, earlier: Group) -> bool:
     return bool(read_switch(said) or read_rename(said)) or said == IMPORT
 
 
-def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool) -> Undone:
-    said = without_word(group.message)[1] if word == REDO else group.message
+def _invert(
+    store: Store, group: CommandChanges, word: str, author: str, *, dry_run: bool
+) -> UndoResult:
+    said = split_undo(group.message)[1] if word == REDO else group.message
     message = word + said
-    moves = _inverse(group)
+    moves = _inverse_moves(group)
     before = store.refs.head()
     target = _head_target(store, group, before)
 
@@ -230,24 +228,24 @@ def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool
             at = refs.read(name)
             if at == now:
                 made.append(RefEdit(name, wanted, at))
-            elif not name.startswith(TRASH):  # else it was emptied, or is kept otherwise
-                raise _moved_since(name, said, at)
+            elif not name.startswith(TRASH):  # trash may have been emptied
+                raise _moved_error(name, said, at)
         made = [edit for edit in made if not _empties_trash(edit, made)]
-        made += _kept(store, made)
+        made += _keep_edits(store, made)
         if target is not None and before.ref is None and before.oid and not read_switch(said):
-            keep = keeping(NAME, before.oid)  # a commit without a branch is taken back
+            keep = keep_in_trash(NAME, before.oid)  # a commit on a detached HEAD is undone
             made += [] if any(edit.name == keep.name for edit in made) else [keep]
         return made
 
     if dry_run:
         edits(store.refs)
-        return Undone(said, group.author, group.time, tuple(moves), before)
+        return UndoResult(said, group.author, group.time, tuple(moves), before)
     if before.oid is not None:
         store.refs.set_original(before.oid)
     if target is None:
         store.transact(lambda refs: Transaction((), edits(refs), message), author=author)
     elif any(name == before.ref and wanted is None for name, _, wanted in moves):
-        # HEAD is never on a branch that goes, wherever this is cut short.
+        # HEAD moves first, so that it never names a deleted branch, even after a crash.
         keep_and_move(store, before, target, message, author)
         store.transact(lambda refs: Transaction((), edits(refs), message), author=author)
     else:
@@ -256,45 +254,45 @@ def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool
     if renamed is not None and store.local:
         rename_upstreams(store, *renamed)
     elif store.local:
-        _follow_upstreams(store, moves)
-    _part_tips(store, group.given_up)  # also those that were taken up by taking something back
+        _restore_upstreams(store, moves)
+    _restore_tips(store, group.given_up)  # also those that an undone undo restored
     after = store.refs.head()
     told = [*moves]
     if target is not None:
         told.append((NAME, before.oid, after.oid))
-    return Undone(said, group.author, group.time, tuple(told), after)
+    return UndoResult(said, group.author, group.time, tuple(told), after)
 
 
-def _part_tips(store: Store, wanted: Sequence[tuple[str, str]]) -> None:
-    """Give branches other tips back that were joined or given up, beside the one that each went back to.
+def _restore_tips(store: Store, wanted: Sequence[tuple[str, str]]) -> None:
+    """Restore tips of branches that a join or a forced move dropped.
 
-    A seal takes away the files of tips that a join has in its past; until they are here again the trash keeps the join.
+    A seal deletes the files of tips that a join contains. Until they are restored, the trash keeps the join.
     """
     if not isinstance(store.refs, RefDatabase):
         return
     found = [(name, resolve_commit(store, tip)) for name, tip in wanted]
     lost = [(name, tip) for name, tip in found if tip not in store.refs.tips(name)]
     if lost:
-        seal(store, fully=True)  # the join's own file goes, which would hide them
-        store.refs.overview.forget()
+        seal(store, fully=True)  # removes the file of the join, which would hide the tips
+        store.refs.summary.forget()
         for name, tip in lost:
             store.refs.files.add(name, tip)
-        seal(store, fully=True)  # so that nobody says that git brought them
+        seal(store, fully=True)  # so that the tips do not count as brought by git
 
 
-def _follow_upstreams(
+def _restore_upstreams(
     store: Store, moves: list[tuple[str, ObjectId | None, ObjectId | None]]
 ) -> None:
-    """Bring back the upstreams of branches that are there again, and put those of branches that went aside."""
+    """Restore the upstreams of restored branches, and move those of deleted ones to the trash."""
     for name, was, now in moves:
         if name.startswith(BRANCHES) and was is None and now is not None:
-            move_upstream(store, keeping(name, now).name, name)
+            move_upstream(store, keep_in_trash(name, now).name, name)
         elif name.startswith(BRANCHES) and was is not None and now is None:
-            move_upstream(store, name, keeping(name, was).name)
+            move_upstream(store, name, keep_in_trash(name, was).name)
 
 
-def _inverse(group: Group) -> list[tuple[str, ObjectId | None, ObjectId | None]]:
-    """Return (name, value that it has to have, value that it is given) of each ref, once."""
+def _inverse_moves(group: CommandChanges) -> list[tuple[str, ObjectId | None, ObjectId | None]]:
+    """Return (name, required value, new value) of each ref, without duplicates."""
     found: dict[str, tuple[ObjectId | None, ObjectId | None]] = {}
     for name, old, new in group.entries:  # newest first
         now = found[name][0] if name in found else new
@@ -303,7 +301,7 @@ def _inverse(group: Group) -> list[tuple[str, ObjectId | None, ObjectId | None]]
 
 
 def _empties_trash(edit: RefEdit, edits: list[RefEdit]) -> bool:
-    """Tell whether an edit takes away what keeps a value that no ref is given back, as of a tip of a diverged ref."""
+    """Return True if an edit deletes a trash ref whose value no other edit restores, as of a diverged ref's tip."""
     return (
         edit.name.startswith(TRASH)
         and edit.new is None
@@ -311,8 +309,8 @@ def _empties_trash(edit: RefEdit, edits: list[RefEdit]) -> bool:
     )
 
 
-def _kept(store: Store, edits: list[RefEdit]) -> list[RefEdit]:
-    """Return the edits that keep what refs are moved away from."""
+def _keep_edits(store: Store, edits: list[RefEdit]) -> list[RefEdit]:
+    """Return the edits that keep the current values of moved refs."""
     named = {edit.name for edit in edits}
     given = {edit.new for edit in edits}
     found: dict[str, RefEdit] = {}
@@ -320,17 +318,17 @@ def _kept(store: Store, edits: list[RefEdit]) -> list[RefEdit]:
         had = edit.expected
         if edit.name.startswith(TRASH) or not isinstance(had, ObjectId) or had in given:
             continue
-        keep = keeping(edit.name, had)
+        keep = keep_in_trash(edit.name, had)
         if keep.name not in named and not is_kept_by(store, had, edit.new):
             found[keep.name] = keep
     return list(found.values())
 
 
-def _head_target(store: Store, group: Group, at: Head) -> str | ObjectId | None:
-    """Return where HEAD has to go; None when it stays.
+def _head_target(store: Store, group: CommandChanges, at: Head) -> str | ObjectId | None:
+    """Return the new target of HEAD; None if it stays.
 
     Raises:
-        StateError: HEAD is not where the command left it.
+        StateError: HEAD has moved since.
     """
     entry = group.head
     if entry is None:
@@ -338,8 +336,8 @@ def _head_target(store: Store, group: Group, at: Head) -> str | ObjectId | None:
     switched = read_switch(entry.message)
     if switched is not None:
         left, went = switched
-        if _named(at) != went:
-            raise errors.StateError(f"HEAD has gone from {went[:100]} since")
+        if _head_name(at) != went:
+            raise errors.StateError(f"HEAD is no longer on {went[:100]}")
         return ObjectId.parse(left) if is_full_id(left) else BRANCHES + left
     renamed = read_rename(entry.message)
     if renamed is not None:
@@ -347,17 +345,17 @@ def _head_target(store: Store, group: Group, at: Head) -> str | ObjectId | None:
         back = old if at.ref == new else new if at.ref == old else None
         return back if back is not None and is_ref_name(back) else None
     if at.ref is not None or at.oid != entry.new or entry.old is None:
-        raise errors.StateError("HEAD is not where the command left it")
+        raise errors.StateError("HEAD has moved since")
     return ObjectId(entry.old)
 
 
-def _named(head: Head) -> str:
+def _head_name(head: Head) -> str:
     return str(head.oid) if head.ref is None else head.ref.removeprefix(BRANCHES)
 
 
-def _moved_since(name: str, said: str, at: ObjectId | None) -> errors.StateError:
+def _moved_error(name: str, said: str, at: ObjectId | None) -> errors.StateError:
     now = "is gone" if at is None else f"is at {at.short()}"
     return errors.StateError(
-        f"{name} has been moved since by something else: it {now}, so that {said[:80]!r} cannot be taken back",
+        f"{name} has moved since: it {now}, so {said[:80]!r} cannot be undone",
         ref=name,
     )

@@ -1,6 +1,6 @@
-"""`whohas`: every ref whose history or context has a message, a commit or content.
+"""Search for refs whose history or context has a message, a commit or content.
 
-Rule: every commit that a ref reaches is read once, and which refs reach it is handed on from children to parents.
+Every reachable commit is read once; the set of refs that reach it is passed from children to parents.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _LEFT_OUT = (FILES,)
 
 
 @value
-class Wording:
-    """One wording of a message.
+class MessageVersion:
+    """One version of a message.
 
     Attributes:
         address: the message's address.
-        place: the oldest commit where the wording stands, and its number there.
+        place: the oldest commit that has this version, and its number there.
         role: the message's role.
-        seen: the hash of what a model sees of it; a commit that carries the message elsewhere has the same.
+        seen: the hash of what a model sees of it; carrying a message does not change it.
     """
 
     address: Address
@@ -51,13 +51,13 @@ class Wording:
 
 
 @value
-class Holder:
-    """A ref that has a wording.
+class VersionRef:
+    """A ref that has a version of a message.
 
     Attributes:
         ref: its full name.
         state: "shown" in its context, "reworded" since, hidden by "removed", "replaced" or "skip", or "in its history".
-        position: the message's place in the context, from 0; None where it is not shown.
+        position: the index of the message in the context; None if it is not shown.
     """
 
     ref: str
@@ -66,35 +66,35 @@ class Holder:
 
 
 @value
-class Found:
-    """A wording, and who has it."""
+class VersionHolders:
+    """A version of a message, and the refs that have it."""
 
-    wording: Wording
-    holders: tuple[Holder, ...]
+    wording: MessageVersion
+    holders: tuple[VersionRef, ...]
 
 
-def whohas_content(contexts: ContextCompiler, oid: bytes) -> list[Found]:
-    """Return the wordings that are made of a blob, with the refs that have them; the latest first.
+def whohas_content(contexts: ContextCompiler, oid: bytes) -> list[VersionHolders]:
+    """Return the versions that contain a blob, newest first, with the refs that have them.
 
     Raises:
-        ObjectNotFoundError, CorruptObjectError: the history of a ref is not whole.
+        ObjectNotFoundError, CorruptObjectError: the history of a ref is incomplete or damaged.
     """
     return _search(contexts, lambda stored: oid in part_blobs(stored["parts"]))
 
 
-def whohas_text(contexts: ContextCompiler, text: str) -> list[Found]:
-    """Return the wordings that say a text, in any case, as `whohas_content` does. What is not here says nothing.
+def whohas_text(contexts: ContextCompiler, text: str) -> list[VersionHolders]:
+    """Return the versions that contain a text, in any case, as `whohas_content` does; missing content never matches.
 
     Raises:
-        InvalidInputError: there is no text to look for.
+        InvalidInputError: the text is empty.
     """
     if not text:
-        raise errors.InvalidInputError("there is no text to look for")
+        raise errors.InvalidInputError("the text to search for is empty")
     wanted = text.casefold()
     read = contexts.store.objects.read
     known: dict[bytes, bool] = {}
 
-    def says(oid: bytes) -> bool:
+    def matches_blob(oid: bytes) -> bool:
         found = known.get(oid)
         if found is None:
             try:
@@ -105,11 +105,11 @@ def whohas_text(contexts: ContextCompiler, text: str) -> list[Found]:
             known[oid] = found
         return found
 
-    return _search(contexts, lambda stored: any(map(says, part_blobs(stored["parts"]))))
+    return _search(contexts, lambda stored: any(map(matches_blob, part_blobs(stored["parts"]))))
 
 
-def whohas_message(contexts: ContextCompiler, address: Address) -> list[Found]:
-    """Return the wordings of one message, as `whohas_content` does."""
+def whohas_message(contexts: ContextCompiler, address: Address) -> list[VersionHolders]:
+    """Return the versions of one message, as `whohas_content` does."""
     return [
         found
         for found in _search(contexts, lambda stored: True)
@@ -118,45 +118,47 @@ def whohas_message(contexts: ContextCompiler, address: Address) -> list[Found]:
 
 
 def whohas_commit(store: Store, commit: bytes) -> list[str]:
-    """Return the full names of the refs in whose history a commit stands, sorted.
+    """Return the full names of the refs whose history contains a commit, sorted.
 
     Raises:
-        ObjectNotFoundError, CorruptObjectError: the history of a ref is not whole.
+        ObjectNotFoundError, CorruptObjectError: the history of a ref is incomplete or damaged.
     """
     names, tips = _tips(store)
-    for oid, _, mask in _reached(store, tips):
+    for oid, _, mask in _reachable_commits(store, tips):
         if oid == commit:
             return [name for at, name in enumerate(names) if mask >> at & 1]
     return []
 
 
-def _search(contexts: ContextCompiler, matches: Callable[[Mapping[str, Any]], bool]) -> list[Found]:
+def _search(
+    contexts: ContextCompiler, matches: Callable[[Mapping[str, Any]], bool]
+) -> list[VersionHolders]:
     store = contexts.store
     names, tips = _tips(store)
-    wordings: dict[tuple[Address, bytes], tuple[Wording, int]] = {}
-    for oid, commit, mask in _reached(store, tips):
-        for address, number, stored in _wordings(contexts, oid, commit):
+    wordings: dict[tuple[Address, bytes], tuple[MessageVersion, int]] = {}
+    for oid, commit, mask in _reachable_commits(store, tips):
+        for address, number, stored in _versions_of(contexts, oid, commit):
             if matches(stored):
                 seen = seen_of(stored["role"], stored.get("name", ""), stored["parts"])
-                wording = Wording(address, (oid, number), stored["role"], seen)
+                wording = MessageVersion(address, (oid, number), stored["role"], seen)
                 _, others = wordings.get((address, seen), (wording, 0))
                 wordings[address, seen] = wording, mask | others
     found = list(wordings.values())
     asked = 0
     for _, mask in found:
         asked |= mask
-    holders: list[list[Holder]] = [[] for _ in found]
+    holders: list[list[VersionRef]] = [[] for _ in found]
     for at, name in enumerate(names):
         if asked >> at & 1:
             of_ref = [index for index, (_, mask) in enumerate(found) if mask >> at & 1]
             states = _states(contexts, name, tips[at], [found[index][0] for index in of_ref])
             for index, holder in zip(of_ref, states, strict=True):
                 holders[index].append(holder)
-    return [Found(w, tuple(held)) for (w, _), held in zip(found, holders, strict=True)]
+    return [VersionHolders(w, tuple(held)) for (w, _), held in zip(found, holders, strict=True)]
 
 
 def _tips(store: Store) -> tuple[list[str], list[ObjectId]]:
-    """Return the refs that stand for commits, and these."""
+    """Return the names and tips of refs that point to commits."""
     names: list[str] = []
     tips: list[ObjectId] = []
     for name, oid in store.refs.iterate("refs/"):
@@ -165,13 +167,15 @@ def _tips(store: Store) -> tuple[list[str], list[ObjectId]]:
         try:
             tips.append(resolve_commit(store, bytes(oid)))
         except errors.NotFoundError:
-            continue  # a ref of something else, or of what is not here
+            continue  # not a commit, or missing
         names.append(name)
     return names, tips
 
 
-def _reached(store: Store, tips: Sequence[ObjectId]) -> Iterator[tuple[ObjectId, Commit, int]]:
-    """Yield each commit that is reached, children before their parents, with a bit for each tip that reaches it."""
+def _reachable_commits(
+    store: Store, tips: Sequence[ObjectId]
+) -> Iterator[tuple[ObjectId, Commit, int]]:
+    """Yield each reachable commit, children before parents, with a bit mask of the tips that reach it."""
     masks: dict[ObjectId, int] = {}
     for at, tip in enumerate(tips):
         masks[tip] = masks.get(tip, 0) | 1 << at
@@ -183,10 +187,10 @@ def _reached(store: Store, tips: Sequence[ObjectId]) -> Iterator[tuple[ObjectId,
         yield oid, commit, mask
 
 
-def _wordings(
+def _versions_of(
     contexts: ContextCompiler, oid: ObjectId, commit: Commit
 ) -> Iterator[tuple[Address, int, Mapping[str, Any]]]:
-    """Yield the wordings that a commit makes or carries: (message, number of the wording, message in stored form)."""
+    """Yield (address, number of the version, stored message) of the versions that a commit creates or carries."""
     number = 0
     added = ops.added_messages(commit, oid)
     for operation in commit.operations:
@@ -205,27 +209,27 @@ def _wordings(
 
 
 def _states(
-    contexts: ContextCompiler, name: str, tip: ObjectId, wordings: Sequence[Wording]
-) -> list[Holder]:
-    """Return how a ref has each of some wordings."""
+    contexts: ContextCompiler, name: str, tip: ObjectId, wordings: Sequence[MessageVersion]
+) -> list[VersionRef]:
+    """Return the state of each version in a ref."""
     shown: dict[Address, tuple[bytes, int]] = {}
     for record in contexts.compile(tip).view.messages():
         if not record.flags & GHOST:
             shown[record.address] = record.seen, record.ordinal - 1
-    holders: list[Holder] = []
+    holders: list[VersionRef] = []
     for wording in wordings:
         found = shown.get(wording.address)
         if found is None:
-            holders.append(Holder(name, _hidden(contexts, tip, wording.address), None))
+            holders.append(VersionRef(name, _hidden_state(contexts, tip, wording.address), None))
         elif found[0] == wording.seen:
-            holders.append(Holder(name, SHOWN, found[1]))
+            holders.append(VersionRef(name, SHOWN, found[1]))
         else:
-            holders.append(Holder(name, REWORDED, None))
+            holders.append(VersionRef(name, REWORDED, None))
     return holders
 
 
-def _hidden(contexts: ContextCompiler, tip: ObjectId, address: Address) -> str:
-    """Return why a context does not show a message that its history has."""
+def _hidden_state(contexts: ContextCompiler, tip: ObjectId, address: Address) -> str:
+    """Return why a context does not show a message of its history."""
     try:
         entry = contexts.fold(tip).entry(address)
     except errors.MessageNotFoundError:

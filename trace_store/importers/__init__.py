@@ -1,4 +1,4 @@
-"""Importers: transcripts of other programs become branches."""
+"""Importers: transcripts of other programs read into branches."""
 
 from trace_store.lazy_import import submodules
 

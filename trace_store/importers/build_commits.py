@@ -1,8 +1,7 @@
-"""Turn planned commits into commits.
+"""Conversion of planned commits to commits.
 
-Rule: a function of the plan and of the ids that its earlier commits got; what comes out holds nothing of this machine.
-
-Rule: notes, and reads commits only where what is there differs from what was planned.
+Invariant: depends only on the plan and the ids of its earlier commits; nothing of this machine enters a commit.
+`RecordPlaces` reads a commit only if it differs from the planned one.
 """
 
 from __future__ import annotations
@@ -22,47 +21,46 @@ from trace_store.objects.fast_encode import encode_commit, encode_message
 from trace_store.objects.message import ROLES, Message, is_kind, store_message, store_parts
 from trace_store.objects.parts import Part, ToolCall, ToolResult
 from trace_store.oid import ObjectId
-from trace_store.transcripts.layout import Placed, record_hash
+from trace_store.transcripts.layout import Pages, RecordPlace, record_hash
 from trace_store.transcripts.records import Record
-from trace_store.transcripts.reread import Pages
 from trace_store.transcripts.sources import (
     SOURCE_KEY,
+    compact_record,
     content_numbers,
     encode_source,
-    records_left,
-    without_contents,
+    unpurged_records,
 )
 
 RECORD_KEY = "record"
-"""In a commit's metadata: the transcript's own id of what it was made from. Commits of an import have it."""
+"""Metadata key: the transcript's own id of an imported commit."""
 
 MAXIMUM_TARGETS = 10_000
-"""Messages that one operation names; a list of a commit has a bound."""
+"""Messages per operation, below the limit of list lengths."""
 
 Put = Callable[[bytes], ObjectId]
 AddressOf = Callable[[Place], Address]
 StoredMessage = Mapping[str, Any]
 StoredParts = Callable[[Place], Sequence[StoredMessage]]
-"""Returns a message's parts as they were created, with whole addresses."""
+"""Returns the stored parts of a message as created, with absolute addresses."""
 
 
-class Spot(NamedTuple):
-    """Where a message of the plan is: its address, and the commit that it stands in, as the message of this number."""
+class MessageLocation(NamedTuple):
+    """Address of a planned message, and the commit and number where it is stored."""
 
     address: Address
     commit: ObjectId
     number: int
 
     @classmethod
-    def born(cls, commit: ObjectId, number: int) -> Spot:
-        """Return the spot of a message that is in the commit in which it was born."""
+    def at_birth(cls, commit: ObjectId, number: int) -> MessageLocation:
+        """Return the location of a message in its birth commit."""
         return cls(Address.of(commit, number), commit, number)
 
 
-def linked(planned: PlannedCommit, calls: Calls, address: AddressOf) -> PlannedCommit:
-    """Return a planned commit with the calls that its results answer; what it knows of them itself comes first."""
-    for place, worded in planned.edits:
-        note_calls(worded, address(place), calls)
+def link_calls(planned: PlannedCommit, calls: Calls, address: AddressOf) -> PlannedCommit:
+    """Return a planned commit whose results name their calls."""
+    for place, parts in planned.edits:
+        note_calls(parts, address(place), calls)
     if not any(type(p) in (ToolCall, ToolResult) for m in planned.messages for p in m.parts):
         return planned
     given = {call: address(place) for call, place in planned.answers}
@@ -76,7 +74,7 @@ def linked(planned: PlannedCommit, calls: Calls, address: AddressOf) -> PlannedC
 
 
 def note_calls(parts: Sequence[Part], address: Address, calls: Calls) -> None:
-    """Note the calls in another wording of a message."""
+    """Register the calls in a new version of a message."""
     for part in parts:
         if isinstance(part, ToolCall):
             calls.call(part.id, address)
@@ -97,18 +95,18 @@ def _message(message: PlannedMessage, given: Mapping[str, Address]) -> Message:
 def encode_plain(
     planned: PlannedCommit, parent: ObjectId | None, put: Put, source: ObjectId | None
 ) -> bytes | None:
-    """Return the canonical bytes of a planned commit that adds messages and tells the usage, as most do.
+    """Return the bytes of a commit that only adds messages and usage, else None.
 
-    None of any other: it is made of its operations. What is put by then is what those put again.
+    If this returns None, the commit is built from operations, which store the same contents.
 
     Args:
-        planned: the commit, with its results linked.
+        planned: the commit, with linked results.
         parent: its parent.
         put: stores a content and returns its id.
-        source: the id of its raw records, where they are kept.
+        source: id of its raw records, if stored.
 
     Raises:
-        InvalidInputError: it holds what cannot be stored.
+        InvalidInputError: a message cannot be stored.
     """
     if planned.removes or planned.edits or planned.clears or planned.meta or planned.links:
         return None
@@ -126,9 +124,7 @@ def encode_plain(
         try:
             message = encode_message(role, parts, put, kind=kind, name=name, model=model, id=id_)
         except (AttributeError, TypeError):
-            return (
-                None  # an importer of another package gave what is no text; the slow way tells what
-            )
+            return None  # wrong types from an external importer; the slow path reports them
         if message is None:
             return None
         messages.append(message)
@@ -143,13 +139,13 @@ def encode_plain(
 def own_operations(
     planned: PlannedCommit, put: Put, address: AddressOf, about: ObjectId | None = None
 ) -> list[Operation]:
-    """Return the operations that bring a planned commit's own messages, and its usage.
+    """Return the operations for a planned commit's own messages and usage.
 
     Args:
-        planned: the commit, with its results linked.
+        planned: the commit, with linked results.
         put: stores a content and returns its id.
-        address: the address of an earlier message of the plan.
-        about: the commit whose context the usage measures; None is the one before.
+        address: returns the address of an earlier planned message.
+        about: the commit whose context the usage describes; None is the parent.
     """
     operations: list[Operation] = []
     stored = [stored_message(message, put) for message in planned.messages]
@@ -157,16 +153,16 @@ def own_operations(
         operations.append(ops.tools([put(schema) for schema in planned.tools]))
     if planned.replaces is not None:
         targets = [address(place) for place in planned.replaces]
-        operations += removal(targets[:-MAXIMUM_TARGETS])
+        operations += remove_operations(targets[:-MAXIMUM_TARGETS])
         targets = targets[-MAXIMUM_TARGETS:]
         operations.append(ops.replace(targets, stored, reason=planned.reason))
         if planned.after is not None:
-            here = [(HERE, n) for n in range(len(stored))]
-            operations.append(ops.move(here, after=address(planned.after)))
+            own_messages = [(HERE, n) for n in range(len(stored))]
+            operations.append(ops.move(own_messages, after=address(planned.after)))
     elif stored:
         after = None if planned.after is None else address(planned.after)
         operations.append(ops.add(stored, after=after))
-    # The last go first: behind the same neighbour, since a unit of them may not stand behind itself.
+    # Last first: each batch moves behind the same message, so order is kept.
     for start in reversed(range(0, len(planned.before), MAXIMUM_TARGETS)):
         moved = [address(place) for place in planned.before[start : start + MAXIMUM_TARGETS]]
         operations.append(ops.move(moved, after=(HERE, len(stored) - 1)))
@@ -188,11 +184,11 @@ def own_operations(
 def earlier_operations(
     planned: PlannedCommit, put: Put, address: AddressOf, stored_parts: StoredParts, calls: Calls
 ) -> list[Operation]:
-    """Return the operations on messages before a planned commit: what it takes out, rewords and clears."""
-    operations = removal([address(place) for place in planned.removes])
-    for place, worded in planned.edits:
-        parts = store_parts(worded, put)
-        if any(isinstance(part, ToolResult) for part in worded):
+    """Return the operations on earlier messages: removals, edits and cleared results."""
+    operations = remove_operations([address(place) for place in planned.removes])
+    for place, new_parts in planned.edits:
+        parts = store_parts(new_parts, put)
+        if any(isinstance(part, ToolResult) for part in new_parts):
             parts = link_wording(parts, [stored_parts(place)], calls.answer)
         operations.append(ops.edit(address(place), parts))
     for place, cleared in planned.clears:
@@ -207,8 +203,8 @@ def earlier_operations(
     return operations
 
 
-def removal(targets: Sequence[Address]) -> list[Operation]:
-    """Return the operations that hide messages, however many."""
+def remove_operations(targets: Sequence[Address]) -> list[Operation]:
+    """Return the operations that remove messages, in batches."""
     starts = range(0, len(targets), MAXIMUM_TARGETS)
     return [ops.remove(targets[start : start + MAXIMUM_TARGETS]) for start in starts]
 
@@ -229,7 +225,10 @@ def make_commit(
 
 
 def put_source(planned: PlannedCommit, put: Put) -> ObjectId | None:
-    """Store the raw records of a planned commit and return the id to read them by; None when it has none."""
+    """Store the raw records of a planned commit.
+
+    Return their id, or None if there are none.
+    """
     if not planned.records:
         return None
     parts: list[Part] = [part for message in planned.messages for part in message.parts]
@@ -243,12 +242,12 @@ def stored_message(message: PlannedMessage, put: Put) -> dict[str, Any]:
 
 
 def messages_of(commit: Commit) -> list[StoredMessage]:
-    """Return the messages that a commit adds, in stored form, by their number."""
+    """Return the messages that a commit adds, in stored form."""
     return [message for _, message in ops.added_messages(commit, HERE)]
 
 
-def differs_in_source_only(one: Commit, other: Commit) -> bool:
-    """Tell whether two commits are equal but for the raw records kept with them."""
+def equal_except_source(one: Commit, other: Commit) -> bool:
+    """Return True if two commits differ in nothing but their raw records."""
     return (
         one.parents == other.parents
         and one.author == other.author
@@ -266,77 +265,84 @@ def _facts(commit: Commit) -> dict[str, Any]:
 Read = Callable[[bytes], bytes]
 
 
-class Placing:
-    """The places of a file's records.
+class RecordPlaces:
+    """Places of a file's records in commits.
 
     Attributes:
         places: by offset in the file.
-        pages: the file, as far as it was read this time.
-        unsettled: the first offset of the records whose commits are of the unfinished end; None when there are none.
+        pages: pages of the file read in this import.
+        unsettled: offset of the first record of the unfinished end; None if there is none.
     """
 
-    def __init__(self, places: dict[int, Placed] | None = None) -> None:
-        self.places: dict[int, Placed] = {} if places is None else places
+    def __init__(self, places: dict[int, RecordPlace] | None = None) -> None:
+        self.places: dict[int, RecordPlace] = {} if places is None else places
         self.unsettled: int | None = None
         self.pages: Pages | None = None
-        self._settling = True
+        self._is_settled = True
 
-    def unsettle(self) -> None:
-        """Take what is noted from here on for the unfinished end of the file."""
-        self._settling = False
+    def begin_tail(self) -> None:
+        """Treat records noted from now on as the unfinished end of the file."""
+        self._is_settled = False
 
-    def made(self, records: Sequence[Record], oid: ObjectId) -> None:
-        """Note records that are, in this order, the source of a commit."""
+    def note_source(self, records: Sequence[Record], oid: ObjectId) -> None:
+        """Note records that are the source of a commit, in this order."""
         start = end = 0
-        if self._settling and self.pages is not None:
-            start, end = self.pages.start, self.pages.end  # what `covers` asks for
+        if self._is_settled and self.pages is not None:
+            start, end = self.pages.start, self.pages.end  # inlined `covers`
         for number, record in enumerate(records):
             offset, length = record.offset, record.length
             if start <= offset and offset + length <= end and not record.filtered:
-                self.places[offset] = Placed(length, oid, number)
+                self.places[offset] = RecordPlace(length, oid, number)
             else:
                 self._note(record, oid, number)
 
-    def shared(self, planned: PlannedCommit, oid: ObjectId, commit: Commit, read: Read) -> None:
-        """Note the records of a planned commit for which another stands, with other records but the same messages."""
+    def note_equivalent(
+        self, planned: PlannedCommit, oid: ObjectId, commit: Commit, read: Read
+    ) -> None:
+        """Note the records of a planned commit that an equal commit represents."""
         numbers = content_numbers([p for message in planned.messages for p in message.parts])
-        for record in self._found(planned.records, oid, commit, read):
-            raw = without_contents(record, numbers)
+        for record in self._note_matching(planned.records, oid, commit, read):
+            raw = compact_record(record, numbers)
             if raw != record.raw:
                 self._note(record, oid, None, raw)
 
-    def spread(self, records: Sequence[Record], commits: Iterable[ObjectId], read: Read) -> None:
-        """Note records that some of these commits hold."""
-        left: Sequence[Record] = records
+    def note_existing(
+        self, records: Sequence[Record], commits: Iterable[ObjectId], read: Read
+    ) -> None:
+        """Note the records that existing commits hold."""
+        rest: Sequence[Record] = records
         for oid in commits:
-            left = self._found(left, oid, Commit.decode(read(oid)), read)
+            rest = self._note_matching(rest, oid, Commit.decode(read(oid)), read)
 
-    def _found(
+    def _note_matching(
         self, records: Sequence[Record], oid: ObjectId, commit: Commit, read: Read
     ) -> list[Record]:
-        """Note the records that are in a commit's source, and return the others."""
-        held = {raw: number for number, raw in enumerate(records_left(commit, read))}
-        left = []
+        """Note the records in a commit's source; return the others."""
+        held = {raw: number for number, raw in enumerate(unpurged_records(commit, read))}
+        rest = []
         for record in records:
             number = held.get(record.raw)
             if number is None:
-                left.append(record)
+                rest.append(record)
             else:
                 self._note(record, oid, number)
-        return left
+        return rest
 
     def _note(self, record: Record, oid: ObjectId, number: int | None, raw: bytes = b"") -> None:
         kept = record.raw if record.filtered else None
         offset, length = record.offset, record.length
-        # Its page tells whether the file still holds it.
+        # If a page covers it, the page hash detects changes.
         noted = kept is not None or (self.pages is not None and self.pages.covers(offset, length))
         known = b"" if noted else record_hash(record.raw)
-        self.places[offset] = Placed(length, oid, number, raw, kept, known)
-        if not self._settling and (self.unsettled is None or offset < self.unsettled):
+        self.places[offset] = RecordPlace(length, oid, number, raw, kept, known)
+        if not self._is_settled and (self.unsettled is None or offset < self.unsettled):
             self.unsettled = offset
 
     def save(self, begin: int) -> list[list[Any]] | None:
-        """Return the settled places from an offset on as values that JSON knows; None when the file has changed."""
+        """Return the settled places from an offset on as JSON values.
+
+        None if the file changed.
+        """
         end = self.unsettled
         saved: list[list[Any]] = []
         for offset in sorted(self.places):
@@ -344,7 +350,7 @@ class Placing:
                 continue
             length, commit, number, raw, kept, known = self.places[offset]
             if not known and kept is None and self.pages is not None:
-                data, as_read = self.pages.again(offset, length)
+                data, as_read = self.pages.reread(offset, length)
                 if not as_read:
                     return None
                 known = record_hash(data)
@@ -354,24 +360,24 @@ class Placing:
         return saved
 
 
-def load_places(saved: Iterable[Sequence[Any]]) -> dict[int, Placed]:
-    """Return what was saved.
+def load_places(saved: Iterable[Sequence[Any]]) -> dict[int, RecordPlace]:
+    """Return the saved places.
 
     Raises:
-        InvalidInputError, TypeError, ValueError: it was not saved by this version.
+        InvalidInputError, TypeError, ValueError: the data is from another version.
     """
     places = {}
     for offset, length, oid, number, raw, kept, known in saved:
-        if not (_counts(offset) and _counts(length) and (number is None or _counts(number))):
-            raise ValueError("a number expected")
+        if not (_is_count(offset) and _is_count(length) and (number is None or _is_count(number))):
+            raise ValueError("not a count")
         commit = ObjectId.parse(oid)
-        places[offset] = Placed(
+        places[offset] = RecordPlace(
             length, commit, number, _bytes(raw) or b"", _bytes(kept), bytes.fromhex(known)
         )
     return places
 
 
-def _counts(value: object) -> bool:
+def _is_count(value: object) -> bool:
     return isinstance(value, int) and value >= 0
 
 

@@ -1,8 +1,8 @@
-"""What an importer makes of a file: planned commits, as values that know nothing of a store.
+"""Interface of importers: planned commits, as values independent of a store.
 
-Rule: pure values and protocols. A plan is a function of the file alone, so two people who import the same file get the
-same commits. `writing` puts a plan into a store; whoever reads a new format writes a module with the functions of
-`Format` and a row in the registry.
+Invariant: pure values and protocols. A plan depends only on the file, so two people who import the same file get
+the same commits. `write` stores a plan. A new format is a module with the functions of `Format` and a row in the
+registry.
 """
 
 from __future__ import annotations
@@ -41,32 +41,32 @@ __all__ = [
 ]
 
 Place = tuple[int, int]
-"""A message of the plan: the number of its planned commit, and which of its messages."""
+"""A planned message: number of its planned commit, and index in it."""
 
 AGENTS_KEY = "agents"
-"""In a commit's metadata: ids of subagents whose answers it holds, which it called in the commit before."""
+"""Metadata key: ids of the subagents whose answers a commit holds; their calls are in its parent."""
 
 MESSAGE = "message"
 SOURCE = "source"
 EVENT = "event"
-"""A record that has a commit of its own in which nobody says anything: what happened, and what it is linked to."""
+"""Outcome of a record with a commit but no message: an event and its links."""
 DUPLICATE = "duplicate"
 UNREADABLE = "unreadable"
 NO_MESSAGES = "no-messages"
-"""A record of a file in which nobody says anything, so that there is no commit to keep it with."""
+"""Outcome of a record in a file without messages: no commit can hold it."""
 
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
-"""What is planned is a tuple each: there are as many as records, and a tuple is made in a third of the time."""
+"""Planned values are tuples: three times as fast to create, and there is one per record."""
 
 
 class Skip(NamedTuple):
-    """Something in the file that does not become part of the repository, and why.
+    """Something in a file that is not imported, with the reason.
 
     Attributes:
-        line: its number in the file.
-        reason: a stable word, such as `not-json`.
-        detail: more of it, for people.
+        line: line number.
+        reason: a stable code, such as `not-json`.
+        detail: details for people.
     """
 
     line: int
@@ -75,7 +75,7 @@ class Skip(NamedTuple):
 
 
 class PlannedMessage(NamedTuple):
-    """A message to be stored: what `objects.message.Message` takes, with its content at hand."""
+    """A message to store: the fields of `objects.message.Message`."""
 
     role: str
     parts: tuple[Part, ...]
@@ -92,26 +92,26 @@ class PlannedCommit(NamedTuple):
     """One commit of a plan.
 
     Attributes:
-        number: by which later commits and places name it.
-        key: the id that the transcript gives it; unique in the plan.
-        thread: the line of work it continues; see `PlannedThread`.
-        parent: the number of the commit whose context it continues; None for a beginning.
-        author: plain text.
+        number: number by which later commits and places refer to it.
+        key: id from the transcript, unique in the plan.
+        thread: number of its thread; see `PlannedThread`.
+        parent: number of the parent commit; None for a root.
+        author: commit author.
         time: milliseconds since the epoch.
-        removes: messages that it takes out of the context first.
-        replaces: messages that its own stand in for; with `reason`.
-        edits: messages that get a new wording.
-        clears: calls whose results' content is put aside, by the message that holds them.
-        placeholder: what the model is shown in place of that content.
-        messages: what it adds at the end (or in place of what it replaces).
-        after: the neighbour its messages move behind; None leaves them at the end.
-        before: messages that move behind its own last one, in this order.
-        answers: by the id of a result, the message with its call, where the transcript tells which of several it is.
-        tools: the tools that the model is offered from here on, each a schema in JSON; None changes nothing.
-        usage: what the provider reported, or nothing.
-        meta: small facts, in storable form.
-        links: (relation, mention) pairs, such as the code commits that the work led to.
-        records: the raw records it is made from, with those that have no place of their own.
+        removes: messages to remove first.
+        replaces: messages that its own replace, with `reason`.
+        edits: messages that get new parts.
+        clears: calls whose results are cleared, by the message that holds them.
+        placeholder: text shown for cleared results.
+        messages: messages to add at the end, or in place of `replaces`.
+        after: message that its own move behind; None appends them.
+        before: messages that move behind its last one, in this order.
+        answers: the message with the call of a result, by call id, if the transcript disambiguates it.
+        tools: JSON schemas of the tools offered from here on; None changes nothing.
+        usage: the provider's usage report, or empty.
+        meta: metadata in storable form.
+        links: (relation, target) pairs, such as resulting code commits.
+        records: raw records of the commit, with preceding records that have no commit of their own.
     """
 
     number: int
@@ -138,7 +138,7 @@ class PlannedCommit(NamedTuple):
 
 
 class PlannedThread(NamedTuple):
-    """A line of work gets a name: `` for the session itself, `agents/<id>` or the like for its branches."""
+    """Names a thread: "" for the session, `agents/<id>` or the like for a branch."""
 
     thread: int
     name: str
@@ -146,16 +146,16 @@ class PlannedThread(NamedTuple):
 
 Planned = PlannedCommit | PlannedThread
 Count = tuple[str, str]
-"""A record's type and what became of it: MESSAGE, SOURCE, or the reason of a skip."""
+"""A record's type and outcome: MESSAGE, SOURCE, or the reason of a skip."""
 
 
 @value
 class Resumption:
-    """Where a saved plan goes on.
+    """Where a saved plan resumes.
 
     Attributes:
-        offset, line: from where the file is read again.
-        commits: how many planned commits are not planned again.
+        offset, line: where to resume reading.
+        commits: number of planned commits that are not planned again.
     """
 
     offset: int
@@ -164,49 +164,49 @@ class Resumption:
 
 
 class Plan(Protocol):
-    """Makes planned commits from the lines of one file; holds what is unfinished, and no more."""
+    """Planner of one file; holds only unfinished state."""
 
     @property
     def session(self) -> str:
-        """The id of the session, fit for a ref; known once a commit was planned."""
+        """Session id, valid in a ref; known after the first planned commit."""
         ...
 
     @property
     def agent(self) -> str:
-        """The id of the subagent whose own file this is; empty for the session's file."""
+        """Id of the subagent whose file this is; "" for a session's file."""
         ...
 
     def feed(self, line: Line) -> Iterable[Planned]:
-        """Take the next line and return what became final."""
+        """Plan the next line; return what became final."""
         ...
 
     def finish(self) -> Iterator[Planned]:
-        """Yield what the unfinished end of the file makes. The plan takes no more lines."""
+        """Yield what the unfinished end of the file becomes; no more lines may follow."""
         ...
 
     def save(self) -> Any:
-        """Return what is remembered as values that JSON knows, to go on from when the file has grown."""
+        """Return the state needed to resume when the file has grown, as JSON values."""
         ...
 
     def resumes_at(self) -> Resumption | None:
-        """Return where a saved plan wants to read on; None is behind the last line that was understood."""
+        """Return where a saved plan resumes reading; None is after the last complete line."""
         ...
 
     def counts(self) -> Mapping[Count, int]:
-        """Return how many records became what."""
+        """Return the number of records by type and outcome."""
         ...
 
     def skips(self) -> Sequence[Skip]:
-        """Return what was skipped, in the order of the file."""
+        """Return the skips in file order."""
         ...
 
 
 class Format(Protocol):
-    """What reads a format: a row of the registry.
+    """Reader of one format: a row of the registry.
 
     Attributes:
-        NAME: by which `--format` and the branches of its sessions know it.
-        SUFFIXES: how the names of its files end, with the dot; a folder is searched for them.
+        NAME: name for `--format` and session branches.
+        SUFFIXES: file suffixes to look for in folders, with the dot.
     """
 
     @property
@@ -216,46 +216,46 @@ class Format(Protocol):
     def SUFFIXES(self) -> Sequence[str]: ...  # noqa: N802
 
     def sniff(self, head: bytes) -> bool:
-        """Tell from the first bytes of a file whether it is of this format."""
+        """Return True if the first bytes of a file match this format."""
         ...
 
     def is_document(self, head: bytes) -> bool:
-        """Tell from the first bytes whether the file is one document, and not a record a line.
+        """Return True if the file is one document rather than one record a line.
 
-        A document is given to the plan as one line, whole.
+        A document is passed to the plan as one line.
         """
         ...
 
     def histories(self, environment: Environment, project_dir: str, disk: Disk) -> list[str]:
-        """Return the transcripts of a project that lie where the program keeps them, sorted."""
+        """Return a project's transcripts in the program's own folders, sorted."""
         ...
 
     def plan(self, name: str, read_at: ReadAt) -> Plan:
-        """Begin the plan of a file, given its name without the ending."""
+        """Start a plan, given the file name without suffix."""
         ...
 
     def resume(self, name: str, read_at: ReadAt, saved: Any) -> Plan:
-        """Go on with a saved plan.
+        """Resume a saved plan.
 
         Raises:
-            StateError: the file no longer holds what was unfinished.
-            KeyError, TypeError, ValueError: it was not saved by this version.
+            StateError: the file no longer matches the saved state.
+            KeyError, TypeError, ValueError: the state is from another version.
         """
         ...
 
 
 @runtime_checkable
-class Holding(Protocol):
-    """What a format is beside `Format` when some of its files hold several transcripts, such as a database."""
+class MultiTranscriptFormat(Protocol):
+    """Interface of a format whose files may hold several transcripts."""
 
     def holds_several(self, head: bytes) -> bool:
-        """Tell from the first bytes of a file whether it holds several."""
+        """Return True if the file holds several transcripts, given its first bytes."""
         ...
 
     def inside(self, path: str, disk: Disk) -> Sequence[Inner]:
-        """Return the transcripts in such a file; each is imported by itself.
+        """Return the transcripts in the file; each is imported separately.
 
         Raises:
-            UnreadableInputError: the file cannot be looked into.
+            UnreadableInputError: the file cannot be read.
         """
         ...

@@ -1,8 +1,7 @@
-"""Lines of a file: decompressed, decoded, of any length.
+"""Decoding of input files: decompression, text encoding, lines of any length.
 
-Rule: the first bytes tell, never the name. What is decompressed is bounded.
-
-Rule: bytes in, bytes out, split at newlines and at nothing else; never more than one chunk and one line in memory.
+Invariant: detection is by content, never by name; decompressed size is limited. Lines are split at newlines only,
+with at most one chunk and one line in memory.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ from typing import Any, NamedTuple, Protocol
 from trace_store.errors import UnreadableInputError
 
 COMPRESSED = (".zst", ".gz")
-"""Suffixes that are removed from a file's name."""
+"""Suffixes removed from file names."""
 MAXIMUM_PLAIN_BYTES = 1 << 30
 _ZSTD = b"\x28\xb5\x2f\xfd"  # RFC 8878, 3.1.1
 _GZIP = b"\x1f\x8b"  # RFC 1952, 2.3.1
 MAXIMUM_PRINTED_BYTES = 64 << 20
-_OPENING = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*\r?\n")
-_OPENING_BYTES = 256
+_OBJECT_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*\r?\n")
+_OBJECT_START_BYTES = 256
 _WORD = re.compile(r"\S")
 _decode = json.JSONDecoder().raw_decode
 _GZIP_WINDOW = zlib.MAX_WBITS | 16
 _MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),  # begins as UTF-16 does, so it comes first
+    (codecs.BOM_UTF32_LE, "utf-32"),  # first, because UTF-16 starts the same way
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
@@ -38,51 +37,53 @@ _MARKS = (
 
 
 def plain_content(path: str, size: int, read_at: Callable[[int, int], bytes]) -> bytes | None:
-    """Return what a file holds when it is compressed, not in UTF-8, or JSON values over many lines; None for any other.
+    """Return the content of a compressed, non-UTF-8 or pretty-printed file, else None.
 
     Args:
-        path: of the file, for errors.
-        size: its bytes.
-        read_at: returns bytes, given an offset and a size.
+        path: path for errors.
+        size: file size in bytes.
+        read_at: reads bytes at an offset and size.
 
     Raises:
-        UnreadableInputError: it is damaged, cut short, or holds more than 1 GiB.
+        UnreadableInputError: the file is damaged, truncated, or larger than 1 GiB decompressed.
     """
     head = read_at(0, 4)
     if head == _ZSTD:
         zstd = _zstd()
-        return _decompressed(zstd.ZstdDecompressor, zstd.ZstdError, read_at(0, size), path)
+        return _decompress(zstd.ZstdDecompressor, zstd.ZstdError, read_at(0, size), path)
     if head.startswith(_GZIP):
-        return _decompressed(_gzip, zlib.error, read_at(0, size), path)
+        return _decompress(_gzip, zlib.error, read_at(0, size), path)
     for mark, encoding in _MARKS:
         if head.startswith(mark):
             return read_at(0, size).decode(encoding, "replace").encode("utf-8", "replace")
-    if _OPENING.match(read_at(0, _OPENING_BYTES)) and size <= MAXIMUM_PRINTED_BYTES:
-        return _one_a_line(read_at(0, size))
+    if _OBJECT_START.match(read_at(0, _OBJECT_START_BYTES)) and size <= MAXIMUM_PRINTED_BYTES:
+        return _compact_values(read_at(0, size))
     return None
 
 
-def _one_a_line(data: bytes) -> bytes | None:
-    """Return JSON values that are printed over many lines with one a line; None when it is one document, or damaged.
+def _compact_values(data: bytes) -> bytes | None:
+    """Return pretty-printed JSON values one a line.
 
-    `jq .` prints the records of a transcript so.
+    None for a single or damaged document.
+
+    `jq .` prints the records of a transcript this way.
     """
     try:
         text = data.decode("utf-8-sig")
         lines: list[str] = []
-        at = _blanks(text, 0)
+        at = _skip_blanks(text, 0)
         while at < len(text):
             value, end = _decode(text, at)
             lines.append(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-            at = _blanks(text, end)
+            at = _skip_blanks(text, end)
     except (ValueError, RecursionError):
         return None
     return "\n".join([*lines, ""]).encode("utf-8", "surrogatepass") if len(lines) > 1 else None
 
 
-def _blanks(text: str, at: int) -> int:
-    found = _WORD.search(text, at)
-    return len(text) if found is None else found.start()
+def _skip_blanks(text: str, at: int) -> int:
+    match = _WORD.search(text, at)
+    return len(text) if match is None else match.start()
 
 
 def _gzip() -> Any:
@@ -93,14 +94,12 @@ def _zstd() -> Any:
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:
-        from backports import zstd  # slow to load, and seldom needed
+        from backports import zstd  # slow to import, rarely needed
     return zstd
 
 
-def _decompressed(
-    begin: Callable[[], Any], damage: type[Exception], data: bytes, path: str
-) -> bytes:
-    """Return the content of all frames, or members, of a compressed file."""
+def _decompress(begin: Callable[[], Any], damage: type[Exception], data: bytes, path: str) -> bytes:
+    """Return the content of all frames or members of a compressed file."""
     pieces: list[bytes] = []
     left = MAXIMUM_PLAIN_BYTES
     while data:
@@ -108,15 +107,13 @@ def _decompressed(
         try:
             piece = decompressor.decompress(data, left + 1)
         except damage as error:
-            raise UnreadableInputError(
-                f"damaged, it cannot be decompressed: {path}", path=path
-            ) from error
+            raise UnreadableInputError(f"damaged compressed file: {path}", path=path) from error
         pieces.append(piece)
         left -= len(piece)
         if left < 0:
-            raise UnreadableInputError(f"it holds more than 1 GiB: {path}", path=path)
+            raise UnreadableInputError(f"larger than 1 GiB decompressed: {path}", path=path)
         if not decompressor.eof:
-            raise UnreadableInputError(f"the end of it is missing: {path}", path=path)
+            raise UnreadableInputError(f"truncated compressed file: {path}", path=path)
         data = decompressor.unused_data
     return b"".join(pieces)
 
@@ -125,39 +122,35 @@ CHUNK_BYTES = 1 << 20
 MAXIMUM_LINE_BYTES = 64 << 20
 
 ReadAt = Callable[[int, int], bytes]
-"""Given an offset and a size in bytes, return the bytes there; fewer only at the end."""
+"""Reads bytes at an offset and size; fewer only at the end."""
 
 
 class Edits:
-    """What was replaced in a line, and so where in the file what stands in it is.
+    """Replacements in a line, to map offsets back to the file.
 
     Attributes:
-        spans: each as (start, end, size): which bytes of the file, and how many stand for them.
+        spans: (start, end, size): byte range in the file, and size of its replacement.
     """
 
     __slots__ = ("_ends", "_shifts", "spans")
 
     def __init__(self, spans: Sequence[tuple[int, int, int]]) -> None:
         self.spans = spans
-        self._ends: list[
-            int
-        ] = []  # where what was put in ends, as if nothing else came before the line
-        self._shifts: list[
-            int
-        ] = []  # from there on, how much further on in the file something stands
+        self._ends: list[int] = []  # end of each replacement, relative to file offsets
+        self._shifts: list[int] = []  # cumulative shift after each replacement
         shift = 0
         for start, end, size in spans:
             self._ends.append(start - shift + size)
             shift += end - start - size
             self._shifts.append(shift)
 
-    def in_file(self, at: int) -> int:
-        """Return where in the file something is, given the line's offset and its place in the line together."""
+    def file_offset(self, at: int) -> int:
+        """Return the file offset of `at`, which is line offset plus position in the line."""
         number = bisect_right(self._ends, at)
         return at + self._shifts[number - 1] if number else at
 
     def between(self, start: int, end: int) -> Edits | None:
-        """Return those within a part of the file; None when there are none."""
+        """Return the replacements within a byte range of the file, or None."""
         spans = [span for span in self.spans if start <= span[0] and span[1] <= end]
         return Edits(spans) if spans else None
 
@@ -166,13 +159,13 @@ class Line(NamedTuple):
     """One line without its newline.
 
     Attributes:
-        number: counted from 1.
-        offset: where it begins in the file.
-        data: its bytes; None when it is longer than the bound, and then it was passed over unread.
-        length: its bytes in the file, without the newline.
-        ended: whether a newline ends it; only the last line of a file may lack one.
-        whole: whether it is a whole file, which holds one document.
-        edits: what was replaced in `data`, which then differs from what the file holds; None: nothing.
+        number: line number, from 1.
+        offset: byte offset in the file.
+        data: its bytes; None if it exceeds the limit and was skipped.
+        length: length in the file in bytes, without the newline.
+        ended: True if a newline follows; only the last line may lack one.
+        whole: True if it is a whole file with one document.
+        edits: replacements in `data`; None if it equals the file.
     """
 
     number: int
@@ -183,38 +176,38 @@ class Line(NamedTuple):
     whole: bool = False
     edits: Edits | None = None
 
-    def in_file(self, at: int) -> int:
-        """Return where in the file a place in `data` is."""
+    def file_offset(self, at: int) -> int:
+        """Return the file offset of a position in `data`."""
         offset = self.offset + at
-        return offset if self.edits is None else self.edits.in_file(offset)
+        return offset if self.edits is None else self.edits.file_offset(offset)
 
     def part(self, number: int, start: int, end: int, *, ended: bool, whole: bool = False) -> Line:
-        """Return a part of the line, between two places in `data`, as one of its own."""
-        offset = self.in_file(start)
-        length = self.in_file(end) - offset
+        """Return a part of the line as a line of its own."""
+        offset = self.file_offset(start)
+        length = self.file_offset(end) - offset
         edits = None if self.edits is None else self.edits.between(offset, offset + length)
         data = None if self.data is None else self.data[start:end]
         return Line(number, offset, data, length, ended, whole, edits)
 
 
 class LineAt(Protocol):
-    """What reads a line again, given its number, where it begins, and its length in the file."""
+    """Reads a line line_reader by number, offset and length."""
 
     def __call__(self, number: int, offset: int, length: int) -> Line: ...
 
 
 def line_at(read_at: ReadAt, number: int, offset: int, length: int) -> Line:
-    """Return a line that was read before, as it was given to the plan then.
+    """Return a line line_reader as the plan first received it.
 
     Args:
-        read_at: what the plan was made with.
-        number: of the line.
-        offset: where it begins in the file.
-        length: its bytes there.
+        read_at: the reader that the plan was created with.
+        number: line number.
+        offset: byte offset in the file.
+        length: length in the file in bytes.
     """
-    again: LineAt | None = getattr(read_at, "line_at", None)
-    if again is not None:
-        return again(number, offset, length)
+    line_reader: LineAt | None = getattr(read_at, "line_at", None)
+    if line_reader is not None:
+        return line_reader(number, offset, length)
     return Line(number, offset, read_at(offset, length), length, True)
 
 
@@ -227,15 +220,15 @@ def read_lines(
     limit: int = MAXIMUM_LINE_BYTES,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> Iterator[Line]:
-    """Yield the lines between two offsets; a file that shrinks meanwhile just ends early.
+    """Yield the lines of a byte range; a file that shrinks meanwhile ends early.
 
     Args:
-        read_at: how to read.
-        end: where to stop, the size of the file when the reading began: what is written later is for next time.
-        offset: where to begin, the start of a line or the place behind what was read of one.
-        number: the number of the line there.
-        limit: the longest line that is kept, in bytes.
-        chunk_bytes: how much to read at once.
+        read_at: reads bytes at an offset and size.
+        end: end offset, the file size at the start of the import.
+        offset: start offset: start of a line or where reading stopped in one.
+        number: line number at the offset.
+        limit: longest line to keep, in bytes.
+        chunk_bytes: bytes per read.
     """
     start = offset
     pieces: list[bytes] = []
@@ -264,7 +257,7 @@ def read_lines(
         held += len(rest)
         if held > limit:
             pieces = []
-        elif rest:  # a chunk that ends with a line leaves nothing for the next one
+        elif rest:  # nothing remains if the chunk ends with a newline
             pieces.append(rest)
         position += len(chunk)
     if position > start:

@@ -1,8 +1,7 @@
-"""Find sessions that the store already has.
+"""Detection of sessions and commits that the store already has.
 
-Rule: local, derived, and safe to delete; an entry counts only for a branch that still comes from where it was.
-
-Rule: reads, never writes.
+Invariant: only reads refs and objects. The saved index is local and safe to delete; an entry is used only if the
+branch still descends from its commit.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from trace_store.store.handle import Store
 _FILE = os.path.join("imports", "beginnings")
 
 Entry = tuple[str, str]
-"""The value of a branch, in hex, and the key of the first commit behind it."""
+"""Tip of a branch in hex, and the key of its first commit."""
 
 
-class Beginnings:
-    """The sessions of a store, by the key of their first commit; looked at once, for the length of an import."""
+class SessionIndex:
+    """Session branches by the key of their first commit, cached for one import."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -37,28 +36,28 @@ class Beginnings:
         self._folders: set[str] = set()
 
     def others_with(self, ref: str, key: str) -> list[ObjectId]:
-        """Return the values of other sessions' branches, of the same agent, whose first commit has a key."""
+        """Return the tips of the agent's other sessions whose first commit has a key."""
         folder = ref.rpartition("/")[0]
         if folder not in self._folders:
             self._folders.add(folder)
             for name, tip in other_sessions(self._store, ref):
-                self._add(name, tip, _beginning(self._store, tip, self._saved.get(name)))
+                self._add(name, tip, _first_key(self._store, tip, self._saved.get(name)))
         names = sorted(self._by_key.get((folder, key), ()))
         return [ObjectId.parse(self._entries[name][0]) for name in names if name != ref]
 
     def note(self, ref: str, tip: ObjectId, key: str) -> None:
-        """Take note of where a session's branch is now, and of the key of its first commit when it is new here."""
-        known = self._entries.get(ref)
-        self._add(ref, tip, key if known is None else known[1])
+        """Record a session's tip, and the key of its first commit if it is new."""
+        entry = self._entries.get(ref)
+        self._add(ref, tip, key if entry is None else entry[1])
 
     def save(self) -> None:
-        """Keep what was found out. That it cannot be kept does not matter."""
-        found = {**self._saved, **self._entries}
-        if not self._store.local or found == self._saved:
+        """Save the index; a failed write is ignored."""
+        entries = {**self._saved, **self._entries}
+        if not self._store.local or entries == self._saved:
             return
         path = os.path.join(self._store.layout.local_dir, _FILE)
         try:
-            replace_file(self._store.disk, path, json.dumps(found).encode(), durable=False)
+            replace_file(self._store.disk, path, json.dumps(entries).encode(), durable=False)
         except StorageError:
             return
 
@@ -68,8 +67,8 @@ class Beginnings:
         self._entries[name] = (str(tip), key)
 
 
-def _beginning(store: Store, tip: ObjectId, entry: Entry | None) -> str:
-    """Return the key of the first commit behind another one; "" when not all of them are here."""
+def _first_key(store: Store, tip: ObjectId, entry: Entry | None) -> str:
+    """Return the key of the first commit of a branch; "" if history is incomplete."""
     oid: ObjectId | None = tip
     key = ""
     try:
@@ -95,12 +94,12 @@ def _load(store: Store) -> dict[str, Entry]:
         return {}
 
 
-class Known:
-    """Commits that are here, and which of them are of an import.
+class KnownCommits:
+    """Commits in the store, with imported ones by key.
 
     Attributes:
-        oids: all of them.
-        by_key: imported ones by parent (b"" for none) and key.
+        oids: all commit ids.
+        by_key: imported commits by parent (b"" for none) and key.
     """
 
     __slots__ = ("by_key", "oids")
@@ -110,7 +109,7 @@ class Known:
         self.by_key: dict[tuple[bytes, str], list[ObjectId]] = {}
 
     def add(self, store: Store, tip: ObjectId, stop: Container[bytes] = frozenset()) -> None:
-        """Add a commit and what lies behind it along first parents, up to what is known."""
+        """Add a commit and its first-parent ancestors, up to known ones."""
         for oid, commit in chain(store, tip):
             if oid in self.oids or oid in stop:
                 return
@@ -125,14 +124,17 @@ def read_commit(store: Store, oid: bytes) -> Commit:
     """Return a commit of the store.
 
     Raises:
-        ObjectNotFoundError: it is not here.
-        CorruptObjectError: it is damaged, or no commit.
+        ObjectNotFoundError: the commit is missing.
+        CorruptObjectError: it is damaged or not a commit.
     """
     return Commit.decode(store.objects.read(oid))
 
 
 def chain(store: Store, tip: ObjectId | None) -> Iterator[tuple[ObjectId, Commit]]:
-    """Yield a commit and those behind it along first parents, newest first; errors as in `read_commit`."""
+    """Yield a commit and its first-parent ancestors, newest first.
+
+    Errors as in `read_commit`.
+    """
     while tip is not None:
         commit = read_commit(store, tip)
         yield tip, commit
@@ -140,30 +142,32 @@ def chain(store: Store, tip: ObjectId | None) -> Iterator[tuple[ObjectId, Commit
 
 
 def key_of(commit: Commit) -> str:
-    """Return by what a transcript knows a commit; nothing when it is not of an import."""
+    """Return the transcript's key of a commit; "" if it was not imported."""
     key = commit.meta.get(RECORD_KEY)
     return key if isinstance(key, str) else ""
 
 
 STRAY_KEY = "stray"
-"""In a commit's metadata: its records stand in the file of another session."""
+"""Metadata key: the commit's records are in another session's file."""
 
 
-def look_back(store: Store, tip: ObjectId | None, stop: Container[bytes]) -> tuple[bool, bool]:
-    """Return whether a branch comes from one of a set of commits, and whether anything else came since.
+def inspect_history(
+    store: Store, tip: ObjectId | None, stop: Container[bytes]
+) -> tuple[bool, bool]:
+    """Return if a branch descends from one of `stop`, and if foreign commits follow.
 
-    That is what somebody committed, or rows of the session that another file holds.
+    Foreign commits are a user's own, or rows of the session from another file.
     """
-    others = False
+    has_foreign = False
     for oid, commit in chain(store, tip):
         if oid in stop:
-            return True, others
-        others = others or not key_of(commit) or STRAY_KEY in commit.meta
-    return False, others
+            return True, has_foreign
+        has_foreign = has_foreign or not key_of(commit) or STRAY_KEY in commit.meta
+    return False, has_foreign
 
 
 def caller_of(store: Store, ref: str, agent: str) -> ObjectId | None:
-    """Return the commit with the call that a session began a subagent with, or None when it does not tell."""
+    """Return the parent of the commit with a subagent's answer, or None if unknown."""
     for _, tip in session_refs(store, ref):
         for _, commit in chain(store, tip):
             if agent in commit.meta.get(AGENTS_KEY, ()) and commit.parents:
@@ -172,14 +176,14 @@ def caller_of(store: Store, ref: str, agent: str) -> ObjectId | None:
 
 
 def session_refs(store: Store, ref: str) -> list[tuple[str, ObjectId]]:
-    """Return the refs of a session and of its branches."""
-    found = [(name, oid) for name, oid in store.refs.iterate(ref + "/")]
+    """Return the refs of a session and its branches."""
+    branches = list(store.refs.iterate(ref + "/"))
     tip = store.refs.read(ref)
-    return found if tip is None else [(ref, tip), *found]
+    return branches if tip is None else [(ref, tip), *branches]
 
 
 def other_sessions(store: Store, ref: str) -> Iterable[tuple[str, ObjectId]]:
-    """Return the branches of other sessions of the same agent, without the branches of their own."""
+    """Return the session branches of the agent's other sessions."""
     folder = ref.rpartition("/")[0] + "/"
     depth = folder.count("/")
     return [

@@ -1,6 +1,6 @@
-"""Files that are one JSON document: the elements of the lists in them, each with its own bytes.
+"""JSON documents: the elements of their lists as records, each with its own bytes.
 
-Rule: what is whole is kept. A document that was cut short gives the elements before the cut, and says where it broke.
+Invariant: complete elements are kept. A truncated document yields the elements before the damage, and its place.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from trace_store.transcripts.records import Record
 MAXIMUM_DOCUMENT_BYTES = 512 << 20
 CUT_SHORT = "cut-short"
 LONGEST_WORD = 6
-"""Characters of the longest thing in JSON that is wrong when it is cut, an escape."""
+"""Length of the longest JSON escape: an error this close to the end means truncation."""
 ROOT = ""
-"""The name under which the elements are found when the document itself is a list."""
+"""Name of the list if the document itself is one."""
 
 _BLANK = " \t\r\n"
 
@@ -40,10 +40,10 @@ class Document:
     """One JSON document.
 
     Attributes:
-        fields: what the object holds, without the lists that were asked for.
-        lists: their elements, each a record; values that are no objects are skips.
-        singles: the values that were asked for as records of their own, each under its key.
-        damage: where and how it broke, or None.
+        fields: members of the object, without the requested lists.
+        lists: records of the requested lists; skips for elements that are not objects.
+        singles: requested values as single records, by key.
+        damage: place and kind of damage, or None.
     """
 
     fields: dict[str, Any] = field(default_factory=dict)
@@ -53,33 +53,33 @@ class Document:
 
     def records(self, name: str) -> Iterator[Record]:
         """Yield the elements of a list that are objects."""
-        return (found for found in self.lists.get(name, ()) if isinstance(found, Record))
+        return (item for item in self.lists.get(name, ()) if isinstance(item, Record))
 
 
 def read_document(
     line: Line, *names: str, singles: Collection[str] = (), bare: bool = False
 ) -> Document:
-    """Return a document with the elements of its top-level lists of these names.
+    """Read a document and the elements of its top-level lists with these names.
 
     Args:
-        line: the whole file as one line, or the part of it that is the document (`within`).
+        line: the whole file as one line, or a part of it (`within`).
         names: keys of lists; ROOT for a document that is itself a list.
-        singles: keys of values that are records too, whatever they are. Their data has the value under its key.
-        bare: whether elements that are no objects are records, with the value under the key ROOT.
+        singles: keys of values to return as records; their data is {key: value}.
+        bare: return non-object elements as records with data {ROOT: value}.
     """
     document = Document()
     if line.data is None:
         document.damage = Skip(line.number, TOO_LONG, f"{line.length} bytes")
         return document
     text, wrong = text_in(line.data)
-    _Reading(line, text, document, frozenset(names), frozenset(singles), bare).read()
+    _DocumentParser(line, text, document, frozenset(names), frozenset(singles), bare).read()
     if wrong is not None and document.damage is None:
         document.damage = Skip(line.number, NOT_UTF8, f"byte {wrong}, read as ?")
     return document
 
 
 def within(line: Line, record: Record) -> Line:
-    """Return a record of a line as a document of its own, to take its lists apart."""
+    """Return a record as a document of its own, to read its lists."""
     offset, length = record.offset, record.length
     if line.edits is not None:
         edits = line.edits.between(offset, offset + length)
@@ -89,8 +89,8 @@ def within(line: Line, record: Record) -> Line:
     return Line(record.line, offset, data, length, True, whole=True)
 
 
-class _Reading:
-    """One pass over a text, that knows where it is in the bytes too."""
+class _DocumentParser:
+    """Parser of one document that tracks byte offsets."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class _Reading:
         self._singles = singles
         self._bare = bare
         self._at = 0
-        self._known = (0, 0)  # a place in the text, and the same place in the bytes
+        self._known = (0, 0)  # a text position and its byte offset
         self._lines = (0, line.number)
         self._ascii = len(text) == len(line.data or b"")
 
@@ -118,23 +118,23 @@ class _Reading:
             if self._text.startswith("\ufeff"):
                 self._at = 1
             self._skip_blanks()
-            opening = self._text[self._at : self._at + 1]
-            if opening == "{":
+            first = self._text[self._at : self._at + 1]
+            if first == "{":
                 self._object()
-            elif opening == "[":
+            elif first == "[":
                 document.lists[ROOT] = []
                 self._list(document.lists[ROOT])
             else:
                 raise ValueError("neither an object nor a list")
             self._skip_blanks()
             if self._at < len(self._text):
-                raise ValueError("more after the end of the document")
+                raise ValueError("data after the end of the document")
         except RecursionError:
             document.damage = Skip(self._line_number(self._at), TOO_DEEP, "")
         except ValueError as error:
             place = getattr(error, "pos", self._at)
             what = getattr(error, "msg", str(error))
-            # A text that lacks its end is told by where it begins; a cut word or escape by where it stands.
+            # An unterminated string is reported at its start, a cut token at its end.
             near = len(self._text.rstrip()) - LONGEST_WORD
             cut = place > near or what.startswith("Unterminated")
             document.damage = Skip(
@@ -151,16 +151,16 @@ class _Reading:
         while True:
             key = self._value()
             if not isinstance(key, str):
-                raise ValueError("a key that is no text")
+                raise ValueError("key is not a string")
             self._skip_blanks()
             self._need(":")
             self._skip_blanks()
             if key in self._names and self._text[self._at : self._at + 1] == "[":
-                found = self._document.lists[key] = []
-                self._list(found)
+                items = self._document.lists[key] = []
+                self._list(items)
             elif key in self._singles:
                 start, value = self._at, checked(self._value())
-                self._document.singles[key] = self._piece(start, {key: value})
+                self._document.singles[key] = self._record_from(start, {key: value})
             else:
                 self._document.fields[key] = checked(self._value())
             self._skip_blanks()
@@ -169,7 +169,7 @@ class _Reading:
             self._need(",")
             self._skip_blanks()
 
-    def _list(self, found: list[Record | Skip]) -> None:
+    def _list(self, items: list[Record | Skip]) -> None:
         self._at += 1
         self._skip_blanks()
         if self._take("]"):
@@ -177,21 +177,21 @@ class _Reading:
         while True:
             start = self._at
             value = self._value()
-            found.append(self._record(start, value))
+            items.append(self._element(start, value))
             self._skip_blanks()
             if self._take("]"):
                 return
             self._need(",")
             self._skip_blanks()
 
-    def _record(self, start: int, value: Any) -> Record | Skip:
+    def _element(self, start: int, value: Any) -> Record | Skip:
         checked(value)
         if isinstance(value, dict) or self._bare:
-            return self._piece(start, value if isinstance(value, dict) else {ROOT: value})
+            return self._record_from(start, value if isinstance(value, dict) else {ROOT: value})
         return Skip(self._line_number(start), NOT_A_RECORD, type(value).__name__)
 
-    def _piece(self, start: int, data: dict[str, Any]) -> Record:
-        """Return the record of a value that stands between a place and here."""
+    def _record_from(self, start: int, data: dict[str, Any]) -> Record:
+        """Return the record between a position and the current one."""
         at, raw = self._bytes(start, self._at)
         number = self._line_number(start)
         line = self._line
@@ -204,7 +204,7 @@ class _Reading:
         return value
 
     def _bytes(self, start: int, end: int) -> tuple[int, bytes]:
-        """Return what stands between two places of the text, and where in the bytes it begins."""
+        """Return byte offset and bytes of a range of the text."""
         data = self._line.data or b""
         if self._ascii:
             return start, data[start:end]

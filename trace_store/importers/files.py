@@ -1,7 +1,4 @@
-"""Files to import: which there are, and access to one that may change meanwhile.
-
-Rule: reads through the Disk, and counts what it reads.
-"""
+"""Input files: listing, and access to a file that may change while it is read."""
 
 from __future__ import annotations
 
@@ -18,20 +15,20 @@ from trace_store.importers.decode import COMPRESSED, plain_content
 
 STDIN = "-"
 INNER = "#"
-"""Stands between the path of a file that holds several transcripts and the name of one of them."""
+"""Separates the path of a file with several transcripts from the name of one."""
 AGENT_PREFIX = "agent-"
-"""How the names of subagents' files begin."""
+"""Prefix of the names of subagent files."""
 
 
 class Input(Protocol):
-    """Something to import: a file, or what was read from a pipe.
+    """An input: a file, or bytes read from a pipe.
 
     Attributes:
-        path: as it was given.
-        size: its bytes when it was opened; what is written later is for next time.
-        bytes_read: bytes that were read.
-        name: the file's name without the folder and the ending.
-        stamp: another one when the file was written to since; empty when nothing is known of that.
+        path: path as given.
+        size: size in bytes when opened; later data is left for the next import.
+        bytes_read: bytes read so far.
+        name: file name without folder and suffix.
+        stamp: changes when the file is written to; "" if unknown.
     """
 
     @property
@@ -50,12 +47,12 @@ class Input(Protocol):
     def stamp(self) -> str: ...
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Return bytes from an offset; fewer only at the end."""
+        """Return bytes at an offset; fewer only at the end."""
         ...
 
 
 class InputBytes:
-    """Bytes that are at hand; see `Input`."""
+    """An input in memory; see `Input`."""
 
     __slots__ = ("_data", "bytes_read", "name", "path", "size", "stamp")
 
@@ -68,40 +65,41 @@ class InputBytes:
         self.bytes_read = 0
 
     def read_at(self, offset: int, size: int) -> bytes:
-        found = self._data[offset : offset + size]
-        self.bytes_read += len(found)
-        return found
+        data = self._data[offset : offset + size]
+        self.bytes_read += len(data)
+        return data
 
 
 class InputFile:
-    """An open file, as long as it was when it was opened; see `Input`.
+    """An open file of fixed size; see `Input`.
 
-    One that is compressed, or UTF-16, is read as the plain text in UTF-8 that it holds.
+    A compressed or UTF-16 file is read as its UTF-8 content.
 
     Attributes:
-        path: as it was given.
-        size: its bytes when it was opened; what is written later is for next time.
-        bytes_read: bytes that were read.
-        stamp: which file it is, and when it was written to last.
+        path: path as given.
+        size: size in bytes when opened; later data is left for the next import.
+        bytes_read: bytes read so far.
+        stamp: inode and modification time.
     """
 
     __slots__ = ("_disk", "_fd", "_plain", "bytes_read", "path", "size", "stamp")
 
     def __init__(self, disk: Disk, path: str) -> None:
-        """Open a file; a link is followed, since its owner named it.
+        """Open a file, following symbolic links.
 
         Raises:
-            UnreadableInputError: it is not there, is no file, cannot be read, or what is compressed in it is damaged.
+            UnreadableInputError: it does not exist, is not a regular file, cannot be read, or its compressed
+                content is damaged.
         """
         try:
             target = os.path.realpath(path)
-            # Before it is opened: what is written later makes another stamp.
-            found = disk.stat(target)
-            # A pipe would be waited for without end.
-            regular = found is None or stat.S_ISREG(found.st_mode)
+            # Before opening: a later write changes the stamp.
+            status = disk.stat(target)
+            # Opening a pipe would block.
+            regular = status is None or stat.S_ISREG(status.st_mode)
             fd = disk.open(target) if regular else None
         except (StorageError, ValueError) as error:
-            raise UnreadableInputError(f"cannot be read: {path}", path=path) from error
+            raise UnreadableInputError(f"cannot read: {path}", path=path) from error
         if not regular:
             raise UnreadableInputError(f"not a regular file: {path}", path=path)
         if fd is None:
@@ -110,7 +108,7 @@ class InputFile:
         self._fd = fd
         self.path = path
         self.size = disk.size(fd)
-        self.stamp = "" if found is None else f"{found.st_ino}-{found.st_mtime_ns}"
+        self.stamp = "" if status is None else f"{status.st_ino}-{status.st_mtime_ns}"
         self.bytes_read = 0
         self._plain: bytes | None = None
         try:
@@ -123,14 +121,14 @@ class InputFile:
 
     @property
     def name(self) -> str:
-        """The file's name without the folder and the ending."""
+        """File name without folder and suffix."""
         name = os.path.basename(self.path)
         if self._plain is not None and name.endswith(COMPRESSED):
             name = os.path.splitext(name)[0]
         return os.path.splitext(name)[0]
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Return bytes from an offset; fewer only at the end.
+        """Return bytes at an offset; fewer only at the end.
 
         Raises:
             UnreadableInputError: the disk refuses.
@@ -140,7 +138,7 @@ class InputFile:
         try:
             data = self._disk.read_at(self._fd, offset, size)
         except StorageError as error:
-            raise UnreadableInputError(f"cannot be read: {self.path}", path=self.path) from error
+            raise UnreadableInputError(f"cannot read: {self.path}", path=self.path) from error
         self.bytes_read += len(data)
         return data
 
@@ -158,11 +156,11 @@ class InputFile:
 
 @value
 class Inner:
-    """A transcript in a file that holds several, each of which is imported by itself.
+    """A transcript inside a file that holds several.
 
     Attributes:
-        path: that of the file, INNER, and what tells it from the others.
-        name: what a file of its own would be called, without the ending.
+        path: path of the file, INNER, and the transcript's name.
+        name: name for a file of its own, without suffix.
         read: returns its bytes, as a file of its own would have them.
     """
 
@@ -171,45 +169,44 @@ class Inner:
     read: Callable[[], bytes]
 
     def open(self) -> InputBytes:
-        """Return it as something to import; errors as in `read`."""
+        """Return it as an input; errors as in `read`."""
         return InputBytes(self.path, self.name, self.read())
 
 
 def files_in(folder: str, disk: Disk, suffixes: Sequence[str]) -> list[str]:
-    """Return the files with one of some endings in a folder and the folders in it, sorted.
+    """Return the files with one of the suffixes in a folder tree, sorted.
 
-    No links to folders are followed, nor links to files outside. A folder that cannot be read stands for what
-    is in it.
+    Symbolic links to folders, or to files outside, are not followed. An unreadable folder is listed itself.
     """
-    found: list[str] = []
+    paths: list[str] = []
     root = os.path.join(os.path.realpath(folder), "")
-    waiting = [folder]
-    while waiting:
-        path = waiting.pop()
+    pending = [folder]
+    while pending:
+        path = pending.pop()
         try:
             folders, files = disk.scan(path)
         except StorageError:
-            found.append(path)
+            paths.append(path)
             continue
-        found += [
+        paths += [
             file
             for name in files
-            if name.endswith(tuple(suffixes)) and _lies_in(file := os.path.join(path, name), root)
+            if name.endswith(tuple(suffixes)) and _is_inside(file := os.path.join(path, name), root)
         ]
-        waiting += [os.path.join(path, name) for name in reversed(folders)]
-    return found
+        pending += [os.path.join(path, name) for name in reversed(folders)]
+    return paths
 
 
-def _lies_in(path: str, root: str) -> bool:
-    """Return True if a path, whatever links it takes, leads to something in a folder."""
+def _is_inside(path: str, root: str) -> bool:
+    """Return True if a path resolves to something inside a folder."""
     return os.path.join(os.path.realpath(path), "").startswith(root)
 
 
 def is_folder(path: str) -> bool:
-    """Tell whether a path is a folder, or a link to one."""
+    """Return True if a path is a folder or a link to one."""
     return os.path.isdir(path)
 
 
 def is_of_agent(path: str) -> bool:
-    """Tell from its name whether a file is a subagent's."""
+    """Return True if a file name is a subagent's."""
     return os.path.basename(path).startswith(AGENT_PREFIX)

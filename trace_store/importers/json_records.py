@@ -1,7 +1,6 @@
-"""JSON objects, several a file, from lines that may hold one, two, or none that can be read.
+"""JSON records of lines, which may hold one record, several, or damage.
 
-Rule: what cannot be read is a Skip with its line and a reason, never an exception. Lines have been looked through for
-secrets before they come here.
+Invariant: unreadable data becomes a Skip with line and reason, never an exception. Lines are already redacted.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from trace_store.objects.content import bytes_of
 from trace_store.transcripts.records import Record
 
 MAXIMUM_NESTING = 200
-"""Levels of lists and maps that a record may have."""
+"""Maximum nesting of a record."""
 
 TOO_LONG = "line-too-long"
 NOT_JSON = "not-json"
@@ -27,17 +26,17 @@ TOO_DEEP = "nested-too-deep"
 UNFINISHED = "unfinished-line"
 
 _SHALLOW_BYTES = 2 * MAXIMUM_NESTING
-"""So short a line has no room for brackets that nest deeper than the bound."""
+"""A line this short cannot exceed the nesting limit."""
 _HALF = "\udced[\udca0-\udcbf][\udc80-\udcbf]"
 _WRONG_BYTES = re.compile(f"(?P<half>{_HALF})|(?:(?!{_HALF})[\udc80-\udcff])+")
-"""Bytes that are not UTF-8 as Python spells them: three that are half of a surrogate pair, or any others."""
+"""Invalid UTF-8 as surrogate escapes: an encoded lone surrogate (3 bytes), or anything else."""
 _UNENDED = "Unterminated string"
-"""What the decoder says of a text that ends within a string."""
+"""Message of the JSON decoder for text that ends inside a string."""
 _OPENING = re.compile(r'\{[ \t\r\n]*"')
-"""How an object begins that is not empty."""
+"""Start of a non-empty object."""
 _BLANK = " \t\r\n"
 _ZEROS = b" \t\r\0"
-"""What may stand before the first record of a line: a power cut leaves zeros where nothing was written yet."""
+"""May precede the first record of a line: a power cut leaves zeros."""
 MARK = "\ufeff"
 
 
@@ -53,14 +52,14 @@ def _finite_or_text(text: str) -> float | str:
 def _whole_or_text(text: str) -> int | str:
     try:
         return int(text)
-    except ValueError:  # Python converts no more than some thousand digits
+    except ValueError:  # Python limits the digits of an integer
         return text
 
 
 def _finite(text: str) -> float:
     value = float(text)
     if value in (float("inf"), float("-inf")):
-        raise ValueError(f"{text[:40]} is more than a number can be")
+        raise ValueError(f"{text[:40]} is too large")
     return value
 
 
@@ -69,15 +68,15 @@ _scan_once: Callable[[str, int], tuple[Any, int]] = _strict.scan_once  # type: i
 scan = json.JSONDecoder(
     parse_constant=lambda _: None, parse_float=_finite_or_text, parse_int=_whole_or_text
 ).raw_decode
-"""Given a text and a place in it, return the JSON value there and where it ends, or raise a ValueError.
+"""Parses the JSON value at a position of a text; returns it with its end, or raises ValueError.
 
-Python and others write NaN and Infinity, which JSON has not: they become null. A number that is too large stays text.
+NaN and Infinity, which Python and others write, become null. A number that is too large becomes a string.
 """
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 def compact(value: Any) -> str:
-    """Return a value as JSON without blanks, as JavaScript writes it."""
+    """Return compact JSON as JavaScript writes it."""
     text = _compact(value)
     if not text.isascii():
         text = text.encode("utf-8", "backslashreplace").decode()
@@ -85,16 +84,16 @@ def compact(value: Any) -> str:
 
 
 def records_of(line: Line) -> tuple[Record] | Iterator[Record | Skip]:
-    """Return what a line holds: a tuple where that is one record, else as it is read.
+    """Return the records of a line: a tuple for a single record, else an iterator.
 
     A writer that loses a newline puts two records on one line.
     """
-    record = _record_alone(line)
+    record = _single_record(line)
     return _each_record(line) if record is None else (record,)
 
 
-def _record_alone(line: Line) -> Record | None:
-    """Return the record of a line that holds one and nothing else, as almost every line does; None of any other."""
+def _single_record(line: Line) -> Record | None:
+    """Return the record of a line with exactly one record, as most have; else None."""
     number, offset, data, length, _, _, edits = line
     if data is None:
         return None
@@ -105,8 +104,8 @@ def _record_alone(line: Line) -> Record | None:
         return None
     if type(value) is not dict or end != len(text):
         return None
-    # Only where JSON has so many brackets may it nest deeper than the bound. Taking them out tells how many there
-    # are in a third of the time of counting them, which looks at every byte by itself.
+    # Only a line with enough brackets can exceed the limit. Removing them is three times as fast
+    # as counting them.
     if len(data) > _SHALLOW_BYTES:
         others = len(data.replace(b"{", b"")) + len(data.replace(b"[", b""))
         if 2 * len(data) - others > MAXIMUM_NESTING + 1 and _is_deep(value):
@@ -117,7 +116,7 @@ def _record_alone(line: Line) -> Record | None:
 
 
 def _is_deep(value: Any) -> bool:
-    """Tell whether a value nests deeper than the bound."""
+    """Return True if a value exceeds the nesting limit."""
     level = [value] if type(value) is dict or type(value) is list else []
     for _ in range(MAXIMUM_NESTING + 1):
         level = [
@@ -136,117 +135,118 @@ def _each_record(line: Line) -> Iterator[Record | Skip]:
         yield Skip(line.number, TOO_LONG, f"{line.length} bytes")
         return
     text, wrong = text_in(line.data)
-    # Some editors and shells put a mark at the beginning of a file.
+    # Some editors and shells start a file with a byte order mark.
     start = len(MARK) if line.offset == 0 and text.startswith(MARK) else 0
-    position, size = _blanks(text, start), len(text)
-    known = (0, 0)  # a place in the text, and the same place in the bytes
+    position, size = _skip_blanks(text, start), len(text)
+    known = (0, 0)  # a text position and its byte offset
     while position < size:
         known = (position, known[1] + len(bytes_of(text[known[0] : position])))
-        found = _read_one(line, text, *known)
-        if isinstance(found, Skip):
-            whole = (
+        result = _read_one(line, text, *known)
+        if isinstance(result, Skip):
+            next_start = (
                 None
-                if found.reason == TOO_DEEP
-                else _whole_behind(text, position, ended=line.ended)
+                if result.reason == TOO_DEEP
+                else _find_complete_records(text, position, ended=line.ended)
             )
-            if whole is None:
-                if wrong is not None and found.reason == NOT_JSON:
-                    found = Skip(line.number, NOT_UTF8, f"byte {wrong}")
-                yield found
+            if next_start is None:
+                if wrong is not None and result.reason == NOT_JSON:
+                    result = Skip(line.number, NOT_UTF8, f"byte {wrong}")
+                yield result
                 return
             yield Skip(
-                line.number, NOT_JSON, f"column {position + 1}: cut off before the record behind it"
+                line.number, NOT_JSON, f"column {position + 1}: truncated before the next record"
             )
-            position = whole
+            position = next_start
             continue
-        end, record = found
+        end, record = result
         if wrong is not None and isinstance(record, Record):
             yield Skip(line.number, NOT_UTF8, f"byte {wrong}, read as ?")
             wrong = None
         yield record
-        position = _blanks(text, end)
+        position = _skip_blanks(text, end)
 
 
 def values_in(line: bytes) -> Iterator[Any]:
-    """Yield the JSON values at the beginning of a line, as `records_of` reads them, until one cannot be read."""
+    """Yield the JSON values at the start of a line up to the first unreadable one."""
     text = text_in(line.lstrip(_ZEROS))[0]
-    position = _blanks(text, 0)
+    position = _skip_blanks(text, 0)
     while position < len(text):
         try:
             value, end = scan(text, position)
         except (ValueError, RecursionError):
             return
         yield value
-        position = _blanks(text, end)
+        position = _skip_blanks(text, end)
 
 
 def text_in(data: bytes) -> tuple[str, int | None]:
-    """Return bytes as text, and where the first byte is that is not UTF-8; each such is a `?`, so places stay."""
+    """Decode bytes.
+
+    Return the text and the offset of the first invalid byte. Each invalid byte becomes `?`.
+    """
     try:
         return data.decode("utf-8", "surrogatepass"), None
     except UnicodeDecodeError as error:
         first = error.start
-    # One pass in C: to try again behind each wrong byte takes time in the square of the text.
+    # A single pass: resuming after each invalid byte would be quadratic.
     text = data.decode("utf-8", "surrogateescape")
-    return _WRONG_BYTES.sub(_half_or_mark, text), first
+    return _WRONG_BYTES.sub(_decode_invalid, text), first
 
 
-def _half_or_mark(found: re.Match[str]) -> str:
-    """Return what stands for bytes that are not UTF-8: half of a pair where they spell one, as JavaScript writes it."""
-    if found["half"] is None:
-        return "?" * len(found[0])
-    return found[0].encode("utf-8", "surrogateescape").decode("utf-8", "surrogatepass")
+def _decode_invalid(match: re.Match[str]) -> str:
+    """Return a lone surrogate for its encoded bytes, `?` for other invalid bytes."""
+    if match["half"] is None:
+        return "?" * len(match[0])
+    return match[0].encode("utf-8", "surrogateescape").decode("utf-8", "surrogatepass")
 
 
-def _whole_behind(text: str, position: int, *, ended: bool) -> int | None:
-    """Return where, behind a record that was cut off, objects begin that reach the end of the line.
+def _find_complete_records(text: str, position: int, *, ended: bool) -> int | None:
+    """Return where complete objects start after a truncated record, or None.
 
-    A writer that is killed leaves part of a record, and the next one appends to it. A text that was cut ends at the
-    first quotation mark of what follows, so no value reaches over the cut, and what parses is passed over whole. Time
-    is in proportion to the text.
+    A killed writer leaves a partial record, and the next one appends to it. Parsing stops at the first quotation
+    mark after the cut, so no value spans it and complete values can be skipped whole. The time is linear in the
+    text.
 
     Args:
-        text: of the line.
-        position: where what was cut off begins.
-        ended: whether the line has its end. Without it what stands in an unfinished record is none of its own.
+        text: the line.
+        position: start of the truncated record.
+        ended: True if the line has a newline; without one, objects inside the unfinished record do not count.
     """
     budget = 8 * (len(text) - position) + 4096
-    run = behind = (
-        position  # where objects without anything between them begin, and where the last one ends
-    )
+    run = run_end = position  # start of a run of adjacent objects, and end of the last one
     reached = position
-    while budget > 0 and (opening := _OPENING.search(text, reached)):
-        at = opening.start()
+    while budget > 0 and (start := _OPENING.search(text, reached)):
+        at = start.start()
         try:
-            reached = _blanks(text, scan(text, at)[1])
+            reached = _skip_blanks(text, scan(text, at)[1])
         except RecursionError:
             return None
         except ValueError as error:
             stopped = getattr(error, "pos", at)
-            # Such an error counts the lines of all of the text before it.
+            # The decoder counts all preceding lines for such an error.
             budget -= stopped - at + stopped // 16 + 64
             reached = at + 1
-            unfinished = _blanks(text, stopped) == len(text) or _UNENDED in str(error)
+            unfinished = _skip_blanks(text, stopped) == len(text) or _UNENDED in str(error)
             if unfinished and not ended:
                 return None
-            if not unfinished:  # so this is a cut, and what is whole begins there
+            if not unfinished:  # this is the cut: a complete object starts here
                 reached = max(reached, text.rfind("{", at, stopped))
             continue
         budget -= reached - at
-        run, behind = (run if at == behind else at), reached
+        run, run_end = (run if at == run_end else at), reached
         if reached == len(text):
             return run
     return None
 
 
 def _read_one(line: Line, text: str, position: int, at: int) -> tuple[int, Record | Skip] | Skip:
-    """Return one value and where it ends; a Skip alone when the rest of the line cannot be read.
+    """Return one value and its end; only a Skip if the rest of the line is unreadable.
 
     Args:
         line: the line.
-        text: what it says.
-        position: where in the text the value begins.
-        at: where in the line's bytes that is.
+        text: its decoded text.
+        position: position of the value in the text.
+        at: its byte offset in the line.
     """
     try:
         value, end = scan(text, position)
@@ -261,7 +261,7 @@ def _read_one(line: Line, text: str, position: int, at: int) -> tuple[int, Recor
             line.number, NOT_JSON, f"column {place + 1}: {getattr(error, 'msg', error)}"[:200]
         )
     if not isinstance(kept, dict):
-        # More may be written of a number, but nothing behind a list makes another value of it.
+        # An unterminated number may grow; a complete list may not.
         if not line.ended and end == len(text) and not isinstance(kept, list):
             return Skip(line.number, UNFINISHED, f"{line.length} bytes")
         return end, Skip(line.number, NOT_A_RECORD, type(kept).__name__)
@@ -273,23 +273,23 @@ def _read_one(line: Line, text: str, position: int, at: int) -> tuple[int, Recor
 
 
 def record_of(line: Line, number: int, start: int, end: int, data: dict[str, Any]) -> Record:
-    """Return the record that stands between two places in a line's bytes, given its number and what it says."""
+    """Return the record in a byte range of a line."""
     part = line.part(number, start, end, ended=True)
     raw = part.data or b""
     return Record(number, part.offset, part.length, raw, data, filtered=part.edits is not None)
 
 
-def _blanks(text: str, position: int) -> int:
+def _skip_blanks(text: str, position: int) -> int:
     while position < len(text) and text[position] in _BLANK:
         position += 1
     return position
 
 
 def checked(value: Any) -> Any:
-    """Return a value as it is.
+    """Return the value unchanged.
 
     Raises:
-        RecursionError: it nests deeper than the bound.
+        RecursionError: it exceeds the nesting limit.
     """
     if _is_deep(value):
         raise RecursionError

@@ -1,8 +1,7 @@
-"""Names of branches and sessions.
+"""Names of session branches, and the mapping between branches and sessions.
 
-Rule: reads, never writes. A session is known by its format and id; the kept files tell which commits are of it.
-
-Rule: the same id always gives the same name, and every name is fit for a ref on every file system.
+Invariant: read-only. A session is identified by format and id; its stored source files tell which commits belong to
+it. A session id always maps to the same name, valid as a ref on every file system.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ AGENTS = "agents"
 
 
 def branch_of(store: Store, folder: str) -> str:
-    """Return the branch of a session or a subagent.
+    """Return the branch of a session or subagent.
 
-    It is the one that has its name; else the one that holds its last commit with the fewest commits since, as after a
-    rename. When no branch does, it is the name again.
+    This is the branch with its name. After a rename it is the branch with the session's last commit and the fewest
+    commits since. If there is none, it is the session's name.
 
     Args:
-        store: where it is.
+        store: the repository.
         folder: `<format>/<session>`, for a subagent with `/agents/<agent>`.
     """
     named = SESSIONS + folder
@@ -38,36 +37,36 @@ def branch_of(store: Store, folder: str) -> str:
     last = _last_commit(store, folder)
     if last is None:
         return named
-    found = []
+    candidates = []
     for ref, tip in store.refs.iterate(BRANCHES):
         if ref.startswith(SESSIONS):
-            continue  # it is another session's, or another branch of this one
-        steps = _steps(store, tip)
+            continue  # another session's branch, or a side branch of this one
+        steps = _distances(store, tip)
         if last in steps:
-            found.append((steps[last], ref))
-    return min(found)[1] if found else named
+            candidates.append((steps[last], ref))
+    return min(candidates)[1] if candidates else named
 
 
 def session_of(store: Store, ref: str) -> tuple[str, str, str] | None:
-    """Return the format, the session and the subagent that a branch is of; None when nothing tells.
+    """Return format, session and subagent of a branch; None if unknown.
 
-    A branch with another name than a session's is of the session whose last commit is the nearest behind its tip.
+    A branch with another name belongs to the session whose last commit is nearest to its tip.
     """
     if ref.startswith(SESSIONS):
-        return _named(ref.removeprefix(SESSIONS))
+        return _parse_folder(ref.removeprefix(SESSIONS))
     tip = store.refs.read(ref)
     if tip is None:
         return None
-    steps = _steps(store, tip)
-    found = []
+    steps = _distances(store, tip)
+    candidates = []
     for folder in dict.fromkeys(name.rpartition("/")[0] for name, _ in store.refs.iterate(FILES)):
         last = _last_commit(store, folder.removeprefix(FILES))
         if last is not None and last in steps:
-            found.append((steps[last], folder.removeprefix(FILES)))
-    return _named(min(found)[1]) if found else None
+            candidates.append((steps[last], folder.removeprefix(FILES)))
+    return _parse_folder(min(candidates)[1]) if candidates else None
 
 
-def _named(folder: str) -> tuple[str, str, str] | None:
+def _parse_folder(folder: str) -> tuple[str, str, str] | None:
     parts = folder.split("/")
     if len(parts) == 2:
         return parts[0], parts[1], ""
@@ -75,21 +74,24 @@ def _named(folder: str) -> tuple[str, str, str] | None:
 
 
 def _last_commit(store: Store, folder: str) -> ObjectId | None:
-    """Return the newest commit of a session's own line that a file was kept with; None when no file is kept."""
+    """Return the newest commit of a session's main branch with a source file.
+
+    None if there is no file.
+    """
     place = f"{FILES}{folder}/"
-    kept: list[ObjectId] = []
+    commits: list[ObjectId] = []
     for ref, tip in store.refs.iterate(place):
         if "/" not in ref.removeprefix(place):  # else a subagent's
-            kept += _last_of_file(store, tip)
-    aside: set[bytes] = set()
-    for _, tip in store.refs.iterate(f"{SESSIONS}{folder}/") if kept else ():
-        aside.update(_steps(store, tip))
-    own = [oid for oid in kept if oid not in aside] or kept
+            commits += _last_of_file(store, tip)
+    side_commits: set[bytes] = set()
+    for _, tip in store.refs.iterate(f"{SESSIONS}{folder}/") if commits else ():
+        side_commits.update(_distances(store, tip))
+    own = [oid for oid in commits if oid not in side_commits] or commits
     return max(own, key=lambda oid: read_commit(store, oid).time, default=None)
 
 
 def _last_of_file(store: Store, tip: ObjectId) -> list[ObjectId]:
-    """Return the commits of the last part of a kept file that has any, the latest in the file first."""
+    """Return the commits of the last segment that has any, latest first."""
     try:
         segments = segments_of(tip, store.objects.read)
     except (NotFoundError, FormatError):
@@ -97,8 +99,8 @@ def _last_of_file(store: Store, tip: ObjectId) -> list[ObjectId]:
     return next((list(each.commits[::-1]) for each in reversed(segments) if each.commits), [])
 
 
-def _steps(store: Store, tip: ObjectId) -> dict[ObjectId, int]:
-    """Return how far each commit lies behind a tip, as far as they are here."""
+def _distances(store: Store, tip: ObjectId) -> dict[ObjectId, int]:
+    """Return the distance of each available ancestor from a tip."""
     steps: dict[ObjectId, int] = {}
     try:
         for number, (oid, _) in enumerate(chain(store, tip)):
@@ -118,7 +120,7 @@ _DEVICES = frozenset(
 
 
 def ref_component(text: str) -> str:
-    """Return an id as one component of a ref name; ids that are fit for it stay as they are."""
+    """Return an id as one component of a ref name, unchanged if it is valid."""
     clean = "".join(c if c in _GOOD else "-" for c in text)
     if (
         clean == text
@@ -136,13 +138,13 @@ def ref_component(text: str) -> str:
 
 
 def distinct_component(text: str) -> str:
-    """Return an id as a component that no other id has, also where names that differ by case only are one."""
-    # Two ids must not share a name because of the characters they lost.
+    """Return an id as a unique component, also on case-insensitive file systems."""
+    # The hash keeps ids apart that differ only in removed characters.
     clean = "".join(c if c in _GOOD else "-" for c in text)
     kept = clean.replace(".", "-").strip("-")[: MAXIMUM_CHARACTERS // 2].rstrip("-")
     return f"{kept or 'id'}-{digest(bytes_of(text)).hex()[:12]}"
 
 
 def short_id(text: str) -> str:
-    """Return the first characters of an id, as a component of a ref name."""
+    """Return the first characters of an id as a component of a ref name."""
     return ref_component(text[:SHORT_CHARACTERS])

@@ -1,9 +1,7 @@
-"""Messages and parts that many formats share.
+"""Messages and parts shared by formats.
 
-Rule: pure, and never fails: what cannot be stored as a name is left out, and what has no part of its own is opaque.
-
-Rule: never fails. A message that is damaged says what of it can be read; one that cannot be stored as it is becomes an
-opaque part, which no provider is shown.
+Invariant: pure, and never fails. Invalid names are dropped. What has no part of its own, or cannot be stored,
+becomes an opaque part that is sent to no provider.
 """
 
 from __future__ import annotations
@@ -25,13 +23,13 @@ from trace_store.objects.content import bytes_of
 from trace_store.objects.message import ROLES, Message, default_kind, store_message
 from trace_store.objects.parts import Image, Opaque, Part, Text, ToolResult
 from trace_store.oid import OID_BYTES, ObjectId
+from trace_store.providers.chat import message_from_chat
 from trace_store.providers.fields import UNREAD, damage_kept, dump
 from trace_store.providers.lossless import render_part
-from trace_store.providers.openai_chat.parse import message_from_chat
 
 LONGEST_NAME_BYTES = 256
 MAXIMUM_TIME = 253_402_300_799_999
-"""The last millisecond of the year 9999."""
+"""Last millisecond of the year 9999."""
 
 
 @lru_cache(maxsize=256)
@@ -46,7 +44,7 @@ def author_of(agent: str, who: str) -> str:
 
 
 def storable_name(value: object) -> str:
-    """Return a name or id as it may stand in a commit; empty when it may not."""
+    """Return a name or id if a commit may hold it, else ""."""
     if not isinstance(value, str):
         return ""
     try:
@@ -58,14 +56,14 @@ def storable_name(value: object) -> str:
 
 
 def usage_counts(usage: object, model: object = "") -> dict[str, int | str]:
-    """Return a provider's usage in the form in which a commit holds it; nothing when it is of no known shape."""
+    """Return a provider's usage in stored form; empty if its shape is unknown."""
     if not isinstance(usage, Mapping):
         return {}
     try:
         normal = normalise_usage(usage)
     except InvalidInputError:
         return {}
-    # In the order in which they are stored.
+    # In storage order.
     counts: dict[str, int | str] = {
         "cache_read": normal.cache_read,
         "cache_write": normal.cache_write,
@@ -81,12 +79,12 @@ def usage_counts(usage: object, model: object = "") -> dict[str, int | str]:
 
 
 def time_of(value: object) -> int | None:
-    """Return a time in milliseconds since the epoch: of ISO text, or of a number of seconds or milliseconds."""
+    """Return an ISO time, or seconds or milliseconds, as milliseconds since the epoch."""
     if isinstance(value, str):
         return time_of_text(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         return None
-    # A number of seconds stays below this until the year 5138, one of milliseconds is above it since 1973.
+    # Seconds stay below this until the year 5138; milliseconds are above it since 1973.
     milliseconds = value * 1000 if value < 100_000_000_000 else value
     return int(milliseconds) if milliseconds <= MAXIMUM_TIME else None
 
@@ -94,7 +92,7 @@ def time_of(value: object) -> int | None:
 def time_of_text(text: str) -> int | None:
     """Return an ISO time in milliseconds since the epoch, or None."""
     try:
-        # As JavaScript writes it; of the records of a minute only the first is taken apart.
+        # JavaScript's format; the minute is parsed once and cached.
         if len(text) == 24 and text[13:20:3] == "::." and text[23] == "Z":
             rest = text[17:19] + text[20:23]
             if rest < "60" and rest.isdecimal() and text.isascii():
@@ -110,17 +108,17 @@ def _minute(text: str) -> int:
 
 
 def opaque(provider: str, value: Any) -> Opaque:
-    """Return a value that has no part of its own, in JSON."""
+    """Return a value without a part of its own as JSON."""
     return Opaque(provider, bytes_of(compact(value)))
 
 
 def text_parts(*values: object) -> tuple[Text, ...]:
-    """Return a part for each of the values that is text and not empty."""
+    """Return a text part for each non-empty string."""
     return tuple(Text(value) for value in values if isinstance(value, str) and value)
 
 
 def image_of_data(url: str) -> Image:
-    """Return the image of a URL: its bytes when it is a data URL in base64."""
+    """Return the image of a URL; the bytes of a base64 data URL."""
     head, comma, body = url.partition(",")
     if url.startswith("data:") and comma and head.endswith(";base64"):
         media = storable_name(head[5:].removesuffix(";base64"))
@@ -133,44 +131,44 @@ def image_of_data(url: str) -> Image:
 
 
 MAXIMUM_PARTS = 10_000
-"""Parts of one message that are taken apart; a commit has a bound, and no provider sends so many."""
+"""Maximum parts of a message; a commit is limited, and no provider sends as many."""
 
 _LEVELS_OF_A_COMMIT = 8
 _SOME_ID = ObjectId(bytes(OID_BYTES))
 
 
-def attempt(parse: Callable[[], Message]) -> Message | None:
-    """Return what a parser makes of a form, with what it cannot read of it as opaque parts.
+def try_parse(parse: Callable[[], Message]) -> Message | None:
+    """Return the parsed message, with unreadable content as opaque parts.
 
-    None when it refuses the whole, or when that cannot be stored.
+    None if the parser rejects all of it, or if it cannot be stored.
     """
     try:
         with damage_kept():
             message = parse()
     except (InvalidInputError, RecursionError):
         return None
-    return message if is_storable(message) else _storable(message)
+    return message if is_storable(message) else _make_storable(message)
 
 
 def chat_message(form: Mapping[str, Any]) -> Message | None:
-    """Return a message in the shape of OpenAI's or Anthropic's; None when it has no role that a message can have."""
-    found = attempt(lambda: message_from_chat(form, "message"))
-    if found is not None:
-        return found
+    """Return a message in OpenAI's or Anthropic's shape; None if its role is unknown."""
+    message = try_parse(lambda: message_from_chat(form, "message"))
+    if message is not None:
+        return message
     role = form.get("role")
     if not isinstance(role, str) or role not in ROLES:
         return None
-    spoken = {key: form[key] for key in ("role", "content") if key in form}
-    return attempt(lambda: message_from_chat(spoken, "message")) or unread(role, form)
+    fields = {key: form[key] for key in ("role", "content") if key in form}
+    return try_parse(lambda: message_from_chat(fields, "message")) or unreadable_message(role, form)
 
 
-def unread(role: str, form: Any) -> Message:
-    """Return a message that holds a form as it is."""
+def unreadable_message(role: str, form: Any) -> Message:
+    """Return a message that holds unreadable data as it is."""
     return Message(role, [Opaque(UNREAD, bytes_of(dump(form)))])
 
 
 def is_storable(message: Message) -> bool:
-    """Tell whether a commit can hold a message: its names are text, and it is within the bounds."""
+    """Return True if a commit can hold a message."""
     if len(message.parts) > MAXIMUM_PARTS:
         return False
     try:
@@ -187,15 +185,15 @@ def is_storable(message: Message) -> bool:
     return True
 
 
-def _storable(message: Message) -> Message | None:
-    """Return a message with what cannot be stored of it as opaque parts, or None if that does not help."""
+def _make_storable(message: Message) -> Message | None:
+    """Return a message with unstorable parts made opaque, or None if that fails."""
     parts = [
         part if is_storable(Message(message.role, [part])) else _unread_part(part)
         for part in message.parts[: MAXIMUM_PARTS + 1]
     ]
     named = {key: storable_name(getattr(message, key)) for key in ("id", "model", "name")}
-    found = Message(message.role, parts, kind=message.kind, **named)
-    return found if is_storable(found) else None
+    repaired = Message(message.role, parts, kind=message.kind, **named)
+    return repaired if is_storable(repaired) else None
 
 
 def _unread_part(part: Part) -> Opaque:
@@ -205,10 +203,10 @@ def _unread_part(part: Part) -> Opaque:
         return Opaque(UNREAD, b"{}")
 
 
-def planned(
+def planned_message(
     message: Message, *, model: str = "", labels: Sequence[str] = (), priority: str = ""
 ) -> PlannedMessage:
-    """Return a message of a plan; `model` is that of a message that names none itself."""
+    """Return a planned message; `model` applies if the message names none."""
     usual = message.kind == default_kind(message.role, message.parts)
     return PlannedMessage(
         message.role,
@@ -223,27 +221,30 @@ def planned(
 
 
 def speaker(message: Message) -> str:
-    """Return the rest of the author of a message's commit: `user`, its model, or nothing for what programs say."""
+    """Return the author suffix of a message: `user`, its model, or "" for programs."""
     if message.role == "assistant":
         return message.model
-    spoken = any(not isinstance(part, ToolResult) for part in message.parts)
-    return "user" if message.role == "user" and spoken else ""
+    has_text = any(not isinstance(part, ToolResult) for part in message.parts)
+    return "user" if message.role == "user" and has_text else ""
 
 
 def tool_schemas(value: Any) -> tuple[bytes, ...] | None:
-    """Return the schemas of a list of tools as a commit holds them; None when it is no list of objects."""
+    """Return a list of tool schemas in stored form.
+
+    None if it is not a list of objects.
+    """
     if not isinstance(value, list) or not all(isinstance(schema, dict) for schema in value):
         return None
     try:
         return tuple(as_json(schema) for schema in value[:MAXIMUM_PARTS])
     except ValueError:
-        return None  # a number that JSON does not have
+        return None  # not a JSON number
 
 
 def as_json(value: Any) -> bytes:
-    """Return a value as compact JSON, its keys in the order given.
+    """Return a value as compact JSON, keys in the given order.
 
     Raises:
-        ValueError: it holds a number that JSON does not have.
+        ValueError: it holds a number that JSON cannot express.
     """
     return bytes_of(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))

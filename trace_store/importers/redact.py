@@ -1,7 +1,6 @@
-"""What is read of a transcript, looked through for secrets before anybody makes something of it.
+"""Redaction of secrets in a transcript while it is read.
 
-Rule: whoever reads a line reads it as it may be stored. Each line is looked through once; what is read again later
-comes back as it was given out, since the same is found in it.
+Invariant: every reader sees redacted lines only. A line that is read again is redacted the same way.
 """
 
 from __future__ import annotations
@@ -18,58 +17,58 @@ if TYPE_CHECKING:
     from trace_store.secrets.guard import Guard
 
 
-class Screen:
-    """Looks through the lines of one file, and reads it again for those who made plans of it.
+class Redactor:
+    """Reader of one file that redacts secrets.
 
     Attributes:
-        found: what was found.
+    findings: the secrets found.
     """
 
     def __init__(self, guard: Guard | None, file: Input) -> None:
         self._guard = guard
         self._file = file
-        self.found: list[SecretFinding] = []
+        self.findings: list[SecretFinding] = []
 
     def line(self, line: Line) -> Line:
-        """Return a line as it may be stored.
+        """Return a redacted line.
 
         Raises:
-            SecretFoundError: it holds a secret, and the guard lets none pass.
+            SecretFoundError: it holds a secret, and the guard blocks.
         """
-        screened, found = self._screened(line)
-        if found:
-            self.found += found
-        return screened
+        redacted, findings = self._redact(line)
+        if findings:
+            self.findings += findings
+        return redacted
 
     def __call__(self, offset: int, size: int) -> bytes:
-        """Return what may be stored of a record of the file, given where it is."""
+        """Return redacted bytes of the file at an offset and size."""
         return self.line_at(0, offset, size).data or b""
 
     def line_at(self, number: int, offset: int, length: int) -> Line:
-        """Return a line that was read before, as it may be stored."""
+        """Return a redacted line that was read before."""
         line = Line(number, offset, self._file.read_at(offset, length), length, True)
-        return self._screened(line)[0]
+        return self._redact(line)[0]
 
     @property
-    def literal(self) -> Callable[[bytes], bytes] | None:
-        """What returns bytes between records as they may be stored; None when nobody looks."""
-        return None if self._guard is None else self._literal
+    def redact_bytes(self) -> Callable[[bytes], bytes] | None:
+        """A function that redacts bytes between records; None without a guard."""
+        return None if self._guard is None else self._redact_bytes
 
-    def _literal(self, data: bytes) -> bytes:
+    def _redact_bytes(self, data: bytes) -> bytes:
         guard = self._guard
         if guard is None or not guard.meets(data):
             return data
         return guard.screened(data, self._file.path)[0]
 
-    def _screened(self, line: Line) -> tuple[Line, list[SecretFinding]]:
+    def _redact(self, line: Line) -> tuple[Line, list[SecretFinding]]:
         guard, data = self._guard, line.data
         if guard is None or data is None or not guard.meets(data):
             return line, []
-        kept, found = guard.screened(data, self._file.path, line.number)
-        if kept is data:
-            return line, found
+        redacted, findings = guard.screened(data, self._file.path, line.number)
+        if redacted is data:
+            return line, findings
         spans = [
             (line.offset + each.start, line.offset + each.end, len(placeholder(each.rule, each.id)))
-            for each in found
+            for each in findings
         ]
-        return line._replace(data=kept, edits=Edits(spans)), found
+        return line._replace(data=redacted, edits=Edits(spans)), findings

@@ -1,10 +1,8 @@
-"""The formats that can be imported: one row each.
+"""Registry of import formats: one row each.
 
-Rule: a table. To add a format, write a module with a `contract.Format` and name it here; a package of somebody else's
-names its own in the entry points of the group `trace_store.importers`, by the format's name.
-
-The order is that in which files are looked at: formats with marks of their own come before those that are told by the
-shape of messages alone.
+To add a format, write a module with a `contract.Format` and add it here. Another package names its format in an
+entry point of the group `trace_store.importers`. The order is that of detection: formats with unique marks come
+before those recognised by the shape of messages.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS = "trace_store.importers"
 
-OWN: tuple[Format, ...] = (
+BUILT_IN: tuple[Format, ...] = (
     cast(Format, claude_code),
     codex.FORMAT,
     codex_exec.FORMAT,
@@ -59,38 +57,38 @@ OWN: tuple[Format, ...] = (
     chats.rows.ANTHROPIC,
     chats.rows.OPENAI,
 )
-_BY_NAME = {format.NAME: format for format in OWN}
+_BY_NAME = {format.NAME: format for format in BUILT_IN}
 _FUNCTIONS = ("sniff", "is_document", "histories", "plan", "resume")
 
 
 @cache
 def formats() -> dict[str, Format]:
-    """Return the formats by name: our own, then those that installed packages add.
+    """Return the formats by name: built-in ones, then those of installed packages.
 
     Raises:
-        InvalidInputError: a package names a format that cannot be loaded, or is none, or has the name of another.
+        InvalidInputError: a package's format cannot be loaded, is invalid, or its name is taken.
     """
     from importlib.metadata import (
-        entry_points,  # dearer than all of ours, and only for what we have not
+        entry_points,  # slow to import, needed only for other packages
     )
 
-    found = dict(_BY_NAME)
+    by_name = dict(_BY_NAME)
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
         format = _load(point)
-        if format.NAME in found or point.name != format.NAME:
+        if format.NAME in by_name or point.name != format.NAME:
             raise InvalidInputError(
                 f"the import format {point.name!r} of another package has the name {format.NAME!r}, "
                 "which is taken or not its own"
             )
-        found[format.NAME] = format
-    return found
+        by_name[format.NAME] = format
+    return by_name
 
 
 def _load(point: EntryPoint) -> Format:
-    """Return what an entry point names; whatever its module does meanwhile, the error says whose it is."""
+    """Load the format of an entry point; any error names its package."""
     try:
         format = cast(Format, point.load())
-        sound = (
+        is_valid = (
             ref_component(format.NAME) == format.NAME
             and not isinstance(format.SUFFIXES, str)
             and all(suffix[0] == "." for suffix in format.SUFFIXES)
@@ -102,56 +100,56 @@ def _load(point: EntryPoint) -> Format:
         raise InvalidInputError(
             f"the import format {point.name!r} of another package cannot be loaded: {what}"
         ) from error
-    if not sound:
-        raise InvalidInputError(
-            f"the import format {point.name!r} of another package is not what a format must be"
-        )
+    if not is_valid:
+        raise InvalidInputError(f"the import format {point.name!r} of another package is invalid")
     return format
 
 
 def format_named(name: str) -> Format:
-    """Return a format; other packages are loaded only for a name that is not ours.
+    """Return a format; other packages are loaded only for unknown names.
 
     Raises:
-        InvalidInputError: there is none of this name; or as in `formats`.
+        InvalidInputError: the format is unknown; or as in `formats`.
     """
-    found = _BY_NAME.get(name) or formats().get(name)
-    if found is None:
+    format = _BY_NAME.get(name) or formats().get(name)
+    if format is None:
         raise InvalidInputError(f"unknown format {name[:40]!r}: one of {', '.join(formats())}")
-    return found
+    return format
 
 
 def format_of(head: bytes) -> Format | None:
-    """Return the format of a file, told from its first bytes, or None; those of other packages are asked last.
+    """Return the format of a file from its first bytes, or None.
+
+    Other packages are asked last.
 
     Raises:
         InvalidInputError: a format of another package failed; or as in `formats`.
     """
     head = head.removeprefix(b"\xef\xbb\xbf")
-    own = next((found for found in OWN if found.sniff(head)), None)
+    own = next((format for format in BUILT_IN if format.sniff(head)), None)
     if own is not None:
         return own
-    for found in formats().values():
+    for format in formats().values():
         try:
-            if found.NAME not in _BY_NAME and found.sniff(head):
-                return found
+            if format.NAME not in _BY_NAME and format.sniff(head):
+                return format
         except Exception as error:
-            raise failed(found.NAME, error) from error
+            raise format_failure(format.NAME, error) from error
     return None
 
 
-def is_own(name: str) -> bool:
-    """Tell whether a format is one of ours."""
+def is_built_in(name: str) -> bool:
+    """Return True if a format is built in."""
     return name in _BY_NAME
 
 
-def failed(name: str, error: Exception, where: str = "") -> InvalidInputError:
-    """Return what is told of an error that a format of another package raised: whose it is.
+def format_failure(name: str, error: Exception, where: str = "") -> InvalidInputError:
+    """Return the error to report when a format of another package failed.
 
     Args:
-        name: of the format.
-        error: what it raised.
-        where: the file it was given, if any.
+        name: name of the format.
+        error: the error that it raised.
+        where: path of the file, if any.
     """
     what = f"{type(error).__name__}: {error}"[:200]
     return UnreadableInputError(
@@ -161,5 +159,5 @@ def failed(name: str, error: Exception, where: str = "") -> InvalidInputError:
 
 
 def suffixes() -> tuple[str, ...]:
-    """Return how the names of files end that a folder is searched for."""
-    return tuple(sorted({suffix for found in formats().values() for suffix in found.SUFFIXES}))
+    """Return the file suffixes to look for in folders."""
+    return tuple(sorted({suffix for format in formats().values() for suffix in format.SUFFIXES}))

@@ -1,9 +1,7 @@
-"""The report of an import.
+"""Import reports.
 
-Rule: looks at planned messages alone, so that every format is counted alike.
-
-Rule: every record that was read is counted once: as part of a message, as kept beside a commit, or as skipped for a
-named reason.
+Invariant: every record is counted once: in a message, stored beside a commit, or skipped with a reason. Losses are
+counted on planned messages, so all formats are counted alike.
 """
 
 from __future__ import annotations
@@ -27,18 +25,18 @@ from trace_store.providers.fields import UNREAD
 from trace_store.providers.media import SENDERS
 
 NOT_READ = "not-read"
-"""The reason that the report gives for a block that is kept as it is, and shown to no model."""
+"""Reason for a block that is stored but sent to no model."""
 
 _EXCERPT_BYTES = 60
 
 
-class Losses:
-    """Counts what no model will be shown.
+class ImportLosses:
+    """Counter of content that no model will see.
 
     Attributes:
-        unread: blocks that could not be read.
-        hidden: messages of which no part can be shown to any model.
-        skips: the place of each of these blocks.
+        unread: number of unreadable blocks.
+        hidden: number of messages without any part that a model can see.
+        skips: place of each unreadable block.
     """
 
     def __init__(self) -> None:
@@ -47,7 +45,7 @@ class Losses:
         self.skips: list[Skip] = []
 
     def note(self, commit: PlannedCommit) -> None:
-        """Count the losses in the messages of one new commit."""
+        """Count the losses in a new commit."""
         for message in commit.messages:
             for number, part in enumerate(message.parts, 1):
                 for block in _unread(part):
@@ -79,13 +77,13 @@ def _place(message: PlannedMessage, number: int, block: Opaque) -> str:
 
 
 NOT_KEPT = "not-kept"
-"""A record without a place in the context, of an import that was told to keep no raw records."""
+"""Outcome of a record without a message, if raw records are not stored."""
 MAXIMUM_NAMED_SKIPS = 1000
 
 
 @value
 class BranchReport:
-    """A branch of the session and its value after the import."""
+    """A branch of the session and its tip after the import."""
 
     ref: str
     oid: ObjectId
@@ -93,30 +91,30 @@ class BranchReport:
 
 @value
 class FileReport:
-    """What became of one file.
+    """Result for one file.
 
     Attributes:
-        path: as it was given or found.
-        format: the importer that read it; empty when it was left alone.
-        skipped: why it was left alone, or empty.
-        session: the session's id.
-        branches: where the session is now.
-        trashed: refs that keep what a branch was moved over.
-        size: the bytes of the file.
-        bytes_read: bytes that were read of it, the unfinished end of the last time included.
+        path: path as given or discovered.
+        format: format it was read as; "" if skipped.
+        skipped: why it was skipped, or "".
+        session: session id.
+        branches: branches of the session.
+        trashed: refs that keep replaced commits.
+        size: file size in bytes.
+        bytes_read: bytes read, including the unfinished end of the last import.
         commits: new commits.
-        commits_present: commits of the plan that were here already.
+        commits_present: planned commits that already existed.
         commits_shared: of these, commits of the session that this one was copied from.
         messages: new messages.
-        calls, results: calls of tools in these, and results.
-        unread: blocks of these that could not be read; they are kept, and no model is shown them.
-        unread_at: where these stand, at most the first thousand.
-        hidden: messages of which nothing can be shown to any model.
-        records: how many records of a type became what: (type, what) to number.
-        skips: what was skipped, at most the first thousand.
-        secrets: how many secrets of each kind were found in what was read of it.
-        is_stray: whether it is no file, but rows of the session that stood in the file of another.
-        error: why the import of the file was given up, or None. What was written of it until then is a valid beginning.
+        calls, results: tool calls and results in these.
+        unread: unreadable blocks, which are stored but sent to no model.
+        unread_at: their places, at most the first thousand.
+        hidden: messages without any part that a model can see.
+        records: number of records by (type, outcome).
+        skips: skipped data, at most the first thousand.
+        secrets: number of secrets found, by kind.
+        is_stray: True for rows of the session from another session's file.
+        error: why the import stopped, or None; what was written before is valid.
     """
 
     path: str
@@ -144,17 +142,17 @@ class FileReport:
 
     @property
     def record_count(self) -> int:
-        """How many records were read."""
+        """Number of records read."""
         return sum(self.records.values())
 
     @property
     def skipped_count(self) -> int:
-        """How many records are neither in a commit nor kept beside one."""
+        """Number of records that are neither in a commit nor stored beside one."""
         kept = (EVENT, MESSAGE, SOURCE, NOT_KEPT)
         return sum(count for (_, what), count in self.records.items() if what not in kept)
 
     def as_map(self) -> dict[str, Any]:
-        """Return it as values that JSON knows."""
+        """Return the report as JSON values."""
         records: dict[str, dict[str, int]] = {}
         for (kind, outcome), count in sorted(self.records.items()):
             records.setdefault(kind, {})[outcome] = count
@@ -185,54 +183,54 @@ class FileReport:
 
 @value
 class ImportReport:
-    """What an import did, file by file."""
+    """Result of an import, file by file."""
 
     files: tuple[FileReport, ...]
 
     @property
     def commits(self) -> int:
-        """How many commits are new."""
+        """Number of new commits."""
         return sum(file.commits for file in self.files)
 
     @property
     def messages(self) -> int:
-        """How many messages are new."""
+        """Number of new messages."""
         return sum(file.messages for file in self.files)
 
     @property
     def unread(self) -> int:
-        """How many blocks could not be read."""
+        """Number of unreadable blocks."""
         return sum(file.unread for file in self.files)
 
     @property
     def hidden(self) -> int:
-        """How many new messages hold nothing that a model can be shown."""
+        """Number of new messages without any part that a model can see."""
         return sum(file.hidden for file in self.files)
 
     @property
     def errors(self) -> list[Exception]:
-        """Why the import of files was given up, of each that was."""
+        """Errors of the files that failed."""
         return [file.error for file in self.files if file.error is not None]
 
     @property
     def secrets(self) -> dict[str, int]:
-        """How many secrets of each kind were found, the most frequent first."""
-        found: dict[str, int] = {}
+        """Number of secrets by kind, most frequent first."""
+        totals: dict[str, int] = {}
         for file in self.files:
             for rule, count in file.secrets.items():
-                found[rule] = found.get(rule, 0) + count
-        return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+                totals[rule] = totals.get(rule, 0) + count
+        return dict(sorted(totals.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def outcomes(self) -> dict[str, int]:
-        """Return how many records became what, over all files and types."""
-        found: dict[str, int] = {}
+        """Return the number of records by outcome, over all files."""
+        totals: dict[str, int] = {}
         for file in self.files:
             for (_, outcome), count in file.records.items():
-                found[outcome] = found.get(outcome, 0) + count
-        return dict(sorted(found.items()))
+                totals[outcome] = totals.get(outcome, 0) + count
+        return dict(sorted(totals.items()))
 
     def as_map(self) -> dict[str, Any]:
-        """Return it as values that JSON knows."""
+        """Return the report as JSON values."""
         return {
             "commits": self.commits,
             "messages": self.messages,
@@ -244,13 +242,13 @@ class ImportReport:
         }
 
 
-def counted(counts: Mapping[Count, int], *, source: bool) -> dict[Count, int]:
-    """Return the counts of a plan as they are when raw records are kept, or not."""
-    found: dict[Count, int] = {}
+def record_outcomes(counts: Mapping[Count, int], *, source: bool) -> dict[Count, int]:
+    """Return a plan's counts, with SOURCE as NOT_KEPT without stored records."""
+    totals: dict[Count, int] = {}
     for (kind, outcome), count in counts.items():
         key = (kind, NOT_KEPT if outcome == SOURCE and not source else outcome)
-        found[key] = found.get(key, 0) + count
-    return found
+        totals[key] = totals.get(key, 0) + count
+    return totals
 
 
 __all__ = [
@@ -261,5 +259,5 @@ __all__ = [
     "BranchReport",
     "FileReport",
     "ImportReport",
-    "counted",
+    "record_outcomes",
 ]

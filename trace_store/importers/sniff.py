@@ -1,25 +1,82 @@
-"""What the beginning of a file looks like: by which formats without a mark of their own are told, and errors tell.
+"""Head of a file: the first bytes, by which formats recognise their files.
 
-Rule: a pure function of bytes that never fails, and looks at them once, however many formats ask.
+Invariant: a pure function of bytes that never fails; cached, since many formats ask.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
+from trace_store.errors import TraceError
+from trace_store.files import Disk
 from trace_store.frozen import value
 from trace_store.importers.decode import Line
 from trace_store.importers.documents import ROOT, read_document
+from trace_store.importers.files import InputFile
 from trace_store.importers.json_records import values_in
+
+HEAD_BYTES = 256 * 1024
+"""Bytes read to detect the format."""
+_MOST_ASKED = 8
+
+
+def first_records(head: bytes, count: int) -> list[dict[str, Any]]:
+    """Return the first JSON objects that start a line.
+
+    Args:
+        head: the first bytes of a file.
+        count: maximum number of objects.
+    """
+    if count > _MOST_ASKED:
+        return list(islice(_records(head), count))
+    return list(_few_records(head)[:count])
+
+
+@lru_cache(maxsize=2)
+def _few_records(head: bytes) -> tuple[dict[str, Any], ...]:
+    """Return the first records of a head, cached since every format asks for them."""
+    return tuple(islice(_records(head), _MOST_ASKED))
+
+
+def _records(head: bytes) -> Iterator[dict[str, Any]]:
+    for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+        if line.lstrip(b" \t\r\0").startswith(b"{"):
+            yield from (value for value in values_in(line) if isinstance(value, dict))
+
+
+def read_head(disk: Disk, path: str) -> bytes:
+    """Return the head of a file; b"" if it cannot be read."""
+    try:
+        with InputFile(disk, path) as file:
+            return file.read_at(0, HEAD_BYTES)
+    except TraceError:
+        return b""
+
+
+def is_below(folder: str, project_dir: str) -> bool:
+    """Return True if `folder` is a project's folder or inside it.
+
+    The project's symbolic links are resolved.
+    """
+    if not folder or not os.path.isabs(folder):
+        return False
+    path = os.path.normpath(folder)
+    for project in {os.path.abspath(project_dir), os.path.realpath(project_dir)}:
+        if path == project or path.startswith(project.rstrip(os.sep) + os.sep):
+            return True
+    return False
+
 
 BINARY, TEXT, OBJECT, LIST, LINES = "binary", "text", "object", "list", "lines"
 MAXIMUM_VALUES = 20
-"""Objects that are looked at; a transcript shows what it is in the first ones."""
+"""Objects to look at."""
 MAXIMUM_NAMED_KEYS = 8
 
-# Lists that are worth taking apart where the rest of the document is not at hand.
+# Lists to read in a document that is truncated at the head.
 _LISTS = (
     *("messages", "contents", "input", "output", "choices", "candidates"),
     "conversations",
@@ -28,19 +85,19 @@ _LISTS = (
 _EMPTY = {
     OBJECT: "an empty JSON object",
     LIST: "a JSON list without objects",
-    LINES: "lines that begin with an empty JSON object",
+    LINES: "lines that start with an empty JSON object",
 }
 _MARK = b"\xef\xbb\xbf"
 _BLANKS = b" \t\r\n"
 
 
 @value
-class Glance:
-    """What there is to see.
+class FileShape:
+    """Shape of a file.
 
     Attributes:
-        kind: OBJECT or LIST for a file that is one JSON document, LINES for JSON objects a line, else TEXT or BINARY.
-        values: the first objects: the document itself, as far as it goes; the elements of the list; those of the lines.
+        kind: OBJECT or LIST for a JSON document, LINES for JSON objects one a line, else TEXT or BINARY.
+        values: the first objects: the document itself, list elements, or lines.
     """
 
     kind: str
@@ -48,51 +105,54 @@ class Glance:
 
     @property
     def is_document(self) -> bool:
-        """Whether the file is one document."""
+        """True if the file is one document."""
         return self.kind in (OBJECT, LIST)
 
 
 @lru_cache(maxsize=2)
-def look(head: bytes) -> Glance:
-    """Return what the first bytes of a file look like."""
+def file_shape(head: bytes) -> FileShape:
+    """Return the shape of a file from its first bytes."""
     body = head.removeprefix(_MARK).lstrip(_BLANKS)
     if body[:1] not in (b"{", b"["):
-        return Glance(TEXT if _is_text(head) else BINARY)
+        return FileShape(TEXT if _is_text(head) else BINARY)
     lines = body.split(b"\n", MAXIMUM_VALUES)[:MAXIMUM_VALUES] if b"\n" in body else []
     if body.startswith(b"{") or (lines and next(values_in(lines[0]), None) is not None):
-        # A line may be damaged; but what a document holds does not stand at the beginning of a line, whole.
+        # Lines may be damaged, but a pretty-printed document has no complete object on a line of
+        # its own.
         loaded = [next(values_in(line), None) for line in lines if line.startswith(b"{")]
-        found = [value for value in loaded if isinstance(value, dict) and value]
-        if found:
-            return Glance(LINES, found)
-    document = read_document(Line(1, 0, _whole(body), len(body), True, whole=True), ROOT, *_LISTS)
+        objects = [value for value in loaded if isinstance(value, dict) and value]
+        if objects:
+            return FileShape(LINES, objects)
+    document = read_document(
+        Line(1, 0, _drop_partial_character(body), len(body), True, whole=True), ROOT, *_LISTS
+    )
     lists = {name: [record.data for record in document.records(name)] for name in document.lists}
     if ROOT in lists:
         if not document.lists[ROOT] and document.damage is not None:
-            return Glance(TEXT)  # many a file of settings begins with a bracket
-        return Glance(LIST, lists[ROOT][:MAXIMUM_VALUES])
+            return FileShape(TEXT)  # many configuration files start with a bracket
+        return FileShape(LIST, lists[ROOT][:MAXIMUM_VALUES])
     form = {**document.fields, **lists}
     if form:
-        return Glance(OBJECT, [form])
+        return FileShape(OBJECT, [form])
     if document.damage is None:
-        return Glance(OBJECT)
-    # Behind an empty object stand other lines.
-    return Glance(LINES if body.startswith(b"{}") else TEXT)
+        return FileShape(OBJECT)
+    # An empty object is followed by other lines.
+    return FileShape(LINES if body.startswith(b"{}") else TEXT)
 
 
 def describe(head: bytes) -> str:
-    """Return in words what the first bytes of a file look like, for an error."""
-    glance = look(head)
-    if glance.kind == BINARY:
-        return f"binary data that begins with {head[:8].hex(' ')}"
-    if glance.kind == TEXT:
+    """Describe the first bytes of a file for an error."""
+    shape = file_shape(head)
+    if shape.kind == BINARY:
+        return f"binary data that starts with {head[:8].hex(' ')}"
+    if shape.kind == TEXT:
         beginning = head[:200].decode("utf-8", "replace").split()
-        return f"text that is no JSON: {' '.join(beginning)[:40]!r}"
-    if not glance.values:
-        return _EMPTY[glance.kind]
-    alone = glance.kind == OBJECT or (glance.kind == LINES and len(glance.values) == 1)
-    many = "a JSON list of objects" if glance.kind == LIST else "JSON objects, one a line"
-    keys = [str(key)[:40] for key in glance.values[0]]
+        return f"text that is not JSON: {' '.join(beginning)[:40]!r}"
+    if not shape.values:
+        return _EMPTY[shape.kind]
+    alone = shape.kind == OBJECT or (shape.kind == LINES and len(shape.values) == 1)
+    many = "a JSON list of objects" if shape.kind == LIST else "JSON objects, one a line"
+    keys = [str(key)[:40] for key in shape.values[0]]
     named = ", ".join(keys[:MAXIMUM_NAMED_KEYS]) + (", …" if len(keys) > MAXIMUM_NAMED_KEYS else "")
     what = "a JSON object" if alone else many
     return f"{what} with the keys {named}" if keys else f"{what} without keys"
@@ -100,13 +160,13 @@ def describe(head: bytes) -> str:
 
 def _is_text(head: bytes) -> bool:
     try:
-        return "\x00" not in _whole(head).decode()
+        return "\x00" not in _drop_partial_character(head).decode()
     except UnicodeDecodeError:
         return False
 
 
-def _whole(data: bytes) -> bytes:
-    """Return bytes without a character that was cut at their end."""
+def _drop_partial_character(data: bytes) -> bytes:
+    """Remove a truncated character from the end."""
     for back in range(1, min(4, len(data)) + 1):
         byte = data[-back]
         if byte < 0x80:

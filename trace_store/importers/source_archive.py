@@ -1,10 +1,10 @@
-"""Keep a file beside its session, so that it can be given back byte for byte.
+"""Storage of imported source files, so that they can be restored byte for byte.
 
-A kept file is a ref, `refs/transcripts/<format>/<session>/<id>`, that names the last of its segments; that of a
-subagent's own file stands below `<session>/agents/<agent>/`. The name holds the beginning of the segment's id, so the
-ref of a file never moves: a file that has grown gets another ref, and that of its beginning goes.
+A stored file is a ref `refs/transcripts/<format>/<session>/<id>` to its last segment; a subagent's is below
+`<session>/agents/<agent>/`. The name has the abbreviated segment id, so the ref never moves: a file that has grown
+gets a new ref, and the old one is deleted.
 
-Rule: writes only what `transcripts` lays out, and removes only refs of files that the new one begins with.
+Invariant: writes only what `transcripts` lays out, and deletes only refs of files that are a prefix of the new one.
 """
 
 from __future__ import annotations
@@ -15,28 +15,27 @@ from typing import Any
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError
 from trace_store.frozen import value
-from trace_store.importers.build_commits import Placing, load_places
+from trace_store.importers.build_commits import RecordPlaces, load_places
 from trace_store.importers.files import Input
-from trace_store.importers.write import kept_of, together
-from trace_store.objects.content import Gathering
+from trace_store.importers.write import storable_objects, transact_batched
+from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId, digest
 from trace_store.refs.names import FILES
 from trace_store.store.handle import Store
-from trace_store.transcripts.layout import Laid, Literal, lay_out
-from trace_store.transcripts.reread import Pages
+from trace_store.transcripts.layout import LaidSegment, Pages, StoredBytes, lay_out
 from trace_store.transcripts.segments import Held, Segment, restore_segment, segments_of
 
 Read = Callable[[bytes], bytes]
 
 
 @value
-class Cut:
-    """Where the laying out of a grown file goes on.
+class ResumeCut:
+    """Where to resume the layout of a grown file.
 
     Attributes:
-        begins: where in the file.
-        after: the segment before it, or None.
-        places: those of records behind it, as `Placing.save` returns them.
+        begins: byte offset.
+        after: id of the segment before it, or "".
+        places: record places from there on, from `RecordPlaces.save`.
     """
 
     begins: int
@@ -44,36 +43,36 @@ class Cut:
     places: list[list[Any]]
 
 
-def resume_placing(store: Store, file: Input, cut: Cut | None) -> Placing:
-    """Return the places that were remembered.
+def resume_places(store: Store, file: Input, cut: ResumeCut | None) -> RecordPlaces:
+    """Return the saved record places.
 
     Raises:
-        InvalidInputError, TypeError, ValueError: they were not saved by this version.
-        ObjectNotFoundError, CorruptObjectError: what they lead to is not here.
+        InvalidInputError, TypeError, ValueError: the state is from another version.
+        ObjectNotFoundError, CorruptObjectError: objects that it refers to are missing.
     """
     if cut is None:
-        return Placing()
+        return RecordPlaces()
     places = load_places(cut.places)
     if not 0 <= cut.begins <= file.size:
-        raise ValueError("the file is shorter")
+        raise ValueError("file was truncated")
     if cut.after:
         Segment.decode(store.objects.read(ObjectId.parse(cut.after)))
     for oid in {placed.commit for placed in places.values()}:
         if not store.objects.contains(oid):
-            raise ObjectNotFoundError("a commit of the file is not here", oid=oid)
-    return Placing(places)
+            raise ObjectNotFoundError("missing commit of the file", oid=oid)
+    return RecordPlaces(places)
 
 
 @value
-class Kept:
-    """How the keeping of a file ended.
+class ArchiveResult:
+    """Result of storing a file.
 
     Attributes:
-        cut: where to go on when the file has grown; None when it has to be read whole then.
-        steady: whether the file held until now what was read of it.
+        cut: where to resume when the file has grown; None if it must be read whole.
+        steady: True if the file did not change since it was read.
     """
 
-    cut: Cut | None
+    cut: ResumeCut | None
     steady: bool
 
 
@@ -81,42 +80,42 @@ def keep_file(
     store: Store,
     file: Input,
     folder: str,
-    placing: Placing,
-    cut: Cut | None,
-    literal: Literal | None = None,
-) -> Kept:
-    """Keep a file, as it is now.
+    record_places: RecordPlaces,
+    cut: ResumeCut | None,
+    literal: StoredBytes | None = None,
+) -> ArchiveResult:
+    """Store the current file.
 
     Args:
-        store: where to.
-        file: what was imported.
-        folder: what the names of the session's files begin with, behind `refs/transcripts/`.
-        placing: where its records are.
-        cut: where an earlier import of it ended.
+        store: the repository.
+        file: the imported file.
+        folder: folder of the session's refs below `refs/transcripts/`.
+        record_places: places of its records.
+        cut: where an earlier import ended.
         literal: as in `lay_out`.
 
     Raises:
-        RefChangedError: somebody changed the same refs meanwhile.
+        RefChangedError: another process changed the refs.
         StorageError: the disk refused.
-        NotFoundError, FormatError: what is remembered of an earlier import is wrong.
+        NotFoundError, FormatError: the saved state is wrong.
     """
     begins, after = 0, None
     if cut is not None and cut.after:
         oid = ObjectId.parse(cut.after)
         begins, after = cut.begins, (oid, Segment.decode(store.objects.read(oid)))
-    gathering = Gathering()
-    pages = placing.pages or Pages(file.read_at)
+    gathering = ObjectCollector()
+    pages = record_places.pages or Pages(file.read_at)
     laid = lay_out(
-        pages.again,
+        pages.reread,
         file.size,
-        placing.places,
+        record_places.places,
         gathering,
         begins=begins,
         after=after,
         literal=literal,
     )
     if not laid:
-        return Kept(None, steady=False)  # it has become shorter than it was
+        return ArchiveResult(None, steady=False)  # the file was truncated
     if cut is not None:
         _check(store, laid[0].segment, gathering)
     steady = not any(piece.changed for piece in laid)
@@ -125,44 +124,46 @@ def keep_file(
     if store.refs.read(name) is None:
         edits.append(RefEdit(name, laid[-1].oid, ANY))
     mine = [each.segment for each in laid]
-    for other, tip in _kept_in(store, folder):
+    for other, tip in _stored_files(store, folder):
         relation = OTHER if other == name else _compare(store, file, mine, tip, gathering)
         if relation == OLDER:
             edits.append(RefEdit(other, None, tip))
         elif relation == NEWER:
-            return Kept(None, steady)  # and nothing is written that could be gone on from
+            return ArchiveResult(
+                None, steady
+            )  # a newer version is stored; do not save state for this one
     if edits:
-        transaction = Transaction(kept_of(store, dict(gathering.objects)), edits, "import")
-        together(store, transaction)
-    next_cut = _next_cut(laid, placing)
-    return Kept(next_cut, steady and next_cut is not None)
+        transaction = Transaction(storable_objects(store, dict(gathering.objects)), edits, "import")
+        transact_batched(store, transaction)
+    next_cut = _next_cut(laid, record_places)
+    return ArchiveResult(next_cut, steady and next_cut is not None)
 
 
-def _check(store: Store, segment: Segment, gathering: Gathering) -> None:
-    """See that the segment comes back in which an earlier import ended, whose places were remembered."""
-    restore_segment(segment, _reading(store, gathering))
+def _check(store: Store, segment: Segment, gathering: ObjectCollector) -> None:
+    """Verify the first new segment, whose record places were saved."""
+    restore_segment(segment, _object_reader(store, gathering))
 
 
-def _reading(store: Store, gathering: Gathering) -> Read:
-    """Return what reads objects that are stored, or about to be."""
-    made = {bytes(oid): data for oid, data in gathering.objects}
+def _object_reader(store: Store, gathering: ObjectCollector) -> Read:
+    """Return a reader of stored and new objects."""
+    new_objects = {bytes(oid): data for oid, data in gathering.objects}
 
     def read(oid: bytes) -> bytes:
-        data = made.get(bytes(oid))
+        data = new_objects.get(bytes(oid))
         return store.objects.read(oid) if data is None else data
 
     return read
 
 
 def is_kept(store: Store, folder: str, file: Input | None = None) -> bool:
-    """Tell whether a file of a session is kept, and holds what another one does, if that is given.
+    """Return True if a source file of a session is stored, and equals `file` if given.
 
     Args:
-        store: where.
+        store: the repository.
         folder: as in `keep_file`.
-        file: the other one.
+        file: the file to compare.
     """
-    return any(file is None or _equals(store, file, tip) for _, tip in _kept_in(store, folder))
+    return any(file is None or _equals(store, file, tip) for _, tip in _stored_files(store, folder))
 
 
 def _equals(store: Store, file: Input, tip: ObjectId) -> bool:
@@ -170,11 +171,11 @@ def _equals(store: Store, file: Input, tip: ObjectId) -> bool:
         kept = segments_of(tip, store.objects.read)
     except (ObjectNotFoundError, CorruptObjectError):
         return False
-    return kept[-1].end == file.size and _holds(file, kept, ())
+    return kept[-1].end == file.size and _has_content(file, kept, ())
 
 
-def _kept_in(store: Store, folder: str) -> list[tuple[str, ObjectId]]:
-    """Return the refs of a session's files, or of a subagent's; those of its subagents are below."""
+def _stored_files(store: Store, folder: str) -> list[tuple[str, ObjectId]]:
+    """Return the refs of a session's or subagent's own files."""
     place = f"{FILES}{folder}/"
     return [(ref, tip) for ref, tip in store.refs.iterate(place) if "/" not in ref[len(place) :]]
 
@@ -183,53 +184,53 @@ OLDER, NEWER, OTHER = "older", "newer", "other"
 
 
 def _compare(
-    store: Store, file: Input, mine: Sequence[Segment], tip: ObjectId, gathering: Gathering
+    store: Store, file: Input, mine: Sequence[Segment], tip: ObjectId, gathering: ObjectCollector
 ) -> str:
-    """Tell whether a kept file is the beginning of this one, goes on behind its end, or is another.
+    """Return whether a stored file is OLDER (a prefix of this one), NEWER, or OTHER.
 
     Args:
-        store: where it is kept.
-        file: this one.
-        mine: its segments, or the last of them, as they were laid out.
-        tip: the last segment of the kept one.
-        gathering: has the objects of this one that are not stored yet.
+        store: the repository.
+        file: this file.
+        mine: its segments, or the last of them.
+        tip: last segment of the stored file.
+        gathering: objects of this file that are not stored yet.
     """
     read = store.objects.read
     try:
-        kept, met = _segments_behind(tip, mine[0].previous, read)
-        if not met and mine[0].previous is not None:
+        kept, reached = _segments_after(tip, mine[0].previous, read)
+        if not reached and mine[0].previous is not None:
             mine = [*segments_of(mine[0].previous, read), *mine]
         if not kept or kept[-1].end <= mine[-1].end:
-            if _holds(file, kept, mine):
+            if _has_content(file, kept, mine):
                 return OLDER
-            # What is kept differs from what the file holds where secrets were taken out.
-            return OLDER if _holds_as_kept(kept, mine, _reading(store, gathering)) else OTHER
-        if _same(mine[:-1], kept):
+            # Redacted files differ from the file on disk: compare the stored bytes.
+            return (
+                OLDER if _is_stored_prefix(kept, mine, _object_reader(store, gathering)) else OTHER
+            )
+        if _is_prefix(mine[:-1], kept):
             held: Held = {}
-            there = b"".join(restore_segment(s, read, held) for s in kept[len(mine) - 1 :])
-            return NEWER if digest(there[: mine[-1].size]).hex() == mine[-1].hash else OTHER
+            data = b"".join(restore_segment(s, read, held) for s in kept[len(mine) - 1 :])
+            return NEWER if digest(data[: mine[-1].size]).hex() == mine[-1].hash else OTHER
     except (ObjectNotFoundError, CorruptObjectError):
-        pass  # what is damaged is not for an import to remove
+        pass  # an import never removes a damaged file
     return OTHER
 
 
-def _segments_behind(
-    tip: ObjectId, stop: ObjectId | None, read: Read
-) -> tuple[list[Segment], bool]:
-    """Return the segments of a file, first to last, and whether they are those behind one that was to be met.
+def _segments_after(tip: ObjectId, stop: ObjectId | None, read: Read) -> tuple[list[Segment], bool]:
+    """Return the segments after `stop` in order, and True if `stop` was reached.
 
-    A file that grew has all but its last segments in common with what was kept of it before.
+    A grown file shares all but its last segments with the stored one.
     """
-    found: list[Segment] = []
+    segments: list[Segment] = []
     oid: ObjectId | None = tip
     while oid is not None and oid != stop:
-        found.append(Segment.decode(read(oid)))
-        oid = found[-1].previous
-    return found[::-1], stop is not None and oid == stop
+        segments.append(Segment.decode(read(oid)))
+        oid = segments[-1].previous
+    return segments[::-1], stop is not None and oid == stop
 
 
-def _holds(file: Input, kept: Sequence[Segment], mine: Sequence[Segment]) -> bool:
-    """Tell whether a file holds all that these segments of a kept one do; it may have been cut elsewhere."""
+def _has_content(file: Input, kept: Sequence[Segment], mine: Sequence[Segment]) -> bool:
+    """Return True if a file has the content of these segments, however it is split."""
     hashes = {(each.start, each.size): each.hash for each in mine}
     for segment in kept:
         known = hashes.get((segment.start, segment.size))
@@ -240,8 +241,8 @@ def _holds(file: Input, kept: Sequence[Segment], mine: Sequence[Segment]) -> boo
     return True
 
 
-def _holds_as_kept(kept: Sequence[Segment], mine: Sequence[Segment], read: Read) -> bool:
-    """Tell whether what is kept of a file is the beginning of what is kept of another."""
+def _is_stored_prefix(kept: Sequence[Segment], mine: Sequence[Segment], read: Read) -> bool:
+    """Return True if one stored file is a prefix of another."""
     by_start = {each.start: each for each in mine}
     for segment in kept:
         other = by_start.get(segment.start)
@@ -254,25 +255,27 @@ def _holds_as_kept(kept: Sequence[Segment], mine: Sequence[Segment], read: Read)
     return True
 
 
-def _same(first: Sequence[Segment], second: Sequence[Segment]) -> bool:
-    """Tell whether one file's segments are the first of another's."""
+def _is_prefix(first: Sequence[Segment], second: Sequence[Segment]) -> bool:
+    """Return True if the segments of one file are the first of another's."""
     return len(first) < len(second) and all(
         (one.start, one.size, one.hash) == (other.start, other.size, other.hash)
         for one, other in zip(first, second, strict=False)
     )
 
 
-def _next_cut(laid: Sequence[Laid], placing: Placing) -> Cut | None:
-    """Return the cut before the first segment that the unfinished end of the file may change.
+def _next_cut(laid: Sequence[LaidSegment], record_places: RecordPlaces) -> ResumeCut | None:
+    """Return where to resume.
 
-    None when the file changes meanwhile.
+    Before the first segment that the unfinished end may change.
+
+    None if the file changes meanwhile.
     """
-    unsettled = placing.unsettled
+    unsettled = record_places.unsettled
     number = len(laid) - 1
     while number > 0 and unsettled is not None and laid[number].begins > unsettled:
         number -= 1
     begins = laid[number].begins
     before = laid[number].segment.previous
     after = "" if before is None else str(before)
-    places = placing.save(begins)
-    return None if places is None else Cut(begins, after, places)
+    places = record_places.save(begins)
+    return None if places is None else ResumeCut(begins, after, places)

@@ -1,6 +1,6 @@
-"""Rows that a program wrote into the file of another session, and the session that they belong to.
+"""Stray rows: rows that a program wrote into another session's file.
 
-Rule: local, derived, and safe to delete; the rows themselves are kept with the file that they are in.
+Invariant: local, derived and safe to delete; the rows are also stored with the file that they are in.
 """
 
 from __future__ import annotations
@@ -20,47 +20,47 @@ _FILE = os.path.join("imports", "strays")
 
 
 @runtime_checkable
-class Straying(Protocol):
-    """A plan that finds rows of other sessions in its file."""
+class StrayFinder(Protocol):
+    """A plan that finds rows of other sessions."""
 
     @property
     def strays(self) -> Mapping[str, Sequence[bytes]]:
-        """The rows that were found since the plan began or was taken up, by the id of their session."""
+        """Rows of other sessions found in this import, by session id."""
         ...
 
 
 class Strays:
-    """The rows that were found in files of other sessions, by the session's `<format>/<id>` and the file's path."""
+    """Stray rows by the session's `<format>/<id>` and the path of the file."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._rows = _load(store)
-        self._waiting: set[str] = set()
+        self._pending: set[str] = set()
         self._changed = False
 
     def add(self, session: str, path: str, rows: Sequence[bytes]) -> None:
-        """Remember rows of a session that a file holds."""
+        """Record rows of a session found in a file."""
         known = self._rows.setdefault(session, {}).setdefault(real_path(path), [])
         new = [row for row in map(_text, rows) if row not in known]
         known += new
         self._changed = self._changed or bool(new)
-        self._waiting.add(session)
+        self._pending.add(session)
 
     def expect(self, session: str) -> None:
-        """Note that a session was imported, so that rows that were found before it can join it."""
+        """Note that a session was imported, so that its stray rows can be appended."""
         if session in self._rows:
-            self._waiting.add(session)
+            self._pending.add(session)
 
-    def waiting(self) -> Iterator[tuple[str, InputBytes]]:
-        """Yield the sessions that rows may join, each with a file of such rows, in an order that no import changes."""
-        for session in sorted(self._waiting):
+    def pending(self) -> Iterator[tuple[str, InputBytes]]:
+        """Yield sessions with an input of their stray rows, in a stable order."""
+        for session in sorted(self._pending):
             name = session.rpartition("/")[2]
             for path, rows in sorted(self._rows[session].items()):
                 data = b"".join(row.encode("utf-8", "surrogateescape") + b"\n" for row in rows)
                 yield session, InputBytes(f"{path}{INNER}{name}", name, data)
 
     def save(self) -> None:
-        """Keep what was found. That it cannot be kept does not matter."""
+        """Save the rows; a failed write is ignored."""
         if not self._store.local or not self._changed:
             return
         path = os.path.join(self._store.layout.local_dir, _FILE)

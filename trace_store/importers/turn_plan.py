@@ -1,18 +1,18 @@
-"""The plan of a transcript that is read message by message.
+"""Planner of sequential transcripts, and the formats that use it.
 
-Rule: numbers and ids only, no content, so that all of it can be saved.
-
-Rule: a function of the file's bytes alone. A round is an API message, the results of its calls, and the records about
-them; it leaves when something else is said, so what is planned never changes, except for the unfinished end. A grown
-file is read on from where its last round began.
+Invariant: the saved state is numbers and ids only, no content. The plan depends only on the file. A round is an API
+message, the results of its calls, and records about them. It is final once something else is said, so only the
+unfinished end changes. A grown file is resumed at the start of its last round.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from trace_store.environment import Environment
+from trace_store.files import Disk
 from trace_store.frozen import field, mutable, value
 from trace_store.importers.contract import (
     EVENT,
@@ -29,36 +29,37 @@ from trace_store.importers.contract import (
     Resumption,
     Skip,
 )
-from trace_store.importers.decode import Line
+from trace_store.importers.decode import Line, ReadAt
+from trace_store.importers.files import Inner
 from trace_store.importers.names import ref_component, short_id
 from trace_store.importers.parts import author_of
 from trace_store.importers.turns import (
-    Clearing,
     Compaction,
     Event,
-    GoBack,
-    Reported,
-    Rewording,
+    ResultClearing,
+    Rewind,
     Switch,
     Turn,
+    TurnEdit,
     TurnReader,
+    UsageReport,
     all_parts,
-    joined,
+    join_turns,
 )
 from trace_store.oid import digest
 from trace_store.transcripts.records import Record
 
 
 class Row(NamedTuple):
-    """A planned commit; a tuple, since there are as many as commits, and all are saved each time.
+    """A planned commit; a tuple, since there are many and all are saved each time.
 
     Attributes:
-        line: of which line of work.
-        parent: the number of the commit whose context it continues.
-        messages: how many it adds.
-        resets: whether the context before it is gone.
-        key: what it is known by.
-        kept: the commits whose messages stayed when it reset the context, in order.
+        line: index of its line of work.
+        parent: number of the parent commit.
+        messages: number of messages that it adds.
+        resets: True if it drops the context before it.
+        key: its key.
+        kept: commits whose messages stay when the context is reset, in order.
     """
 
     line: int
@@ -71,13 +72,13 @@ class Row(NamedTuple):
 
 @mutable
 class LineOfWork:
-    """The session itself, a branch of it, or what a rewind left.
+    """The session, a branch of it, or what a rewind left.
 
     Attributes:
-        name: of its branch below the session's.
+        name: name of its branch below the session's.
         tip: its last commit, or the one it branched from, or None.
-        fresh: whether its next commit takes the context so far out.
-        time: of the last turn that had one.
+        fresh: True if its next commit removes the context so far.
+        time: time of the last turn that had one.
     """
 
     name: str = ""
@@ -87,8 +88,8 @@ class LineOfWork:
 
 
 @value
-class Mark:
-    """A state of the table that it can still be saved as: rows are only added, the rest is by value."""
+class TableMark:
+    """A state of the table to save; rows are append-only, so their number is enough."""
 
     rows: int
     lines: tuple[tuple[Any, ...], ...]
@@ -96,30 +97,30 @@ class Mark:
 
 
 class TurnTable:
-    """The commits of a plan, by number.
+    """The commits of a plan.
 
     Attributes:
-        rows: the commits.
-        keys: their numbers by key.
-        lines: the lines of work.
-        live: in which one the talk is.
+        rows: commits by number.
+        keys: commit numbers by key.
+        lines: lines of work.
+        live: index of the current line.
     """
 
-    __slots__ = ("_again", "_marked", "_named", "keys", "lines", "live", "rows")
+    __slots__ = ("_duplicates", "_marked", "_named", "keys", "lines", "live", "rows")
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.keys: dict[str, int] = {}
         self.lines = [LineOfWork()]
         self.live = 0
-        self._again: dict[str, int] = {}
+        self._duplicates: dict[str, int] = {}
         self._marked = 0
         self._named: dict[str, int] | None = None
 
     def add(
         self, key: str, messages: int, *, resets: bool, kept: tuple[int, ...] = ()
     ) -> tuple[int, Row]:
-        """Add a commit at the end of the live line, and return its number and row."""
+        """Append a commit to the current line; return its number and row."""
         line, number = self.lines[self.live], len(self.rows)
         key = self._unique(key or f"turn-{number}")
         row = Row(self.live, line.tip, messages, resets, key, kept)
@@ -129,7 +130,7 @@ class TurnTable:
         return number, row
 
     def begin_line(self, name: str, tip: int | None, *, fresh: bool) -> int:
-        """Begin a line of work, in which the talk goes on, and return its index."""
+        """Start a line of work and make it current; return its index."""
         self.lines.append(LineOfWork(name, tip, fresh, self.lines[self.live].time))
         self.live = len(self.lines) - 1
         if self._named is not None:
@@ -137,39 +138,39 @@ class TurnTable:
         return self.live
 
     def line_named(self, name: str) -> int | None:
-        """Return the line with a name, or None."""
+        """Return the index of the line with a name, or None."""
         if self._named is None:
             self._named = {line.name: index for index, line in enumerate(self.lines)}
         return self._named.get(name)
 
-    def line_with_words(self) -> int | None:
-        """Return a line in which something was said, the live one if it can be, or None."""
+    def line_with_messages(self) -> int | None:
+        """Return a line that has messages, preferably the current one, or None."""
         order = [self.live, *reversed(range(len(self.lines)))]
-        said = (i for i in order if self.lines[i].tip is not None and not self.lines[i].fresh)
-        return next(said, None)
+        lines = (i for i in order if self.lines[i].tip is not None and not self.lines[i].fresh)
+        return next(lines, None)
 
     def context(self) -> tuple[Place, ...]:
-        """Return the messages of the live line's context, in order."""
-        found: list[list[Place]] = []
+        """Return the messages of the current context, in order."""
+        groups: list[list[Place]] = []
         tip = self.lines[self.live].tip
         while tip is not None:
             row = self.rows[tip]
-            found.append(self._places(tip))
+            groups.append(self._places(tip))
             if row.resets:
-                found += [self._places(number) for number in reversed(row.kept)]
+                groups += [self._places(number) for number in reversed(row.kept)]
             tip = None if row.resets else row.parent
-        return tuple(place for places in reversed(found) for place in places)
+        return tuple(place for places in reversed(groups) for place in places)
 
     def _places(self, number: int) -> list[Place]:
         return [(number, index) for index in range(self.rows[number].messages)]
 
-    def behind(self, key: str) -> int | None:
-        """Return the commit with a key when it lies on the live line, or None."""
+    def on_current_line(self, key: str) -> int | None:
+        """Return the number of a commit by key if it is on the current line, or None."""
         number = self.keys.get(key)
         return number if number is not None and number in self._chain() else None
 
     def first_after(self, base: int | None) -> int | None:
-        """Return the oldest commit of the live line behind another one, or behind its beginning."""
+        """Return the oldest commit of the current line after `base`, or None."""
         left = None
         for number in self._chain():
             if number == base:
@@ -178,33 +179,33 @@ class TurnTable:
         return left
 
     def free_name(self, folder: str, *ids: str) -> str:
-        """Return the first of the ids whose name under the folder is free, for a line to be called by it."""
+        """Return an unused line name in a folder, from candidate ids."""
         self._named = None
         taken = {line.name.lower() for line in self.lines}
         names = [f"{folder}/{candidate}" for candidate in ids]
         free = next((name for name in names if name.lower() not in taken), "")
         return free or self.free_name(folder, *(f"{candidate}-2" for candidate in ids))
 
-    def is_worth_a_mark(self) -> bool:
-        """Tell whether enough was added since the last mark: one costs as much as there are lines of work."""
+    def should_mark(self) -> bool:
+        """Return True if enough rows were added to justify the cost of a mark."""
         return len(self.rows) - self._marked >= len(self.lines) // 16
 
-    def mark(self) -> Mark:
-        """Return the state as it is now, to be saved later."""
+    def mark(self) -> TableMark:
+        """Return the current state, to be saved later."""
         self._marked = len(self.rows)
         lines = tuple((line.name, line.tip, line.fresh, line.time) for line in self.lines)
-        return Mark(len(self.rows), lines, self.live)
+        return TableMark(len(self.rows), lines, self.live)
 
-    def save(self, mark: Mark) -> dict[str, Any]:
-        """Return the state at a mark as values that JSON knows."""
+    def save(self, mark: TableMark) -> dict[str, Any]:
+        """Return the state at a mark as JSON values."""
         return {"rows": self.rows[: mark.rows], "lines": mark.lines, "live": mark.live}
 
     @classmethod
     def load(cls, saved: Any) -> TurnTable:
-        """Return what was saved.
+        """Return the saved table.
 
         Raises:
-            KeyError, TypeError, ValueError: it was not saved by this version.
+            KeyError, TypeError, ValueError: the state is from another version.
         """
         table = cls()
         table.rows = [
@@ -225,22 +226,22 @@ class TurnTable:
     def _unique(self, key: str) -> str:
         unique = key
         while unique in self.keys:
-            self._again[key] = self._again.get(key, 1) + 1
-            unique = f"{key}#{self._again[key]}"
+            self._duplicates[key] = self._duplicates.get(key, 1) + 1
+            unique = f"{key}#{self._duplicates[key]}"
         return unique
 
 
 MAXIMUM_OPEN_PARTS = 4096
-"""Parts that may wait for the end of their round; past it the round ends, so that memory and commits stay bounded."""
+"""Records per round; more end it, so that memory and commits stay bounded."""
 
-_SAYING = (Turn, Compaction, Rewording)
-_Begun = tuple[dict[str, Any], tuple[int, int]]
-"""What the reader knew before a line, and the line's offset and number."""
+_MESSAGE_EVENTS = (Turn, Compaction, TurnEdit)
+_LineStart = tuple[dict[str, Any], tuple[int, int]]
+"""The reader's state before a line, and the line's offset and number."""
 
 
 @mutable
-class _Open:
-    """A commit to be, whose round is not over."""
+class _OpenCommit:
+    """A commit of the current round."""
 
     turn: Turn
     key: str
@@ -248,45 +249,45 @@ class _Open:
 
 
 class TurnPlan:
-    """Makes planned commits of what a reader says; see `contract.Plan`."""
+    """Planner for a turn reader; see `contract.Plan`."""
 
     def __init__(self, reader: TurnReader) -> None:
-        """Begin a plan."""
+        """Start a plan."""
         self._reader = reader
         self._table = TurnTable()
-        self._open: dict[str, _Open] = {}
-        self._waiting: list[Record] = []
-        self._begun: int | None = None  # the line that began when the talk went back last
+        self._open: dict[str, _OpenCommit] = {}
+        self._pending_records: list[Record] = []
+        self._rewind_line: int | None = None  # the line of work started by the last rewind
         self._counts: Counter[Count] = Counter()
         self._skips: list[Skip] = []
-        # The last line that began between two rounds: what reader and table knew there, and where it is.
-        self._quiet: tuple[dict[str, Any], Mark, tuple[int, int]] | None = None
+        # The last line start between two rounds: state of reader and table, and position.
+        self._resume_point: tuple[dict[str, Any], TableMark, tuple[int, int]] | None = None
 
     @classmethod
     def load(cls, reader: TurnReader, saved: Any) -> TurnPlan:
-        """Return a plan that goes on where a saved one was.
+        """Return a plan that resumes from saved state.
 
         Raises:
-            KeyError, TypeError, ValueError: it was not saved by this version.
+            KeyError, TypeError, ValueError: the state is from another version.
         """
         plan = cls(reader)
         if saved is None:
             return plan
         reader.state = dict(saved["reader"])
         plan._table = TurnTable.load(saved["table"])
-        plan._quiet = (saved["reader"], plan._table.mark(), (saved["at"][0], saved["at"][1]))
+        plan._resume_point = (saved["reader"], plan._table.mark(), (saved["at"][0], saved["at"][1]))
         return plan
 
     def save(self) -> Any:
-        if self._quiet is None:
+        if self._resume_point is None:
             return None
-        reader, mark, at = self._quiet
+        reader, mark, at = self._resume_point
         return {"reader": reader, "table": self._table.save(mark), "at": list(at)}
 
     def resumes_at(self) -> Resumption | None:
-        if self._quiet is None:
+        if self._resume_point is None:
             return Resumption(0, 1, 0)
-        _, mark, (offset, line) = self._quiet
+        _, mark, (offset, line) = self._resume_point
         return Resumption(offset, line, mark.rows)
 
     @property
@@ -310,8 +311,10 @@ class TurnPlan:
             return self._take(records[0], begun)
         return self._take_each(records, begun)
 
-    def _take_each(self, found: Iterable[Record | Skip], begun: _Begun | None) -> Iterator[Planned]:
-        for record in found:
+    def _take_each(
+        self, records: Iterable[Record | Skip], begun: _LineStart | None
+    ) -> Iterator[Planned]:
+        for record in records:
             if isinstance(record, Skip):
                 self._skips.append(record)
                 self._counts[UNREADABLE, record.reason] += 1
@@ -321,61 +324,61 @@ class TurnPlan:
 
     def finish(self) -> Iterator[Planned]:
         for event in self._reader.finish():
-            yield from self._happen(event, None)
+            yield from self._handle(event, None)
         yield from self._close()
-        if not self._waiting:
-            yield from self._settle()
+        if not self._pending_records:
+            yield from self._end_rewind()
             return
-        line = self._table.line_with_words()
+        line = self._table.line_with_messages()
         if line is not None:
             self._table.live = line
-            records, self._waiting = tuple(self._waiting), []
+            records, self._pending_records = tuple(self._pending_records), []
             yield self._commit(Turn((), key=_record_key(records[0])), records, {})
             return
-        for record in self._waiting:
+        for record in self._pending_records:
             name = self._reader.label(record)
             self._counts[name, SOURCE] -= 1
             self._counts[name, NO_MESSAGES] += 1
             self._skips.append(Skip(record.line, NO_MESSAGES, name))
         self._counts = +self._counts
 
-    def _take(self, record: Record, begun: _Begun | None) -> Sequence[Planned]:
-        """Return what a record makes final; the first of a line comes with what was known before the line."""
+    def _take(self, record: Record, begun: _LineStart | None) -> Sequence[Planned]:
+        """Return what a record makes final; `begun` is the state before its line."""
         reader = self._reader
         events = reader.read(record)
         if type(events) is not tuple and type(events) is not list:
             events = list(events)
-        self._counts[reader.label(record), _outcome(events)] += 1
+        self._counts[reader.label(record), _outcome_of(events)] += 1
         final: list[Planned] = []
         if self._open and any(map(self._ends_round, events)):
             final += self._close()
-            # A line is read whole or not at all, so a file is read on from the beginning of one.
-            if begun is not None and not self._waiting and self._table.is_worth_a_mark():
-                self._quiet = (begun[0], self._table.mark(), begun[1])
+            # A file is resumed at a line start only.
+            if begun is not None and not self._pending_records and self._table.should_mark():
+                self._resume_point = (begun[0], self._table.mark(), begun[1])
         if len(events) == 1 and type(events[0]) is Turn:
-            self._say(events[0], record)  # as most are
+            self._add_turn(events[0], record)  # the common case
             return final
         carried = False
         for event in events:
-            takes = isinstance(event, _SAYING)
-            final += self._happen(event, record if takes and not carried else None)
+            takes = isinstance(event, _MESSAGE_EVENTS)
+            final += self._handle(event, record if takes and not carried else None)
             carried = carried or takes
         if not carried:
             self._carry(record)
         return final
 
     def _carry(self, record: Record) -> None:
-        """Keep a record in which nothing is said with what was said last, or with what is said next."""
+        """Attach a record without a message to the last open commit, or to the next one."""
         record.parts = ()
         if self._open:
             next(reversed(self._open.values())).records.append(record)
         else:
-            self._waiting.append(record)
+            self._pending_records.append(record)
 
     def _ends_round(self, event: Event) -> bool:
-        if not self._open or isinstance(event, Reported):
+        if not self._open or isinstance(event, UsageReport):
             return False
-        if isinstance(event, Rewording):
+        if isinstance(event, TurnEdit):
             return self._open_with(event.key) is None
         if not isinstance(event, Turn):
             return True
@@ -384,54 +387,54 @@ class TurnPlan:
         # Results belong to the round of their calls.
         return not (event.messages and event.messages[0].role == "tool")
 
-    def _happen(self, event: Event, record: Record | None) -> Sequence[Planned]:
+    def _handle(self, event: Event, record: Record | None) -> Sequence[Planned]:
         final = self._close() if self._ends_round(event) else []
         if isinstance(event, Turn):
-            self._say(event, record)
-        elif isinstance(event, Reported):
+            self._add_turn(event, record)
+        elif isinstance(event, UsageReport):
             self._report(event)
         else:
-            final += self._turn_aside(event, record)
+            final += self._handle_rare(event, record)
         return final
 
-    def _turn_aside(self, event: Event, record: Record | None) -> Iterator[Planned]:
-        """Yield what an event makes final that is rarer than that something is said."""
+    def _handle_rare(self, event: Event, record: Record | None) -> Iterator[Planned]:
+        """Yield what a rare event makes final."""
         if isinstance(event, Compaction):
             yield self._compact(event, record)
-        elif isinstance(event, Rewording):
-            yield from self._reword(event, record)
-        elif isinstance(event, Clearing):
+        elif isinstance(event, TurnEdit):
+            yield from self._edit(event, record)
+        elif isinstance(event, ResultClearing):
             yield from self._clear(event)
-        elif isinstance(event, GoBack):
-            yield from self._go_back(event)
+        elif isinstance(event, Rewind):
+            yield from self._rewind(event)
         elif isinstance(event, Switch):
             yield from self._switch(event)
 
-    def _say(self, turn: Turn, record: Record | None) -> None:
-        records = self._with(record, turn.messages)
-        found = self._open.get(turn.group) if turn.group else None
-        if found is not None:
-            found.turn = joined(found.turn, turn)
-            found.records += records
+    def _add_turn(self, turn: Turn, record: Record | None) -> None:
+        records = self._with_pending(record, turn.messages)
+        existing = self._open.get(turn.group) if turn.group else None
+        if existing is not None:
+            existing.turn = join_turns(existing.turn, turn)
+            existing.records += records
             return
         key = turn.key or (_record_key(record) if record is not None else "")
-        self._open[turn.group or f"\0{len(self._open)}"] = _Open(turn, key, list(records))
+        self._open[turn.group or f"\0{len(self._open)}"] = _OpenCommit(turn, key, list(records))
 
-    def _with(
+    def _with_pending(
         self, record: Record | None, messages: Sequence[PlannedMessage]
     ) -> tuple[Record, ...]:
-        """Return a record and those that waited for it, with the parts that it added."""
-        waiting, self._waiting = self._waiting, []
+        """Return a record and the pending ones, and set the parts that it added."""
+        waiting, self._pending_records = self._pending_records, []
         if record is None:
             return tuple(waiting)
         record.parts = all_parts(messages)
         return (*waiting, record)
 
-    def _report(self, event: Reported) -> None:
-        for found in self._open.values():
-            last = found.turn.messages[-1].role if found.turn.messages else ""
-            if found.key == event.key if event.key else last == "assistant":
-                found.turn = found.turn._replace(usage=event.usage)
+    def _report(self, event: UsageReport) -> None:
+        for commit in self._open.values():
+            last = commit.turn.messages[-1].role if commit.turn.messages else ""
+            if commit.key == event.key if event.key else last == "assistant":
+                commit.turn = commit.turn._replace(usage=event.usage)
                 return
 
     def _compact(self, event: Compaction, record: Record | None) -> PlannedCommit:
@@ -439,30 +442,30 @@ class TurnPlan:
         stays = {table.keys[key] for key in event.keeps if key in table.keys}
         context = () if table.lines[table.live].fresh else table.context()
         kept = tuple(dict.fromkeys(number for number, _ in context if number in stays))
-        gone = tuple(place for place in context if place[0] not in stays)
+        replaced = tuple(place for place in context if place[0] not in stays)
         more: dict[str, Any] = {}
-        if gone or not kept:
-            more = {"replaces": gone, "reason": event.reason}
+        if replaced or not kept:
+            more = {"replaces": replaced, "reason": event.reason}
             if event.last and kept:
                 more["after"] = next(place for place in reversed(context) if place[0] in stays)
         turn = Turn(event.messages, event.key, event.time, event.author, event.usage)
-        return self._commit(turn, self._with(record, event.messages), more, kept)
+        return self._commit(turn, self._with_pending(record, event.messages), more, kept)
 
-    def _open_with(self, key: str) -> _Open | None:
-        return next((found for found in self._open.values() if found.key == key), None)
+    def _open_with(self, key: str) -> _OpenCommit | None:
+        return next((commit for commit in self._open.values() if commit.key == key), None)
 
-    def _reword(self, event: Rewording, record: Record | None) -> Iterator[Planned]:
-        found = self._open_with(event.key)
-        if found is not None:
-            usage = event.usage or found.turn.usage
-            found.turn = found.turn._replace(messages=event.messages, usage=usage)
-            found.records += self._with(record, event.messages)
-            for each in found.records:
-                # What earlier records said is not kept twice where they say it still.
+    def _edit(self, event: TurnEdit, record: Record | None) -> Iterator[Planned]:
+        commit = self._open_with(event.key)
+        if commit is not None:
+            usage = event.usage or commit.turn.usage
+            commit.turn = commit.turn._replace(messages=event.messages, usage=usage)
+            commit.records += self._with_pending(record, event.messages)
+            for each in commit.records:
+                # An earlier record that still has the same content refers to it as well.
                 if each.parts:
                     each.parts = all_parts(event.messages)
             return
-        number = self._table.behind(event.key)
+        number = self._table.on_current_line(event.key)
         if number is None:
             if record is not None:
                 self._carry(record)
@@ -472,30 +475,30 @@ class TurnPlan:
             ((number, index), message.parts) for index, message in enumerate(event.messages[:known])
         )
         more = event.messages[known:]
-        records = self._with(record, more)
+        records = self._with_pending(record, more)
         key = f"{event.key}~{_record_key(record)}" if record is not None else f"{event.key}~"
         yield self._commit(Turn(more, key=key, time=event.time), records, {"edits": edits})
 
-    def _clear(self, event: Clearing) -> Iterator[Planned]:
+    def _clear(self, event: ResultClearing) -> Iterator[Planned]:
         table = self._table
         shown = () if table.lines[table.live].fresh else table.context()
         places = [(table.keys.get(key, -1), index) for key, index, _ in event.results]
-        there = frozenset(shown).intersection(places)
+        visible = frozenset(shown).intersection(places)
         clears = tuple(
             (place, calls)
             for place, (_, _, calls) in zip(places, event.results, strict=True)
-            if place in there
+            if place in visible
         )
         if clears:
             turn = Turn((), key=f"{event.results[0][0]}~cleared", time=event.time)
             more = {"clears": clears, "placeholder": event.placeholder}
-            yield self._commit(turn, self._with(None, ()), more)
+            yield self._commit(turn, self._with_pending(None, ()), more)
 
-    def _go_back(self, event: GoBack) -> Iterator[Planned]:
+    def _rewind(self, event: Rewind) -> Iterator[Planned]:
         table = self._table
         base = None
         if event.key is not None:
-            number = table.behind(event.key)
+            number = table.on_current_line(event.key)
             if number is None:
                 return
             base = table.rows[number].parent
@@ -508,18 +511,22 @@ class TurnPlan:
         name = line.name
         line.name = table.free_name(folder, short_id(key), ref_component(key))
         yield PlannedThread(abandoned, line.name)
-        self._begun = table.begin_line(name, base, fresh=line.fresh)
-        yield PlannedThread(self._begun, name)
+        self._rewind_line = table.begin_line(name, base, fresh=line.fresh)
+        yield PlannedThread(self._rewind_line, name)
 
-    def _settle(self) -> Iterator[Planned]:
-        """Yield a commit without words where nothing was said since the talk went back: the branch ends there."""
+    def _end_rewind(self) -> Iterator[Planned]:
+        """Yield an empty commit that marks the end of a branch after a rewind."""
         table = self._table
         tip = table.lines[table.live].tip
-        if table.live == self._begun and tip is not None and table.rows[tip].line != self._begun:
+        if (
+            table.live == self._rewind_line
+            and tip is not None
+            and table.rows[tip].line != self._rewind_line
+        ):
             yield self._commit(Turn(()), (), {})
 
     def _switch(self, event: Switch) -> Iterator[Planned]:
-        yield from self._settle()
+        yield from self._end_rewind()
         table = self._table
         known = table.line_named(event.name)
         if known is not None:
@@ -530,7 +537,7 @@ class TurnPlan:
         yield PlannedThread(index, event.name)
 
     def _close(self) -> list[Planned]:
-        """Return the commits of the round, and begin a new one."""
+        """Return the commits of the round and start a new one."""
         closing, self._open = self._open, {}
         return [self._commit(o.turn, tuple(o.records), {}, key=o.key) for o in closing.values()]
 
@@ -568,11 +575,11 @@ class TurnPlan:
         )
 
 
-def _outcome(events: Sequence[Event]) -> str:
-    """Return what became of a record that means these events."""
+def _outcome_of(events: Sequence[Event]) -> str:
+    """Return the outcome of a record with these events."""
     outcome = SOURCE
     for event in events:
-        if isinstance(event, _SAYING):
+        if isinstance(event, _MESSAGE_EVENTS):
             if event.messages or not isinstance(event, Turn):
                 return MESSAGE
             outcome = EVENT
@@ -581,3 +588,64 @@ def _outcome(events: Sequence[Event]) -> str:
 
 def _record_key(record: Record) -> str:
     return digest(record.raw).hex()[:16]
+
+
+Histories = Callable[[Environment, str, Disk], list[str]]
+Inside = Callable[[str, Disk], Sequence[Inner]]
+
+
+def _nowhere(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
+    return []
+
+
+def _nothing(path: str, disk: Disk) -> Sequence[Inner]:
+    return ()
+
+
+def _never(head: bytes) -> bool:
+    return False
+
+
+@value
+class TurnFormat:
+    """A registry row; see `contract.Format`.
+
+    Attributes:
+        NAME, SUFFIXES: as there.
+        recognises: returns True if the first bytes match this format.
+        reader: creates the reader of a file, given its name without suffix.
+        reads_document: returns True if the file is one document.
+        finds: returns a project's transcripts in the program's own folders.
+        holds: returns True if the file holds several transcripts; see `contract.MultiTranscriptFormat`.
+        looks_inside: returns the transcripts in such a file.
+    """
+
+    NAME: str
+    SUFFIXES: tuple[str, ...]
+    recognises: Callable[[bytes], bool]
+    reader: Callable[[str], TurnReader]
+    reads_document: Callable[[bytes], bool] = _never
+    finds: Histories = _nowhere
+    holds: Callable[[bytes], bool] = _never
+    looks_inside: Inside = _nothing
+
+    def sniff(self, head: bytes) -> bool:
+        return self.recognises(head)
+
+    def is_document(self, head: bytes) -> bool:
+        return self.reads_document(head)
+
+    def histories(self, environment: Environment, project_dir: str, disk: Disk) -> list[str]:
+        return self.finds(environment, project_dir, disk)
+
+    def plan(self, name: str, read_at: ReadAt) -> TurnPlan:
+        return TurnPlan(self.reader(name))
+
+    def resume(self, name: str, read_at: ReadAt, saved: Any) -> TurnPlan:
+        return TurnPlan.load(self.reader(name), saved)
+
+    def holds_several(self, head: bytes) -> bool:
+        return self.holds(head)
+
+    def inside(self, path: str, disk: Disk) -> Sequence[Inner]:
+        return self.looks_inside(path, disk)

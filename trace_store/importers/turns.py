@@ -1,7 +1,7 @@
-"""What a format says happens in a transcript, for those in which one thing is said after the other.
+"""Events of sequential transcripts, and readers that produce them.
 
-Rule: a `TurnReader` looks at one record at a time and says what it means; `turn_plan` makes commits of it. So a format
-is a reader and a row of the registry, and knows nothing of commits, growing files or what is remembered.
+Invariant: a `TurnReader` looks at one record at a time and returns its events; `turn_plan` builds commits. A format
+is a reader and a row of the registry, and knows nothing of commits, growing files or saved state.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from trace_store.transcripts.records import Record
 
 
 class Turn(NamedTuple):
-    """Something is said: one commit, unless it goes with another of its group.
+    """New messages: one commit, unless grouped with others.
 
     Attributes:
-        messages: what is added, in order.
-        key: the transcript's own id of it; without one, the bytes of its record give it.
-        time: milliseconds since the epoch; None is that of the turn before.
-        author: the rest of the author behind the format's name: `user`, a model, or nothing.
-        usage: what the provider reported, as `normalise.usage_counts` returns it.
-        group: turns of one group in the same round are one commit, and their parts one message of each role: the
-            pieces of one API message, or the results of its calls. Empty is a commit of its own.
+        messages: messages to add, in order.
+        key: id from the transcript; by default a hash of its record.
+        time: milliseconds since the epoch; None repeats the last turn's.
+        author: author without the format prefix: `user`, a model, or "".
+        usage: the provider's usage report, as `parts.usage_counts` returns it.
+        group: turns with the same group in a round form one commit, their parts one message per role: the pieces of
+            an API message, or the results of its calls. "" is a commit of its own.
         tools, meta, links: as in `PlannedCommit`.
     """
 
@@ -44,11 +44,11 @@ class Turn(NamedTuple):
 
 
 class Compaction(NamedTuple):
-    """Messages stand in for what was said so far; attributes as in `Turn`, and two more.
+    """Messages that replace the context so far; further attributes as in `Turn`.
 
     Attributes:
-        keeps: keys of turns that stay in the context; unknown keys keep nothing.
-        last: whether the messages go behind what stays; else they stand where the first that went stood.
+        keeps: keys of turns that stay in the context; unknown keys are ignored.
+        last: True to place the messages after what stays; else they take the place of the first replaced one.
     """
 
     messages: tuple[PlannedMessage, ...]
@@ -61,14 +61,16 @@ class Compaction(NamedTuple):
     last: bool = False
 
 
-class Rewording(NamedTuple):
-    """A turn again, as it is now: its messages get other parts, and those that it has gained go to the end.
+class TurnEdit(NamedTuple):
+    """A new version of a turn.
+
+    Its messages get new parts, and additional ones are appended.
 
     Attributes:
-        key: of the turn; unknown keys change nothing.
-        messages: all that it says now.
-        time: milliseconds since the epoch; None is that of the turn before.
-        usage: what the provider reported by now; it counts while the turn's round is not over.
+        key: key of the turn; unknown keys are ignored.
+        messages: all of its messages now.
+        time: milliseconds since the epoch; None repeats the last turn's.
+        usage: current usage report; ignored once the round is over.
     """
 
     key: str
@@ -77,14 +79,13 @@ class Rewording(NamedTuple):
     usage: Mapping[str, int | str] = NOTHING
 
 
-class Clearing(NamedTuple):
-    """The content of results is put aside, and a model is shown something else in its place.
+class ResultClearing(NamedTuple):
+    """Cleared content of results, with a placeholder for the model.
 
     Attributes:
-        results: (the key of a turn, which of its messages, ids of calls). What is unknown, or out of the context, is
-            passed over.
-        placeholder: what is shown.
-        time: milliseconds since the epoch; None is that of the turn before.
+        results: (key of a turn, message index, call ids); ignored if unknown or out of the context.
+        placeholder: text to show.
+        time: milliseconds since the epoch; None repeats the last turn's.
     """
 
     results: tuple[tuple[str, int, tuple[str, ...]], ...]
@@ -92,36 +93,36 @@ class Clearing(NamedTuple):
     time: int | None = None
 
 
-class Reported(NamedTuple):
-    """The provider's usage of an API message, told behind it. Nothing when its round is over.
+class UsageReport(NamedTuple):
+    """A usage report that follows its API message; ignored once its round is over.
 
     Attributes:
         usage: as in `Turn`.
-        key: of the message's turn; empty is that of the round.
+        key: key of the turn; "" for the round's.
     """
 
     usage: Mapping[str, int | str]
     key: str = ""
 
 
-class GoBack(NamedTuple):
-    """The talk goes on from before a turn; what it leaves becomes a branch of its own.
+class Rewind(NamedTuple):
+    """A return to before a turn; the abandoned turns become a branch of their own.
 
     Attributes:
-        key: of the first turn that is left; None goes back to the very beginning. Unknown keys change nothing.
+        key: key of the first abandoned turn; None abandons all. Unknown keys are ignored.
     """
 
     key: str | None
 
 
 class Switch(NamedTuple):
-    """What follows is said in another line of work.
+    """A change to another line of work.
 
     Attributes:
-        name: what its branch is called below the session's: `agents/<id>`, `conversations/<n>`; empty for the session.
-            Its components are fit for a ref (`naming.ref_component`).
-        at: the key of the turn it branches from, when it is new; None begins with nothing.
-        fresh: whether a new one that branches begins by taking out the context it was called from.
+        name: branch name below the session's: `agents/<id>`, `conversations/<n>`; "" for the session. Components
+            are valid in a ref (`names.ref_component`).
+        at: key of the turn that a new line branches from; None starts empty.
+        fresh: True if a new line first removes the context it branched from.
     """
 
     name: str
@@ -129,11 +130,11 @@ class Switch(NamedTuple):
     fresh: bool = True
 
 
-Event = Turn | Compaction | Rewording | Clearing | Reported | GoBack | Switch
+Event = Turn | Compaction | TurnEdit | ResultClearing | UsageReport | Rewind | Switch
 
 
-def joined(turn: Turn, more: Turn) -> Turn:
-    """Return two turns of a group as one: their messages' parts, role by role, and the later usage."""
+def join_turns(turn: Turn, more: Turn) -> Turn:
+    """Merge two turns of a group: parts by role, and the later usage."""
     messages = list(turn.messages)
     for added in more.messages:
         same = [index for index, message in enumerate(messages) if message.role == added.role]
@@ -173,64 +174,64 @@ def all_parts(messages: Sequence[PlannedMessage]) -> tuple[Part, ...]:
 
 
 class TurnReader(ABC):
-    """Reads the records of one format; subclasses say what they mean.
+    """Reader of the records of one format.
 
     Attributes:
-        name: the file's name without its ending.
-        state: what it remembers between records: flat, of values that JSON knows. It is saved while the file grows, by
-            a shallow copy: put new values in, do not change lists and maps that are in it.
+        name: file name without suffix.
+        state: state between records: flat JSON values. It is saved by shallow copy, so replace lists and maps
+            instead of changing them.
     """
 
     AGENT = ""
-    """By which name authors of commits begin, such as `codex`."""
+    """Prefix of commit authors, such as `codex`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.state: dict[str, Any] = {}
 
     def records(self, line: Line) -> Iterable[Record | Skip]:
-        """Return the records of a line; of a document, given as one line, its elements."""
+        """Return the records of a line, or the elements of a document."""
         return records_of(line)
 
     @abstractmethod
     def read(self, record: Record) -> Iterable[Event]:
-        """Return what a record means, in order; nothing when nobody says anything in it."""
+        """Return the events of a record in order; empty if it has no message."""
 
     def finish(self) -> Iterable[Event]:
-        """Return what the end of the file means, for what could not be said before."""
+        """Return the events at the end of the file."""
         return ()
 
     def label(self, record: Record) -> str:
-        """Return a record's type as reports name it."""
+        """Return a record's type for reports."""
         kind = record.data.get("type")
         return kind[:100] if isinstance(kind, str) else "untyped"
 
     @property
     def session(self) -> str:
-        """The id that the transcript gives its session, once it is known; empty takes the file's name."""
-        found = self.state.get("session")
-        return found if isinstance(found, str) else ""
+        """Session id from the transcript; "" means the file name."""
+        session = self.state.get("session")
+        return session if isinstance(session, str) else ""
 
     @property
     def agent(self) -> str:
-        """The id of the subagent whose own file this is; empty for a session's file."""
-        found = self.state.get("agent")
-        return found if isinstance(found, str) else ""
+        """Id of the subagent whose file this is; "" for a session's file."""
+        agent = self.state.get("agent")
+        return agent if isinstance(agent, str) else ""
 
 
 class DocumentReader(TurnReader):
-    """A reader of files that are one JSON document; its records are the elements of the lists in it."""
+    """Reader of JSON documents, whose records are the elements of their lists."""
 
     LISTS: tuple[str, ...] = ()
-    """Keys of the document's lists; `documents.ROOT` when the document itself is the list."""
+    """Keys of the document's lists; `documents.ROOT` if the document is the list."""
 
     def begin(self, fields: Mapping[str, Any]) -> None:
-        """Take what the document says beside its lists."""
+        """Receive the document's other fields."""
 
     def records(self, line: Line) -> Iterable[Record | Skip]:
-        """Return the elements of the document's lists, and then where it is damaged, if it is.
+        """Return the elements of the lists, then the damage, if any.
 
-        What the file holds as one record a line comes as it is.
+        A file with one record a line is read as such.
         """
         return self._elements(line) if line.whole else records_of(line)
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
 
 MAXIMUM_ROOM_BYTES = 1 << 20
+MAXIMUM_PASSING_BYTES = 4 << 20
+"""A journal with more bytes of passing frames is sealed for that alone, so that it does not grow for ever."""
 WHOLE, FAILED, GONE = "whole", "failed", "gone"
 _ZEROS = bytes(1 << 16)
 """Compared with what follows the frames, in pieces for which the system maps no fresh memory."""
@@ -55,7 +57,8 @@ class JournalFile:
         failed: a sync of it failed, here or elsewhere, so nothing more is written to it.
         refused: the frame whose sync failed here, until it is known what becomes of it.
         at_end: whether the last scan came to the end of the file, or to zeros: no end frame, and nothing damaged.
-        frames: what was read.
+        passing: how many bytes of passing frames were read. They are not kept, since nothing rests on them.
+        frames: the lasting frames that were read.
         objects: in which of the frames each object stands.
     """
 
@@ -72,6 +75,7 @@ class JournalFile:
         "identity",
         "number",
         "objects",
+        "passing",
         "path",
         "refusal",
         "refused",
@@ -94,6 +98,7 @@ class JournalFile:
         self.durable = 0
         self.failed = False
         self.refused: Frame | None = None
+        self.passing = 0
         self.frames: list[Frame] = []
         self.objects: dict[bytes, Frame] = {}
         self.at_end = False
@@ -116,7 +121,7 @@ class JournalFile:
         return self._limit is not None
 
     def scan(self, disk: Disk) -> list[Frame]:
-        """Read the frames that were added since the last time, and return them."""
+        """Read what was added since the last time, and return the lasting frames of it."""
         known, start = len(self.frames), self.end
         data, base, ahead = b"", start, self._ahead
         while not self.closed:
@@ -187,9 +192,13 @@ class JournalFile:
 
     def take(self, frame: Frame) -> None:
         """Add a frame that follows those known."""
-        self.frames.append(frame)
         self.end = frame.end
-        self.objects.update(dict.fromkeys([oid for oid, _, _ in frame.objects], frame))
+        if frame.kind >= FIRST_PASSING:
+            self.passing += frame.end - frame.start
+            return
+        self.frames.append(frame)
+        for oid, _, _ in frame.objects:
+            self.objects[oid] = frame
         if frame.kind == END:
             self.closed = True
         elif frame.kind == VOID and self.frames[-2].kind == TRANSACTION:
@@ -257,7 +266,7 @@ class JournalFile:
             self.closed = bool(self.frames) and self.frames[-1].kind == END
             return
         frames = [frame for frame in self.frames if frame.end <= limit]
-        self.end, self.closed, self.frames, self.objects = 0, False, [], {}
+        self.end, self.closed, self.frames, self.objects, self.passing = 0, False, [], {}, 0
         for frame in frames:
             frame.voided = False  # until the frame that voids it is met again
             self.take(frame)
@@ -267,13 +276,18 @@ class JournalFile:
         return (f for f in self.frames if f.kind == TRANSACTION and not f.voided)
 
     def has_content(self) -> bool:
-        """Tell whether it holds anything that a seal would write, or must not drop."""
+        """Tell whether it holds anything that a seal would write, or must not drop.
+
+        Passing frames count once the journal is closed, so that a seal removes them, or when there are many of them.
+        """
+        if self.passing > (0 if self.closed else MAXIMUM_PASSING_BYTES):
+            return True
         return any(f.kind not in (BEGIN, END, VOID) and not f.voided for f in self.frames)
 
     def unknown_kinds(self) -> list[int]:
         """Return the lasting kinds in it that this version does not know."""
         kinds = {frame.kind for frame in self.frames}
-        return sorted(k for k in kinds if k < FIRST_PASSING and k not in KNOWN_LASTING)
+        return sorted(kinds - KNOWN_LASTING)
 
 
 def open_journal(disk: Disk, path: str, number: int) -> JournalFile | None:

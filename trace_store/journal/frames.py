@@ -10,17 +10,15 @@
 
 Rule: pure functions on bytes. The seed is there so that a run of zeros, which a power cut may leave behind, is no
 valid frame. Kinds below 128 are lasting: a version that does not know one must not seal the journal. Kinds from
-128 on are passing: a reader skips them and sealing drops them.
+128 on are passing: a reader of objects and refs skips them, and a seal drops them.
 """
 
 from __future__ import annotations
 
 import struct
-import sys
 from zlib import crc32
 
 from trace_store import errors
-from trace_store.objects import mini_msgpack
 from trace_store.objects.codec import (
     FEW,
     MAXIMUM_ELEMENTS,
@@ -31,6 +29,7 @@ from trace_store.objects.codec import (
     encode_text,
     has_too_many_elements,
     known_text,
+    unpack_plain,
 )
 from trace_store.oid import OID_BYTES, ObjectId
 from trace_store.ref_names import is_ref_name
@@ -45,7 +44,9 @@ END = 2
 BEGIN = 3
 VOID = 4
 FIRST_PASSING = 128
+EVENT = 128
 KNOWN_LASTING = frozenset({TRANSACTION, END, BEGIN, VOID})
+KNOWN = KNOWN_LASTING | {EVENT}
 LINE_BYTES = 16
 
 HEADER_BYTES = 12
@@ -251,6 +252,36 @@ def encode_void() -> bytes:
     return _frame(VOID, {}, [_EMPTY])
 
 
+def encode_event(section: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a passing frame whose map is this one.
+
+    Raises:
+        InvalidInputError: it holds what msgpack cannot, or a key that is not text.
+    """
+    try:
+        packed = encode_ordered(section)
+        _unpack(packed)
+    except (
+        TypeError,
+        ValueError,
+        OverflowError,
+        RecursionError,
+        errors.CorruptObjectError,
+    ) as error:
+        raise errors.InvalidInputError(f"cannot be written to a journal: {error}") from error
+    return _frame(EVENT, {}, [packed])
+
+
+def event_section(payload: bytes) -> dict[str, Any] | None:
+    """Return the map of a passing frame's payload, or None if it is not readable."""
+    if payload[: COUNT.size] != bytes(COUNT.size):
+        return None
+    try:
+        return _unpack(payload[COUNT.size :])
+    except (TypeError, ValueError, OverflowError, errors.CorruptObjectError):
+        return None
+
+
 def scan(read: Callable[[int, int], bytes], start: int, size: int) -> Iterator[Frame]:
     """Yield the valid frames of a journal from a frame border on; ends at the first that is not valid.
 
@@ -320,41 +351,19 @@ def _parse(frame: Frame, payload: memoryview) -> None:
     if section_start > len(payload):
         raise errors.CorruptJournalError("a frame's objects are longer than it is")
     try:
-        _read_section(frame, _unpack(payload[section_start:]))
-    except (TypeError, ValueError, KeyError, OverflowError) as error:
+        _read_section(frame, _unpack(bytes(payload[section_start:])))
+    except (TypeError, ValueError, KeyError, OverflowError, errors.CorruptObjectError) as error:
         raise errors.CorruptJournalError(f"a frame's section is not readable: {error}") from error
 
 
-def _unpack(data: memoryview) -> dict[str, Any]:
-    # Not the codec of objects: whoever reads the map looks at every value in it, so a walk over it in search of
-    # depth would be a second one.
-    section = _plain(data)
+def _unpack(data: bytes) -> dict[str, Any]:
+    # The caller checks every value of the map, so depth is not checked here.
+    if has_too_many_elements(data):
+        raise ValueError("it has too many elements")
+    section = unpack_plain(data)
     if not isinstance(section, dict):
         raise TypeError("not a map")
     return section
-
-
-def _plain(data: memoryview) -> Any:
-    if "msgpack" not in sys.modules:
-        try:
-            return mini_msgpack.unpack(bytes(data))
-        except mini_msgpack.UnsureError:
-            pass
-    if has_too_many_elements(data):
-        raise ValueError("it has too many elements")
-    import msgpack
-
-    try:
-        return msgpack.unpackb(
-            data,
-            raw=False,
-            strict_map_key=True,
-            max_array_len=MAXIMUM_ELEMENTS,
-            max_map_len=MAXIMUM_ELEMENTS,
-            max_ext_len=0,
-        )
-    except msgpack.UnpackException as error:
-        raise ValueError(f"not msgpack: {error}") from error
 
 
 def _read_section(frame: Frame, section: dict[str, Any]) -> None:
@@ -382,7 +391,7 @@ def _line(line: Any) -> bytes:
 def _name(name: Any) -> str:
     # It becomes a path, and whoever brings a repository may bring a journal that no Trace wrote.
     if not isinstance(name, str) or not is_ref_name(name):
-        raise ValueError("not a ref name")
+        raise ValueError("invalid ref name")
     return name
 
 

@@ -12,7 +12,14 @@ import os
 
 from trace_store import errors
 from trace_store.journal.file import FAILED, WHOLE
-from trace_store.journal.frames import END, TRANSACTION, Frame, encode_end, encode_transaction
+from trace_store.journal.frames import (
+    END,
+    EVENT,
+    TRANSACTION,
+    Frame,
+    encode_end,
+    encode_transaction,
+)
 from trace_store.journal.header import JournalMaker
 from trace_store.journal.snapshot import MAXIMUM_ATTEMPTS
 from trace_store.system_calls import FAILED_WRITES_SHOW
@@ -52,10 +59,8 @@ class Journal(JournalMaker):
                 raise errors.StorageError(
                     live.refusal.message, path=live.path, errno=live.refusal.errno
                 )
-            if self.patience is None:
-                self._disk.lock(live.fd)
-            else:
-                self.patience.lock(self._disk, live.fd, live.path)
+            if not self._disk.lock(live.fd, blocking=False):
+                self._wait_for(live)
             try:
                 if not self._is_current(live):
                     self.refresh()
@@ -69,9 +74,10 @@ class Journal(JournalMaker):
                         # nothing, as it is left where a file system has no links, and its maker was killed.
                         self._create(live)
                         continue
-                busy = self._settle_predecessors()
-                if busy is not None:
-                    continue
+                if len(self.files) > 1:
+                    busy = self._settle_predecessors()
+                    if busy is not None:
+                        continue
                 self._locked = live
                 self.locks += 1
                 return
@@ -80,6 +86,13 @@ class Journal(JournalMaker):
                 if self._locked is None and (live in self.files or live in self.lost):
                     self._disk.unlock(live.fd)
         raise errors.ConcurrencyError("the journal keeps changing")
+
+    def _wait_for(self, live: JournalFile) -> None:
+        """Wait for a lock that another process holds, and report who that is."""
+        if self.patience is None:
+            self._disk.lock(live.fd)
+        else:
+            self.patience.lock(self._disk, live.fd, live.path)
 
     def unlock(self) -> None:
         """Release the lock."""
@@ -107,6 +120,28 @@ class Journal(JournalMaker):
         self.fold.apply(frame)
         return file
 
+    def emit(self, data: bytes) -> None:
+        """Write the bytes of a passing frame, without a sync; takes the lock unless this process has it.
+
+        A frame that is written to a journal which somebody has removed is lost; the next one finds where to go.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        if self._locked is not None:
+            self._pass(self._locked, data)
+            return
+        self.lock()
+        try:
+            file = self._live()
+            self._pass(file, data)
+        finally:
+            self.unlock()
+        standing = file.standing(self._disk)
+        if standing is not WHOLE:
+            file.failed = file.failed or standing is FAILED
+            self._matched = False
+
     def conclude(self, file: JournalFile, frame: Frame, sync: bool) -> bool:
         """Release the lock, and return when a transaction is as durable as asked.
 
@@ -122,11 +157,31 @@ class Journal(JournalMaker):
             self.unlock()  # others write meanwhile, and one flush of the device serves several
         if not sync:
             file.unsynced = True
-        return self._conclude(file, frame, sync)
+        return self.confirm(file, frame, sync)
 
-    def confirm(self, file: JournalFile, frame: Frame) -> bool:
+    def confirm(self, file: JournalFile, frame: Frame, sync: bool = True) -> bool:
         """Make a transaction durable as `conclude` does, but keep the lock; it is lost when that fails."""
-        return self._conclude(file, frame, True)
+        if sync:
+            try:
+                self._disk.sync(file.fd)
+            except errors.StorageError as failure:
+                return self._rescue(file, frame, failure)
+        standing = file.standing(self._disk)
+        if standing is WHOLE:
+            if sync:
+                file.durable = frame.end  # a sync covers what others have written before
+                file.unsynced = False
+            return True
+        if standing is FAILED:
+            error = errors.StorageError(
+                "a sync by another process failed", path=file.path, errno=errno.EIO
+            )
+            return self._rescue(file, frame, error)
+        self._matched = False
+        if frame.kind == TRANSACTION:
+            self._void_if_last(file, frame)
+        self._fold_again()  # without the frame: another journal may have been found to be the live one meanwhile
+        return False
 
     def has_effect(self, frame: Frame) -> bool:
         """Tell, under the lock, whether the moves of a frame that was written to a removed journal have been made."""
@@ -198,7 +253,7 @@ class Journal(JournalMaker):
         end = Frame(END, file.end, file.end + len(data))
         self._put(file, data)
         file.take(end)
-        return file if self._conclude(file, end, True) else None
+        return file if self.confirm(file, end) else None
 
     def continue_line(self, file: JournalFile) -> None:
         """Begin the successor of the journal that this process has just closed, still under its lock."""
@@ -266,28 +321,9 @@ class Journal(JournalMaker):
             file.room = reached
         file.written = True
 
-    def _conclude(self, file: JournalFile, frame: Frame, sync: bool) -> bool:
-        if sync:
-            try:
-                self._disk.sync(file.fd)
-            except errors.StorageError as failure:
-                return self._rescue(file, frame, failure)
-        standing = file.standing(self._disk)
-        if standing is WHOLE:
-            if sync:
-                file.durable = frame.end  # a sync covers what others have written before
-                file.unsynced = False
-            return True
-        if standing is FAILED:
-            error = errors.StorageError(
-                "a sync by another process failed", path=file.path, errno=errno.EIO
-            )
-            return self._rescue(file, frame, error)
-        self._matched = False
-        if frame.kind == TRANSACTION:
-            self._void_if_last(file, frame)
-        self._fold_again()  # without the frame: another journal may have been found to be the live one meanwhile
-        return False
+    def _pass(self, file: JournalFile, data: bytes) -> None:
+        self._put(file, data)
+        file.take(Frame(EVENT, file.end, file.end + len(data)))
 
     def _rescue(self, file: JournalFile, frame: Frame, error: errors.StorageError) -> bool:
         """Find out what becomes of a frame when a sync of its journal has failed.

@@ -257,7 +257,7 @@ def _parse(data: bytes) -> tuple[Sealed, str, dict[str, Tips]]:
     changed = parse_tips([line for line in refs if not line.startswith(_GONE)])
     gone = [line[len(_GONE) :] for line in refs if line.startswith(_GONE)]
     if not all(map(is_ref_name, gone)):
-        raise ValueError("not a ref name")
+        raise ValueError("invalid ref name")
     changed.update((name, ()) for name in gone)
     if lines[place : place + 1] != [f"refs {len(changed)}"]:
         raise ValueError("it does not hold as many refs as it says")

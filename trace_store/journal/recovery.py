@@ -12,9 +12,10 @@ import struct
 from trace_store.journal.frames import (
     COUNT,
     ENTRY_BYTES,
+    FIRST_PASSING,
     HEADER,
     HEADER_BYTES,
-    KNOWN_LASTING,
+    KNOWN,
     MAXIMUM_FRAME_BYTES,
     TRANSACTION,
     VOID,
@@ -65,7 +66,8 @@ def _frames_at(data: bytes, at: int) -> list[Frame]:
             found.append(frame)
         elif frame.kind == VOID and last is not None and last.kind == TRANSACTION:
             last.voided = True
-        last = frame
+        if frame.kind < FIRST_PASSING:
+            last = frame
     return found
 
 
@@ -123,7 +125,7 @@ def is_cut_off(rest: bytes, start: int = 0) -> bool:
     if len(rest) < HEADER_BYTES or not rest[:HEADER_BYTES].strip(b"\0"):
         return True
     length, kind, _ = HEADER.unpack_from(rest)
-    if kind not in KNOWN_LASTING or not 0 < length <= MAXIMUM_FRAME_BYTES:
+    if kind not in KNOWN or not 0 < length <= MAXIMUM_FRAME_BYTES:
         return False  # no write of a frame begins like this
     if HEADER_BYTES + length > len(rest):
         return True

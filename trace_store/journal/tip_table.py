@@ -134,7 +134,7 @@ def parse_tips(lines: Sequence[str]) -> dict[str, Tips]:
     for text in lines:
         hexadecimal, _, name = text.partition(" ")
         if not is_ref_name(name):  # it becomes a path
-            raise ValueError("not a ref name")
+            raise ValueError("invalid ref name")
         tips[name] = (*tips.get(name, ()), ObjectId.parse(hexadecimal))
     return tips
 

@@ -1,11 +1,10 @@
-"""Models: one small client for what answers a prompt, over HTTP or as any callable.
+"""A small client for language models, over HTTP or as any callable.
 
     model = llm.HttpModel(llm.read_settings(disk, environment))
     answer = llm.ask(model, llm.Prompt((("user", "Which of the two is right?"),)))
 
-Rule: where a model is and what opens it comes from the user's own surroundings, never from a repository. A key is sent
-to the address that it was put beside and nowhere else, and stands in no error, no log and no `repr`. httpx is imported
-when a request is made; whatever asks no model loads nothing of this package but this door.
+The model's address and key come from the user's environment and settings, never from a repository. A key is sent only
+to the address that it belongs to, and no error, log or `repr` contains it. The modules here and httpx are loaded late.
 """
 
 from trace_store.lazy_import import submodules

@@ -1,7 +1,7 @@
-"""Giving up on an answer while it is waited for.
+"""Cancellation of requests to a model.
 
-Rule: whoever waits for a model sleeps in the system, and only an end of the connection wakes them. So what gives up
-ends the connections that are open, and says why.
+A thread that waits for an answer blocks in the system until the connection ends. So a cancellation shuts the
+connections down and records why.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 _OPENED = (".connect_tcp.complete", ".start_tls.complete")
-"""Events of httpcore: TLS takes the file from the socket that it is made over."""
+"""Events of httpcore that have the socket; TLS wraps it in another one."""
 
 
 class Cancellation:
-    """Given to a model with a prompt, and cancelled from another thread when the answer is not wanted any more."""
+    """Passed to a model with a prompt, to cancel the request from another thread."""
 
     __slots__ = ("_actions", "_event")
 
@@ -32,32 +32,32 @@ class Cancellation:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the answer is not wanted any more."""
+        """Whether `cancel` was called."""
         return self._event.is_set()
 
     def cancel(self) -> None:
-        """End what is waited for: it raises ModelCancelledError, and so does what is begun later."""
+        """Cancel current and later requests, which raise ModelCancelledError."""
         self._event.set()
         for action in list(self._actions):
             action()
 
     def wait(self, seconds: float) -> None:
-        """Return after so many seconds, or as soon as it is cancelled."""
+        """Wait for a number of seconds, or until cancelled."""
         self._event.wait(seconds)
 
     def add(self, action: Callable[[], None]) -> None:
-        """Have something done at once when it is cancelled, or now when it was."""
+        """Call a function on cancellation, or now if already cancelled."""
         self._actions.append(action)
         if self.cancelled:
             action()
 
     def drop(self, action: Callable[[], None]) -> None:
-        """Forget what `add` was given."""
+        """Remove a function that was added."""
         self._actions.remove(action)
 
 
-class Cut:
-    """The connections of one question to a model, which may be cut."""
+class RequestConnections:
+    """The connections of one request, which can be shut down."""
 
     __slots__ = ("_sockets", "cancelled", "expired")
 
@@ -67,40 +67,40 @@ class Cut:
         self.expired = False
 
     def cancel(self) -> None:
-        """Cut, since the answer is not wanted."""
+        """Shut the connections down, because the request was cancelled."""
         self.cancelled = True
-        self._cut()
+        self._shut_down()
 
     def expire(self) -> None:
-        """Cut, since it takes too long."""
+        """Shut the connections down, because the deadline has passed."""
         self.expired = True
-        self._cut()
+        self._shut_down()
 
     def note(self, event: str, info: dict[str, Any]) -> None:
-        """Take note of a connection; it is called as httpcore's extension `trace` is."""
+        """Record a new connection; a callback for httpcore's extension `trace`."""
         if event.endswith(_OPENED):
             found = info["return_value"].get_extra_info("socket")
             if found is not None:
                 self._sockets.append(found)
             if self.cancelled or self.expired:
-                self._cut()
+                self._shut_down()
 
     def check(self) -> None:
-        """Go on when nothing was cut.
+        """Raise if the connections were shut down.
 
         Raises:
-            ModelCancelledError: the answer is not wanted.
-            ModelUnreachableError: it takes too long.
+            ModelCancelledError: the request was cancelled.
+            ModelUnreachableError: the deadline has passed.
         """
         if self.cancelled:
-            raise errors.ModelCancelledError("the answer of the model was not waited for")
+            raise errors.ModelCancelledError("the request to the model was cancelled")
         if self.expired:
             raise errors.ModelUnreachableError(
-                "the model's answer takes longer than is allowed", retryable=False
+                "the model did not answer before the deadline", retryable=False
             )
 
-    def _cut(self) -> None:
+    def _shut_down(self) -> None:
         for each in list(self._sockets):
-            with suppress(OSError):  # its end has come already
-                # Not the method of a socket with TLS, which first takes away what the reader is using.
+            with suppress(OSError):  # already closed
+                # The method of a TLS socket would first discard state that the reader needs.
                 socket.socket.shutdown(each, socket.SHUT_RDWR)

@@ -1,6 +1,6 @@
-"""What is asked of a model and what it answers, whoever it is.
+"""Prompts and completions, the interface of all models.
 
-Rule: pure. A model is any callable that takes a Prompt and returns a Completion, or a text.
+A model is any callable that takes a Prompt and returns a Completion or a text.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ DONE, LENGTH = "done", "length"
 
 @value
 class Prompt:
-    """What a model is asked.
+    """A request to a model.
 
     Attributes:
         messages: pairs of a role, `user` or `assistant`, and a text; the last is the user's.
-        system: what the model is told about its task; "" for nothing.
-        maximum_tokens: how long the answer may be, in tokens; 0 leaves it to the model.
+        system: the system prompt, or "".
+        maximum_tokens: maximum length of the answer in tokens; 0 leaves it to the model.
     """
 
     messages: tuple[tuple[str, str], ...]
@@ -32,13 +32,13 @@ class Prompt:
 
 @value
 class Completion:
-    """What a model answered.
+    """An answer of a model.
 
     Attributes:
         text: the answer.
-        model: the name of the model, as whoever answered gives it; "" when it does not.
-        usage: what it cost, in the normal form; a provider's dictionary is read as that. None when it was not told.
-        stop: `done`, or `length` when the answer was cut because it became too long.
+        model: the name of the model as reported, or "".
+        usage: the reported usage, also as a provider's dictionary; None without a report.
+        stop: `done`, or `length` if the answer was cut off.
     """
 
     text: str
@@ -51,18 +51,18 @@ Model = Callable[[Prompt], Completion | str]
 
 
 def ask(model: Model, prompt: Prompt) -> Completion:
-    """Return what a model answers.
+    """Return the answer of a model.
 
     Raises:
-        ModelNonsenseError: it returns neither a Completion nor a text, or a text that is not Unicode.
-        InvalidInputError: what it tells of its usage is of no known shape.
-        ModelError: as the model does.
+        ModelNonsenseError: it is neither a Completion nor a text, or the text is not Unicode.
+        InvalidInputError: the form of its usage is unknown.
+        ModelError: as the model raises it.
     """
     answer: object = model(prompt)
     found = Completion(answer) if isinstance(answer, str) else answer
     if not isinstance(found, Completion):
         raise errors.ModelNonsenseError(
-            f"the model returned {type(answer).__name__}, and no completion"
+            f"the model returned {type(answer).__name__}, not a completion"
         )
     usage: object = found.usage
     if usage is not None and not isinstance(usage, Usage):
@@ -71,10 +71,10 @@ def ask(model: Model, prompt: Prompt) -> Completion:
 
 
 def checked(completion: Completion) -> Completion:
-    """Return a completion whose text can be stored.
+    """Return a completion if its text can be stored.
 
     Raises:
-        ModelNonsenseError: it has half of a character that UTF-16 writes as two.
+        ModelNonsenseError: it contains a lone surrogate.
     """
     try:
         completion.text.encode()

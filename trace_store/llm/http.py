@@ -1,8 +1,8 @@
-"""Requests over HTTP, by httpx, which is imported for the first.
+"""HTTP requests with httpx, which is imported for the first one.
 
-Rule: what httpx raises holds the request with its key, and so do the frames that it comes through. Nothing of that
-leaves this module: an error is made anew, outside of the handler, and tells what happened and where. No redirect is
-followed, and nothing is sent that compresses, since a short answer could then be a long one.
+Exceptions of httpx and their frames contain the request with its key. So they never leave this module: an error is
+created outside of the handler, and says only what happened and where. Redirects are not followed, and compression is
+off, because a short answer could expand to a long one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from trace_store.llm.cancel import Cut
+    from trace_store.llm.cancel import RequestConnections
     from trace_store.llm.settings import ModelSettings
 
     T = TypeVar("T")
@@ -29,25 +29,28 @@ _AGENT = "trace-store"
 
 
 class Connection:
-    """What requests of one question are made through."""
+    """The HTTP client of one request to a model, including retries."""
 
-    __slots__ = ("_client", "_cut", "_settings")
+    __slots__ = ("_client", "_connections", "_settings")
 
     def __init__(
-        self, settings: ModelSettings, cut: Cut, transport: httpx.BaseTransport | None = None
+        self,
+        settings: ModelSettings,
+        connections: RequestConnections,
+        transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """Make it; nothing is opened yet.
+        """Create it, without opening a connection.
 
         Raises:
-            InvalidInputError: the file of certificates, or the proxy, cannot be used.
+            InvalidInputError: the certificates or the proxy cannot be used.
         """
         import httpx
 
         self._settings = settings
-        self._cut = cut
+        self._connections = connections
         seconds = settings.timeout
         wait = httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
-        self._client = _made(
+        self._client = _create_client(
             lambda: httpx.Client(
                 timeout=wait,
                 verify=_trust(settings),
@@ -60,12 +63,12 @@ class Connection:
         )
 
     def post(self, address: str, headers: dict[str, str], body: bytes) -> Answer:
-        """Send a request, and return the answer once its head is here.
+        """Send a request and return the answer when its headers have arrived.
 
         Raises:
             ModelUnreachableError, ModelCancelledError: as `Answer.chunks`.
         """
-        self._cut.check()
+        self._connections.check()
         self._client.cookies.clear()
 
         def send() -> httpx.Response:
@@ -74,34 +77,34 @@ class Connection:
                 address,
                 content=body,
                 headers={"content-type": "application/json", **headers},
-                extensions={"trace": self._cut.note},
+                extensions={"trace": self._connections.note},
             )
             return self._client.send(request, stream=True)
 
         return Answer(self._safely(send), self._safely)
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close all connections."""
         self._client.close()
 
     def _safely(self, step: Callable[[], T]) -> T:
         try:
             found = step()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it may hold the key
+        except Exception as error:  # noqa: BLE001 - any exception may contain the key
             failure = _failure(error, self._settings)
         else:
-            self._cut.check()  # a connection that was cut may look like one that came to its end
+            self._connections.check()  # a connection that was shut down may look like one that ended
             return found
-        self._cut.check()
+        self._connections.check()
         raise failure
 
 
 class Answer:
-    """An answer, of which the head is here.
+    """An answer whose headers have arrived.
 
     Attributes:
-        status: its code.
-        headers: by name, in small letters.
+        status: the status code.
+        headers: by name, in lower case.
     """
 
     __slots__ = ("_response", "_safely", "headers", "status")
@@ -117,33 +120,33 @@ class Answer:
         self.headers = {name.lower(): said for name, said in response.headers.items()}
 
     def chunks(self, most: int = MAXIMUM_ANSWER_BYTES) -> Iterator[bytes]:
-        """Yield the bytes of the answer as they come.
+        """Yield the bytes of the answer as they arrive.
 
         Raises:
-            ModelUnreachableError: the connection ends, or nothing comes for too long.
-            ModelCancelledError: the answer is not waited for.
-            ModelNonsenseError: it is compressed, though that was not asked for, or longer than `most` bytes.
+            ModelUnreachableError: the connection ended, or nothing arrived for too long.
+            ModelCancelledError: the request was cancelled.
+            ModelNonsenseError: it is compressed without being asked, or longer than `most` bytes.
         """
         coding = self.headers.get("content-encoding", "identity")
         if coding.lower() != "identity":
             raise errors.ModelNonsenseError(
-                "the model's answer is compressed, which was not asked for"
+                "the model's answer is compressed, which was not requested"
             )
         pieces = self._response.iter_bytes()
         size = 0
         while (chunk := self._safely(lambda: next(pieces, None))) is not None:
             size += len(chunk)
             if size > most:
-                raise errors.ModelNonsenseError(f"the model's answer has more than {most:,} bytes")
+                raise errors.ModelNonsenseError(f"the model's answer is longer than {most:,} bytes")
             yield chunk
 
     def close(self) -> None:
-        """Close it, read or not."""
+        """Close the connection."""
         self._response.close()
 
 
 def _trust(settings: ModelSettings) -> ssl.SSLContext | bool:
-    """Return by what the other side is known; without encryption nothing is, and nothing has to be loaded."""
+    """Return the certificates to trust; without TLS none are loaded."""
     if not settings.url.startswith("https") and not settings.proxy:
         return False
     return (
@@ -151,38 +154,38 @@ def _trust(settings: ModelSettings) -> ssl.SSLContext | bool:
     )
 
 
-def _made(make: Callable[[], httpx.Client]) -> httpx.Client:
+def _create_client(make: Callable[[], httpx.Client]) -> httpx.Client:
     try:
         return make()
     except (OSError, ValueError, ImportError):
-        pass  # what it says of a proxy repeats its password
+        pass  # the message would contain the proxy's password
     raise errors.InvalidInputError(
-        "the proxy of the environment, or its file of certificates, cannot be used"
+        "the proxy or the certificate file from the environment cannot be used"
     )
 
 
 def _failure(error: Exception, settings: ModelSettings) -> errors.ModelError:
-    """Return what to raise instead of an error of httpx."""
+    """Return the error to raise instead of one of httpx."""
     import httpx
 
     retryable = True
     if isinstance(error, httpx.ConnectTimeout):
-        what = "no connection to the model in time"
+        what = "could not connect to the model in time"
     elif isinstance(error, httpx.TimeoutException):
-        what = f"nothing came from the model for {settings.timeout:,} s"
+        what = f"the model sent nothing for {settings.timeout:,} s"
     elif isinstance(error, httpx.ConnectError):
-        what = f"no connection to the model: {' '.join(str(error).split())[:160]}"
+        what = f"could not connect to the model: {' '.join(str(error).split())[:160]}"
         retryable = "CERTIFICATE" not in str(error)
     elif isinstance(error, httpx.ProxyError):
-        what, retryable = "the proxy does not let us through to the model", False
+        what, retryable = "the proxy refused to connect to the model", False
     elif isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol):
-        what, retryable = "the model cannot be asked over HTTP", False
+        what, retryable = "the model cannot be reached over HTTP", False
     elif isinstance(error, httpx.RemoteProtocolError):
-        what = "what the model's server sent is cut off, or is not HTTP"
+        what = "the model's server sent an incomplete answer, or something other than HTTP"
     elif isinstance(error, httpx.TransportError | OSError):
-        what = "the connection to the model ended before its answer did"
+        what = "the connection to the model ended before the answer was complete"
     else:
-        what, retryable = f"the model cannot be asked ({type(error).__name__})", False
+        what, retryable = f"the request to the model failed ({type(error).__name__})", False
     return errors.ModelUnreachableError(
         f"{what} ({settings.url})", url=settings.url, retryable=retryable
     )

@@ -1,7 +1,6 @@
-"""A model that answers over HTTP.
+"""A model over HTTP.
 
-Rule: one question is one or more requests, of which the first that is answered counts. Once a piece of an answer was
-heard there is no further request.
+A prompt may take several requests; the first answer counts. After a part of an answer has arrived there is no retry.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import json
 from trace_store import errors
 from trace_store.llm.apis import FORMS
 from trace_store.llm.apis.form import failure_of, parsed
-from trace_store.llm.cancel import Cut
+from trace_store.llm.cancel import RequestConnections
 from trace_store.llm.contract import checked
 from trace_store.llm.http import Connection
 from trace_store.llm.keys import masked
@@ -35,10 +34,10 @@ _END = "[DONE]"
 
 
 class HttpModel:
-    """Asks the model that settings describe; a Model.
+    """A Model that sends prompts over HTTP.
 
     Attributes:
-        settings: say which, where, and how often it is asked.
+        settings: its name, address and limits.
     """
 
     __slots__ = ("_form", "_timing", "_transport", "settings")
@@ -50,12 +49,12 @@ class HttpModel:
         timing: Timing | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """Make it; nothing is opened, and httpx not imported.
+        """Create it, without opening a connection or importing httpx.
 
         Args:
             settings: as `read_settings` returns them.
-            timing: how time passes.
-            transport: what carries requests instead of the network.
+            timing: the clock and the way to wait.
+            transport: replaces the network.
         """
         self.settings = settings
         self._form = FORMS[settings.api]()
@@ -72,25 +71,25 @@ class HttpModel:
         heard: Callable[[str], object] | None = None,
         cancellation: Cancellation | None = None,
     ) -> Completion:
-        """Return what the model answers.
+        """Return the model's answer.
 
         Args:
-            prompt: what it is asked.
-            heard: is given each piece of the answer when it comes; None: the answer comes at once.
-            cancellation: ends the waiting, from another thread.
+            prompt: the prompt.
+            heard: called with each piece of a streamed answer; None disables streaming.
+            cancellation: cancels the request from another thread.
 
         Raises:
-            ModelUnreachableError: no connection, no answer in time, a failing server, or an answer that is cut off.
-            ModelRefusedError: the key, the rate, the request or the content is refused; `reason` says which.
-            ModelNonsenseError: the answer has another form than it should.
-            ModelCancelledError: the answer is not waited for.
-            InvalidInputError: the proxy or the certificates of the environment cannot be used.
+            ModelUnreachableError: no connection, a timeout, a server error or an incomplete answer.
+            ModelRefusedError: the key, rate, request or content was refused; `reason` says which.
+            ModelNonsenseError: the answer is malformed.
+            ModelCancelledError: the request was cancelled.
+            InvalidInputError: the proxy or the certificates from the environment cannot be used.
         """
-        cut = Cut()
+        connections = RequestConnections()
         if cancellation is not None:
-            cancellation.add(cut.cancel)
-        call_off = self._timing.alarm(self.settings.deadline, cut.expire)
-        connection = Connection(self.settings, cut, self._transport)
+            cancellation.add(connections.cancel)
+        call_off = self._timing.alarm(self.settings.deadline, connections.expire)
+        connection = Connection(self.settings, connections, self._transport)
         sleep = self._timing.sleep or _sleep(cancellation, self._timing)
         try:
             return with_retries(
@@ -103,24 +102,24 @@ class HttpModel:
         finally:
             call_off()
             if cancellation is not None:
-                cancellation.drop(cut.cancel)
+                cancellation.drop(connections.cancel)
             connection.close()
 
     def _attempt(
         self, connection: Connection, prompt: Prompt, heard: Callable[[str], object] | None
     ) -> Completion:
-        """Ask once; an error repeats nothing of the key, and is not `retryable` when something was heard."""
+        """Send one request; errors hide the key, and are not `retryable` after a piece was received."""
         told: list[str] = []
 
-        def hear(piece: str) -> None:
+        def on_piece(piece: str) -> None:
             told.append(piece)
             if heard is not None:
                 heard(piece)
 
         try:
-            return checked(self._ask(connection, prompt, None if heard is None else hear))
+            return checked(self._ask(connection, prompt, None if heard is None else on_piece))
         except errors.ModelError as error:
-            failure = _without(error, self.settings.key)
+            failure = _without_key(error, self.settings.key)
         failure.data["retryable"] = bool(failure.data.get("retryable")) and not told
         raise failure
 
@@ -146,25 +145,25 @@ class HttpModel:
             answer.close()
 
     def _stream(self, answer: Answer, heard: Callable[[str], None]) -> Completion:
-        hearing = self._form.hearing()
+        stream_reader = self._form.stream_reader()
         for event in events(answer.chunks()):
             if event.strip() == _END:
                 break
-            piece = hearing.take(_fields(event))
+            piece = stream_reader.take(_fields(event))
             if piece:
                 heard(piece)
-        completion = hearing.completion()
+        completion = stream_reader.completion()
         if completion is None:
             raise errors.ModelUnreachableError(
-                f"the model's answer ends in the middle ({self.settings.url})", retryable=True
+                f"the model's answer is incomplete ({self.settings.url})", retryable=True
             )
         return completion
 
     def _refusal(self, answer: Answer) -> errors.ModelError:
         if 300 <= answer.status < 400:
             return errors.ModelUnreachableError(
-                f"{self.settings.url} sends us elsewhere ({answer.status}), where no key is sent",
-                hint="`trace config model.url` sets the address itself",
+                f"{self.settings.url} redirects ({answer.status}), and keys are not sent elsewhere",
+                hint="`trace config model.url` sets the address",
                 status=answer.status,
                 retryable=False,
             )
@@ -173,7 +172,7 @@ class HttpModel:
         except errors.ModelCancelledError:
             raise
         except errors.ModelError:
-            told = {}  # a page for people, or nothing: the status says enough
+            told = {}  # an HTML page, or nothing: the status must do
         found = failure_of(told.get("error") or told.get("detail") or told, answer.status)
         wait = retry_after(answer.headers, self._timing.clock)
         if wait is not None:
@@ -182,10 +181,10 @@ class HttpModel:
 
 
 def _fields(data: bytes | str) -> dict[str, object]:
-    """Return the fields of an answer or an event.
+    """Return the fields of an answer or event.
 
     Raises:
-        ModelError: there are none, or they tell of a failure.
+        ModelError: it is malformed or reports an error.
     """
     fields = parsed(data)
     if fields.get("error"):
@@ -193,8 +192,8 @@ def _fields(data: bytes | str) -> dict[str, object]:
     return fields
 
 
-def _without(error: errors.ModelError, key: Secret) -> errors.ModelError:
-    """Return an error that repeats nothing of a key, whatever the server said; the other is not linked to it."""
+def _without_key(error: errors.ModelError, key: Secret) -> errors.ModelError:
+    """Return a copy of an error with the key masked, not chained to the original."""
     made = type(error)(masked(error.message, key), code=error.code)
     made.data = error.data
     return made

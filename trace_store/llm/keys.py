@@ -1,18 +1,18 @@
-"""Keys: what opens a model, and how it is kept out of sight.
+"""Model keys, and keeping them out of output.
 
-Rule: a Secret shows itself to whoever calls `reveal`, and to nothing that prints.
+A Secret shows its text only through `reveal`.
 """
 
 from __future__ import annotations
 
 MASK = "[key]"
 _TELLING = 4
-"""So many characters of a key, at either end, are taken for it: servers repeat keys in part."""
+"""This many characters at either end identify a key, because servers quote parts of keys."""
 _ENDS = " \t\r\n\"'`,;:()[]{}<>"
 
 
 class Secret:
-    """A text that is not shown."""
+    """A text that is never printed."""
 
     __slots__ = ("_text",)
 
@@ -31,7 +31,7 @@ class Secret:
 
 
 def masked(text: str, secret: Secret) -> str:
-    """Return a text with a mask for each word that holds a secret, or an end of it."""
+    """Return a text with every word masked that contains a secret or an end of it."""
     known = secret.reveal()
     if not known:
         return text

@@ -1,7 +1,7 @@
-"""Asking once more: after how long, how often, and when no more.
+"""Retries: how often, and how long to wait.
 
-Rule: an error says whether asking again may help (`retryable`) and how long to wait at least (`wait`, in seconds). What
-waits is injected, so that nobody waits in a test.
+An error says whether a retry may help (`retryable`) and the minimum wait in seconds (`wait`). Waiting is injected, so
+that tests need not wait.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _DIGITS = 9
 
 
 class Timing:
-    """How time passes for a model client, in seconds.
+    """The clock of a model client.
 
     Attributes:
-        now: tells how much time has passed since whenever.
-        sleep: waits; None: as long as nothing is cancelled.
-        jitter: gives a number from 0 to 1 by which waits differ.
-        clock: tells the time, for answers that name one.
+        now: returns monotonic seconds.
+        sleep: waits for a number of seconds; None waits unless cancelled.
+        jitter: returns a factor from 0 to 1 for waits.
+        clock: the wall clock, for answers that name a time.
     """
 
     __slots__ = ("clock", "jitter", "now", "sleep")
@@ -51,7 +51,7 @@ class Timing:
         self.clock = clock or Clock()
 
     def alarm(self, seconds: float, action: Callable[[], None]) -> Callable[[], None]:
-        """Have something done after so many seconds, and return what calls that off."""
+        """Call a function after a number of seconds; return a function that cancels this."""
         timer = threading.Timer(seconds, action)
         timer.daemon = True
         timer.start()
@@ -66,17 +66,17 @@ def with_retries(
     timing: Timing,
     sleep: Callable[[float], None],
 ) -> T:
-    """Return what an attempt returns, the first that succeeds.
+    """Return the result of the first attempt that succeeds.
 
     Args:
-        attempt: is called again as long as its error is `retryable`.
-        attempts: how often at most.
-        seconds: how much time all of it may take; a wait that would end later is not begun.
-        timing: tells the time.
+        attempt: called again while its error is `retryable`.
+        attempts: maximum number of calls.
+        seconds: time limit for everything; a longer wait is not started.
+        timing: the clock.
         sleep: waits.
 
     Raises:
-        ModelError: the last attempt's, with the number of `attempts` that were made.
+        ModelError: the last error, with the number of `attempts`.
     """
     end = timing.now() + seconds
     number = 1
@@ -104,7 +104,7 @@ def _wait(failure: ModelError, number: int, timing: Timing) -> float:
 
 
 def retry_after(headers: Mapping[str, str], clock: Clock) -> float | None:
-    """Return how many seconds a server asks to wait, by a number or by a date; None when it does not."""
+    """Return the seconds to wait that a server asks for, as a number or a date; None if it does not."""
     told = headers.get("retry-after", "").strip()
     whole, _, part = told.partition(".")
     if whole.isascii() and whole.isdecimal() and len(whole) <= _DIGITS:

@@ -1,8 +1,8 @@
-"""Which model is asked, where it is, and what opens it.
+"""Settings of the model: its name, address and key.
 
-Rule: the environment goes before the user's file, and no repository is asked. A key goes where it was put beside: one
-in the file to the address in the file, one of a vendor's variable to that vendor. It leaves the machine encrypted,
-unless the user says otherwise.
+The environment overrides the user's file; a repository has no say. A key belongs to the address beside it: one in the
+file to the address in the file, a vendor's variable to that vendor. It is sent only encrypted, unless the user allows
+otherwise.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from trace_store.llm.settings_file import (
     checked_key,
     checked_name,
     checked_url,
-    kept_settings,
+    read_settings_file,
 )
 
 TYPE_CHECKING = False
@@ -40,19 +40,19 @@ _OWN_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 @value
 class ModelSettings:
-    """Where a model is and how it is asked.
+    """Where a model is and how to call it.
 
     Attributes:
-        name: what the model is called there.
-        api: `chat` (OpenAI's chat completions, which most servers know), `responses` (OpenAI's) or `anthropic`.
-        url: the address that the paths of the api follow, without a slash at its end.
-        key: what opens it; nothing when it needs none.
-        key_from: where the key comes from, for people; "" without one.
-        timeout: how long nothing may come, in seconds.
-        deadline: how long all of it may take, waits and further attempts included, in seconds.
-        attempts: how often it is asked at most.
-        proxy: the address of a proxy on the way; nothing when there is none.
-        certificates: the path of a file of certificates to trust instead of the usual ones, or "".
+        name: its name there.
+        api: `chat` (OpenAI chat completions, which most servers support), `responses` (OpenAI) or `anthropic`.
+        url: the base address, without a slash at the end.
+        key: its key; empty if none is needed.
+        key_from: where the key comes from, for display, or "".
+        timeout: maximum seconds without data.
+        deadline: maximum seconds in total, with waits and retries.
+        attempts: maximum number of requests.
+        proxy: the address of a proxy, or empty.
+        certificates: the path of a file of certificates to trust, or "".
     """
 
     name: str
@@ -68,29 +68,29 @@ class ModelSettings:
 
 
 def read_settings(disk: Disk, environment: Environment) -> ModelSettings:
-    """Return which model the user wants asked.
+    """Return the settings of the user's model.
 
     Raises:
-        StateError: none is named (`no-model`), its vendor wants a key and there is none, a key would be sent to another
-            address than it was put beside or could be read on its way, or the user's file is not the user's own.
-        InvalidInputError: a setting is not what it should be.
+        StateError: no model is configured (`no-model`), a key is missing, a key would be sent to an address that it
+            does not belong to or without encryption, or others can access the user's file.
+        InvalidInputError: a setting is not valid.
         StorageError: the user's file cannot be read.
     """
-    kept: dict[str, Any] = kept_settings(disk, environment)
+    kept: dict[str, Any] = read_settings_file(disk, environment)
     told = environment.variables(NAME, API, URL, KEY, *VENDOR_KEYS.values())
     name = checked_name(told[NAME]) if NAME in told else kept.get("name", "")
     if not name:
         raise errors.StateError(
-            "no model is named, by TRACE_MODEL or in your settings", code=errors.ErrorCode.NO_MODEL
+            "no model is configured in TRACE_MODEL or your settings", code=errors.ErrorCode.NO_MODEL
         )
     api = str(KEYS["api"](told[API])) if API in told else kept.get("api", CHAT)
     kept_url = kept.get("url", VENDORS[kept.get("api", CHAT)])
-    # An api of the environment's comes with its vendor's address, when no address is said.
+    # An api from the environment implies its vendor's address.
     url = checked_url(told[URL]) if URL in told else kept.get("url", VENDORS[api])
     key, key_from = _key(kept, kept_url, told, url)
     if url in VENDOR_KEYS and not key:
         raise errors.StateError(
-            f"{url} wants a key, and there is none",
+            f"{url} needs a key",
             hint=f"set {VENDOR_KEYS[url]} or TRACE_MODEL_KEY, or `trace config model.key -`",
         )
     if key and not url.startswith("https://") and not kept.get("allow_http"):
@@ -110,7 +110,7 @@ def read_settings(disk: Disk, environment: Environment) -> ModelSettings:
 
 
 def _key(kept: dict[str, Any], kept_url: str, told: dict[str, str], url: str) -> tuple[Secret, str]:
-    """Return the key for an address and where it comes from."""
+    """Return the key for an address, and where it comes from."""
     if KEY in told:
         return checked_key(told[KEY]), KEY
     if kept.get("key"):
@@ -118,19 +118,19 @@ def _key(kept: dict[str, Any], kept_url: str, told: dict[str, str], url: str) ->
             return kept["key"], "your settings"
         if url not in VENDOR_KEYS:
             raise errors.StateError(
-                f"the key in your settings is for {kept_url}, and is not sent to {url}",
-                hint="TRACE_MODEL_KEY goes to whatever address is set; give it the key of this one",
+                f"the key in your settings is for {kept_url}; it is not sent to {url}",
+                hint="set TRACE_MODEL_KEY to the key of this address",
             )
     variable = VENDOR_KEYS.get(url, "")
     return (checked_key(told[variable]), variable) if variable in told else (Secret(), "")
 
 
 def _check_own(url: str) -> None:
-    """Accept an address on this machine, which is all that a key may be sent to without encryption."""
+    """Check that an address is on this machine, since only there a key may be sent unencrypted."""
     if _host(url) not in _OWN_HOSTS:
         raise errors.StateError(
-            f"a key would be sent to {url} for everybody on the way to read",
-            hint="use https, or `trace config model.allow_http true` where the network is yours",
+            f"a key would be sent to {url} without encryption",
+            hint="use https, or `trace config model.allow_http true` on a network of your own",
         )
 
 
@@ -141,7 +141,7 @@ def _host(url: str) -> str:
 
 
 def _proxy(environment: Environment, url: str) -> Secret:
-    """Return the proxy that the environment names for an address; it may hold a password."""
+    """Return the proxy for an address from the environment; it may contain a password."""
     host = _host(url)
     names = ("HTTPS_PROXY", "https_proxy") if url.startswith("https") else ("http_proxy",)
     told = environment.variables(*names, "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")

@@ -1,11 +1,11 @@
-"""What the user keeps about their model: `trace/model.toml` in the folder for settings.
+"""The user's model settings file: `trace/model.toml` in the settings folder.
 
     api = "anthropic"
     name = "claude-sonnet-4-5"
     key = "…"
 
-Rule: the file is the user's own, outside every repository; nobody else can write to it, nor read it when a key stands
-in it. It is written one line at a time, so that remarks stay.
+It is outside of every repository. Nobody else may write to it, or read it if it has a key. Changes replace one line, so
+comments stay.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ APIS = (CHAT, RESPONSES, ANTHROPIC)
 _WRITABLE_BY_OTHERS, _READABLE_BY_OTHERS = 0o022, 0o044
 
 
-def kept_settings(disk: Disk, environment: Environment) -> Kept:
-    """Return what the file says, by key; nothing when there is none.
+def read_settings_file(disk: Disk, environment: Environment) -> Kept:
+    """Return the settings in the file; empty without one.
 
     Raises:
-        InvalidInputError: it is no TOML, or says something that cannot be.
+        InvalidInputError: it is not TOML, or has an invalid value.
         StateError: others can write to it, or read a key in it.
         StorageError: it cannot be read.
     """
@@ -49,39 +49,41 @@ def kept_settings(disk: Disk, environment: Environment) -> Kept:
         return {}
     own = environment.user_ids
     if own is not None and (found.st_uid not in own or found.st_mode & _WRITABLE_BY_OTHERS):
-        raise errors.StateError(f"others can write to what says where your model is: {path}")
-    kept = _checked(_parsed(_text(disk, path), path), path)
+        raise errors.StateError(f"others can write to your model settings: {path}")
+    kept = _check_values(_parse(_text(disk, path), path), path)
     if own is not None and kept.get("key") and found.st_mode & _READABLE_BY_OTHERS:
         raise errors.StateError(
-            f"others can read the key of your model in {path}", hint=f"`chmod 600 {path}`"
+            f"others can read the model key in {path}", hint=f"`chmod 600 {path}`"
         )
     return kept
 
 
 def set_setting(disk: Disk, environment: Environment, key: str, value: str | None) -> None:
-    """Change one line of the file, which is made when it is not there; None takes the line out.
+    """Set one setting in the file, which is created if missing; None removes it.
 
     Raises:
-        InvalidInputError: there is no such setting, or it cannot have the value, which is not repeated.
-        StateError: there is no folder for settings, or others can write to the file.
+        InvalidInputError: the setting is unknown, or the value, which is not quoted, is not valid.
+        StateError: there is no settings folder, or others can write to the file.
         StorageError: the file cannot be read or written.
     """
     if key not in KEYS:
         raise errors.InvalidInputError(
-            f"not a setting of a model: {key!r} (known: {', '.join(KEYS)})", key=key
+            f"unknown model setting {key!r} (known: {', '.join(KEYS)})", key=key
         )
     path = user_files.settings_file(environment, NAME)
-    kept_settings(disk, environment)
+    read_settings_file(disk, environment)
     text = _text(disk, path)
     lines = [line for line in text.splitlines() if line.partition("=")[0].strip() != key]
     if value is not None:
-        lines.append(f"{key} = {_written(KEYS[key](value))}")
+        lines.append(f"{key} = {_format(KEYS[key](value))}")
     changed = "".join(f"{line}\n" for line in lines)
-    before, after = _parsed(text, path), _parsed(changed, path)
+    before, after = _parse(text, path), _parse(changed, path)
     before.pop(key, None)
     now = after.pop(key, None)
     if before != after or (now is None) != (value is None):
-        raise errors.InvalidInputError(f"{path} is written so that one line cannot be changed")
+        raise errors.InvalidInputError(
+            f"{path} spreads a setting over several lines; edit it by hand"
+        )
     replace_file(disk, path, changed.encode(), private=True)
 
 
@@ -93,23 +95,23 @@ def _text(disk: Disk, path: str) -> str:
         raise errors.InvalidInputError(f"{path} is not UTF-8", path=path) from None
 
 
-def _parsed(text: str, path: str) -> dict[str, object]:
+def _parse(text: str, path: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        # What it says of a mistake names a line and a column, and repeats nothing.
+        # The parser's message quotes the text, so only the position is kept.
         place = str(error).rpartition("(at ")[2].rstrip(")")
         failure = errors.InvalidInputError(f"{path} is not TOML: {place}", path=path)
     raise failure
 
 
-def _checked(told: dict[str, object], path: str) -> Kept:
+def _check_values(told: dict[str, object], path: str) -> Kept:
     kept: Kept = {}
     for key, said in told.items():
         if key not in KEYS:
             raise errors.InvalidInputError(f"{path} has an unknown key: {key}", path=path)
         if not isinstance(said, str | int):
-            raise errors.InvalidInputError(f"{path}: {key} cannot be that", path=path)
+            raise errors.InvalidInputError(f"{path}: {key} has an invalid type", path=path)
         text = str(said).lower() if isinstance(said, bool) else str(said)
         kept[key] = KEYS[key](text)
     return kept
@@ -117,15 +119,15 @@ def _checked(told: dict[str, object], path: str) -> Kept:
 
 def _api(text: str) -> str:
     if text not in APIS:
-        raise errors.InvalidInputError(f"not an api: {text!r} (known: {', '.join(APIS)})")
+        raise errors.InvalidInputError(f"unknown api {text!r} (known: {', '.join(APIS)})")
     return text
 
 
 def checked_url(text: str) -> str:
-    """Return the address of a model without a slash at its end.
+    """Return the address of a model without a slash at the end.
 
     Raises:
-        InvalidInputError: it is none of http or https, or says more than where it is.
+        InvalidInputError: it is not http or https, or has more than a host and a path.
     """
     from urllib.parse import urlsplit
 
@@ -134,29 +136,29 @@ def checked_url(text: str) -> str:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        parts, port, wrong = urlsplit(""), None, "is not readable"
+        parts, port, wrong = urlsplit(""), None, "is not valid"
     if not wrong and (parts.scheme not in ("http", "https") or not parts.hostname):
-        wrong = "does not begin with https:// and a host"
+        wrong = "does not start with https:// and a host"
     elif parts.username or parts.password or parts.query or parts.fragment or port == 0:
-        wrong = "says more than a host and a path; a key has a setting of its own"
+        wrong = "has more than a host and a path; a key has its own setting"
     elif not (text.isascii() and text.isprintable()) or " " in text or len(text) > MAXIMUM_TEXT:
-        wrong = "holds characters that an address cannot have"
+        wrong = "has characters that an address cannot have"
     if wrong:
         raise errors.InvalidInputError(f"the model's address {wrong}")
     return text.rstrip("/")
 
 
 def checked_key(text: str) -> Secret:
-    """Return a key that can stand in a header.
+    """Return a key that fits into a header.
 
     Raises:
-        InvalidInputError: it cannot; it is not repeated.
+        InvalidInputError: it does not; the message does not quote it.
     """
     text = text.strip()
     if not text or not text.isascii() or not text.isprintable() or " " in text:
-        raise errors.InvalidInputError("the key of a model has other characters than keys have")
+        raise errors.InvalidInputError("the model key has characters that a key cannot have")
     if len(text) > MAXIMUM_TEXT:
-        raise errors.InvalidInputError("the key of a model is too long")
+        raise errors.InvalidInputError("the model key is too long")
     return Secret(text)
 
 
@@ -164,10 +166,10 @@ def checked_name(text: str) -> str:
     """Return the name of a model.
 
     Raises:
-        InvalidInputError: it holds control characters, or too many.
+        InvalidInputError: it is empty, too long or has control characters.
     """
     if not text.strip() or not text.isprintable() or len(text) > MAXIMUM_TEXT:
-        raise errors.InvalidInputError(f"not the name of a model: {text[:80]!r}")
+        raise errors.InvalidInputError(f"not a model name: {text[:80]!r}")
     return text.strip()
 
 
@@ -180,13 +182,13 @@ def _number(most: int) -> Callable[[str], int]:
     return read
 
 
-def _switch(text: str) -> bool:
+def _boolean(text: str) -> bool:
     if text not in ("true", "false"):
-        raise errors.InvalidInputError(f"neither true nor false: {text[:20]!r}")
+        raise errors.InvalidInputError(f"expected true or false, not {text[:20]!r}")
     return text == "true"
 
 
-def _written(value: object) -> str:
+def _format(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):
@@ -204,6 +206,6 @@ KEYS: dict[str, Callable[[str], str | int | bool | Secret]] = {
     "timeout": _number(86_400),
     "deadline": _number(86_400),
     "attempts": _number(20),
-    "allow_http": _switch,
+    "allow_http": _boolean,
 }
-"""The settings, each with what reads its text."""
+"""The settings, each with the function that parses it."""

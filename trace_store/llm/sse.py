@@ -1,6 +1,6 @@
-"""Server-sent events: the form in which a model's answer comes while it is made.
+"""Server-sent events, the form of a streamed answer.
 
-Rule: bytes in, events out, wherever the bytes are cut. Of an event only its data is used; its name is said there too.
+Chunks may be split anywhere. Only the data of an event is used, since it repeats the event's name.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ _MARK = b"\xef\xbb\xbf"
 
 
 def events(chunks: Iterable[bytes]) -> Iterator[str]:
-    """Yield the data of each event, without those that have none.
-
-    An event that the end of the stream cuts off is not yielded.
+    """Yield the data of each event that has some; an incomplete last event is dropped.
 
     Raises:
-        ModelNonsenseError: it is not UTF-8, or one event has more than MAXIMUM_EVENT_BYTES.
+        ModelNonsenseError: it is not UTF-8, or an event is longer than MAXIMUM_EVENT_BYTES.
     """
     data: list[bytes] = []
     size = 0
@@ -41,7 +39,7 @@ def events(chunks: Iterable[bytes]) -> Iterator[str]:
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield lines without their ends, which are LF, CR LF or CR; the last only when it has one."""
+    """Yield complete lines without their ends, which are LF, CR LF or CR."""
     begun: list[bytes] = []
     size = 0
     first, after_return = True, False

@@ -1,6 +1,6 @@
-"""Housekeeping: sealing the journal into packs, folding packs, checking everything.
+"""Housekeeping: seal, repack, gc, fsck, repair, purge.
 
-Few commands come to seal: what these call is imported when it is first asked for.
+Modules that few commands need are imported on first use.
 """
 
 from trace_store.lazy_import import submodules

@@ -1,8 +1,8 @@
-"""Adopting what git, or another tool, has done to the refs: `trace adopt`.
+"""Adoption of ref changes made by git or another tool: `trace adopt`.
 
-Rule: no value is given up. What a ref had before is kept under `refs/trash/recovered/` when its commit is here and the
-new value does not continue it; with `keep_mine` it is the other way about. What the other tool took along with the
-ref is written anew where this process can still read it, and else is told of.
+Invariant: no value is lost. The previous value of a ref is kept under `refs/trash/recovered/` if its commit exists
+and the new value does not contain it; with `keep_mine`, the other way round. Objects that the other tool removed
+are rewritten if this process can still read them, else reported.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.packs import Packs
 from trace_store.odb.reachable import reachable
 from trace_store.refs.database import RefDatabase
-from trace_store.refs.rewind_guard import note_adopted
+from trace_store.refs.rewind_guard import write_adopted
 from trace_store.store.recovery import Pasts, rescued
 
 TYPE_CHECKING = False
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 @value
 class AdoptReport:
-    """What was done.
+    """Result of an adoption.
 
     Attributes:
-        changed: (name, value before, value then) of each ref that something else had moved.
-        kept: (name, value) of each ref that keeps what another had, or would have had.
-        gone: (name, value) of each ref whose value before is not here, and was not kept.
+        changed: (name, old value, new value) of each ref that another tool moved.
+        kept: (name, value) of each ref that keeps the other value.
+        gone: (name, value) of each ref whose old value is missing and could not be kept.
     """
 
     changed: tuple[Change, ...] = ()
@@ -41,15 +41,15 @@ class AdoptReport:
 
 
 def adopt(store: Store, *, keep_mine: bool = False, author: str = "unknown") -> AdoptReport:
-    """Go on from what is on the disk; every process that has the repository open may, too.
+    """Accept the refs on disk as current; other open processes may do the same.
 
     Args:
-        store: whose refs were moved.
-        keep_mine: whether refs go back to what this working copy, or this process, had; what is on the disk is kept.
-        author: for the reflogs.
+        store: the repository whose refs were moved.
+        keep_mine: restore the values of this working copy or process, and keep the ones on disk aside.
+        author: author of reflog entries.
 
     Raises:
-        LockedError: another process has been sealing for a minute.
+        LockedError: another process has held the maintenance lock for a minute.
         StorageError: the disk refuses.
     """
     refs = store.refs
@@ -61,7 +61,7 @@ def adopt(store: Store, *, keep_mine: bool = False, author: str = "unknown") -> 
     for name, before, now in changed:
         if before is None:
             continue
-        objects = _taken_along(store, before)
+        objects = _removed_objects(store, before)
         if objects is None:
             gone.append((name, before))
             continue
@@ -70,30 +70,32 @@ def adopt(store: Store, *, keep_mine: bool = False, author: str = "unknown") -> 
         kept += [(e.name, e.new) for e in edits if e.name != name and e.new is not None]
     seal(store, fully=True)
     if not keep_mine:
-        note_adopted(store.disk, store.layout, refs.iterate())
-        refs.known.clear()  # this process, too, goes on from what it finds
+        write_adopted(store.disk, store.layout, refs.iterate())
+        refs.known.clear()  # this process accepts the values on disk as well
     return AdoptReport(tuple(changed), tuple(kept), tuple(gone))
 
 
 def _changed(store: Store, refs: RefDatabase) -> list[Change]:
-    """Return what something else moved since this working copy wrote it, or this process saw it; sorted by name."""
-    found = {name: (name, before, now) for name, before, now in refs.moved_by_git()}
+    """Return the refs that another tool moved, in name order."""
+    changes = {name: (name, before, now) for name, before, now in refs.moved_by_git()}
     for name, had in list(refs.known.items()):
         now = refs.read(name)
         with store.mutex:
-            if now != had and not refs.witness.explains(name, had, now):
-                found[name] = (name, had, now)
-    return [found[name] for name in sorted(found)]
+            if now != had and not refs.rewind_guard.explains(name, had, now):
+                changes[name] = (name, had, now)
+    return [changes[name] for name in sorted(changes)]
 
 
-def _taken_along(store: Store, commit: ObjectId) -> list[tuple[ObjectId, bytes]] | None:
-    """Return what a commit leads to and the disk has no more; None when some of it cannot be read.
+def _removed_objects(store: Store, commit: ObjectId) -> list[tuple[ObjectId, bytes]] | None:
+    """Return the objects reachable from a commit that are no longer on disk.
 
-    A process that has packs open reads what git has removed, until it looks for others.
+    None if unreadable.
+
+    A process with open packs can read what git has removed, until it looks for other packs.
     """
     on_disk = _OnDisk(store)
     absent: list[ObjectId] = []
-    found = list(
+    objects = list(
         reachable(
             store.objects.read,
             [commit],
@@ -101,11 +103,11 @@ def _taken_along(store: Store, commit: ObjectId) -> list[tuple[ObjectId, bytes]]
             absent=lambda oid, _: absent.append(oid),
         )
     )
-    return None if absent else found
+    return None if absent else objects
 
 
 class _OnDisk:
-    """The ids of what is on the disk now, whatever this process has open."""
+    """Ids of the objects on disk now, independent of open packs."""
 
     __slots__ = ("_packs", "_store")
 
@@ -129,26 +131,26 @@ def _edits(
     keep_mine: bool,
     author: str,
 ) -> list[RefEdit]:
-    """Keep what a ref would lose, and return what was done to which ref."""
+    """Keep the value that a ref would lose; return the edits."""
     name, before, now = change
-    made: list[RefEdit] = []
+    edits: list[RefEdit] = []
 
     def build(view: RefReader) -> Transaction:
         refs = store.refs
         assert isinstance(refs, RefDatabase)
-        made.clear()
+        edits.clear()
         if keep_mine and before != now:
-            made.append(RefEdit(name, before, ANY))
+            edits.append(RefEdit(name, before, ANY))
         value, other = (now, before) if keep_mine else (before, now)
-        within = value == other or (
+        is_contained = value == other or (
             value is not None and other is not None and refs.lineage.is_ancestor(value, other)
         )
-        if value is not None and not within and store.objects.contains(value):
-            made.extend(
+        if value is not None and not is_contained and store.objects.contains(value):
+            edits.extend(
                 RefEdit(m.name, m.new, m.old)
                 for m in rescued(refs, Pasts(refs.lineage), name, value)
             )
-        return Transaction(objects if made else [], list(made), "adopt")
+        return Transaction(objects if edits else [], list(edits), "adopt")
 
     store.transact(build, author=author)
-    return made
+    return edits

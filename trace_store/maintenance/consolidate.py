@@ -1,7 +1,7 @@
-"""Folding small packs into a new one, so that their number stays small.
+"""Consolidation of small packs into a new one, to keep their number low.
 
-Rule: a pack that the user's git has in its index is left alone, because replacing it would put the same bytes into
-their history twice. Which packs are folded follows their sizes, so that each byte is written again only a few times.
+Invariant: a pack in the user's git index is left alone, since replacing it would put the same bytes into git's
+history twice. Packs are chosen by size, so that each byte is rewritten only a few times.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from trace_store.files import read_file
 from trace_store.layout import PACK_SUFFIX
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.open_files import NO_DESCRIPTORS
-from trace_store.odb.pack import MAXIMUM_PACK_BYTES
-from trace_store.odb.pack_walk import walk_objects
+from trace_store.odb.pack import MAXIMUM_PACK_BYTES, walk_objects
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,35 +24,35 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
     from trace_store.store.handle import Store
 
-ALWAYS_FOLD_BYTES = 32 * 1024
-"""Packs with up to this much content are folded whatever comes to them: writing them again costs next to nothing."""
-MAXIMUM_FOLD_BYTES = MAXIMUM_PACK_BYTES // 2
-"""How large, compressed, the packs folded in one seal are together."""
+ALWAYS_CONSOLIDATE_BYTES = 32 * 1024
+"""Packs with up to this much content are always consolidated: rewriting them is nearly free."""
+MAXIMUM_CONSOLIDATED_BYTES = MAXIMUM_PACK_BYTES // 2
+"""Maximum compressed size of the packs consolidated in one seal."""
 MAXIMUM_GIT_INDEX_BYTES = 256 * 1024 * 1024
 _IN_USE = (errno.EACCES, errno.EPERM, errno.EBUSY)
 _NAME_TAIL = 32
-"""How many characters of a pack's name are looked for: git's index may leave out what names share in front."""
+"""Characters of a pack name to look for: git's index may omit a shared prefix."""
 
 
 def choose_packs(store: Store, raw_bytes: int) -> tuple[list[str], int]:
-    """Return the packs to fold together with `raw_bytes` of new content, oldest first, and the content of all that.
+    """Return packs to consolidate with new content, oldest first, and the total size.
 
-    Those go along that hold no more than what they are folded with, so a byte is written again at most as often as
-    the content of the repository doubles.
+    A pack is included if it is no larger than what it is combined with, so a byte is rewritten at most once per
+    doubling of the repository.
     """
-    limit = max(raw_bytes, ALWAYS_FOLD_BYTES)
+    limit = max(raw_bytes, ALWAYS_CONSOLIDATE_BYTES)
     chosen: list[tuple[int, str]] = []
     size = 0
     tracked: bytes | None = None
     for raw, packed, changed, name in sorted(_sizes(store)):
         size += packed
-        if raw > limit or size > MAXIMUM_FOLD_BYTES:
+        if raw > limit or size > MAXIMUM_CONSOLIDATED_BYTES:
             break
         if tracked is None:
             tracked = git_index(store.disk, store.layout.root)
             if tracked is None:
                 break
-        if is_in(tracked, name) or not _is_sound(store, name):
+        if is_tracked(tracked, name) or not _is_sound(store, name):
             continue
         limit += raw
         raw_bytes += raw
@@ -62,12 +61,12 @@ def choose_packs(store: Store, raw_bytes: int) -> tuple[list[str], int]:
 
 
 def _sizes(store: Store) -> Iterator[tuple[int, int, int, str]]:
-    """Yield (raw bytes, bytes, time of change, name) of every pack that can be read."""
+    """Yield (raw bytes, bytes, mtime, name) of every readable pack."""
     assert isinstance(store.objects, ObjectDatabase)
     for name in store.objects.packs.names():
         packed = store.objects.packs.get(name)
-        found = store.disk.stat(store.layout.pack_file(name))
-        if packed is None or found is None:
+        status = store.disk.stat(store.layout.pack_file(name))
+        if packed is None or status is None:
             continue
         try:
             raw = sum(place.raw for place in packed.pack.places())
@@ -75,21 +74,21 @@ def _sizes(store: Store) -> Iterator[tuple[int, int, int, str]]:
             if isinstance(error, errors.StorageError) and error.errno in NO_DESCRIPTORS:
                 raise
             continue
-        yield raw, found.st_size, found.st_mtime_ns, name
+        yield raw, status.st_size, status.st_mtime_ns, name
 
 
 def objects_of(store: Store, name: str) -> Iterator[tuple[ObjectId, bytes]]:
-    """Yield (id, bytes) of all objects of a pack, in the order they were written.
+    """Yield (id, bytes) of all objects of a pack, in storage order.
 
     Raises:
-        CorruptPackError: it cannot be read to its end.
-        StorageError: the process has no descriptor left.
+        CorruptPackError: the pack is damaged.
+        StorageError: the process has no file descriptors left.
     """
     assert isinstance(store.objects, ObjectDatabase)
     packed = store.objects.packs.get(name)
     if packed is None:
         raise errors.CorruptPackError(
-            f"pack {name[:12]} cannot be read", path=store.layout.pack_file(name)
+            f"cannot read pack {name[:12]}", path=store.layout.pack_file(name)
         )
     count = 0
     try:
@@ -104,14 +103,14 @@ def objects_of(store: Store, name: str) -> Iterator[tuple[ObjectId, bytes]]:
         if error.errno in NO_DESCRIPTORS:
             raise
         raise errors.CorruptPackError(
-            f"pack {name[:12]} cannot be read: {error}", path=packed.pack.path
+            f"cannot read pack {name[:12]}: {error}", path=packed.pack.path
         ) from error
     if count != packed.pack.object_count:
-        raise errors.CorruptPackError(f"pack {name[:12]} lacks objects", path=packed.pack.path)
+        raise errors.CorruptPackError(f"pack {name[:12]} is missing objects", path=packed.pack.path)
 
 
 def remove_packs(store: Store, names: list[str]) -> None:
-    """Remove packs all of whose objects are in another, durable one."""
+    """Remove packs whose objects are all in another durable pack."""
     for name in names:
         remove_if_possible(store.disk, store.layout.kept_pack_file(name))
         if remove_if_possible(store.disk, store.layout.pack_file(name)):
@@ -123,9 +122,9 @@ def remove_packs(store: Store, names: list[str]) -> None:
 
 
 def remove_if_possible(disk: Disk, path: str) -> bool:
-    """Remove a file that nobody needs any more, and tell whether it is gone.
+    """Remove an unused file; return False if it is still open.
 
-    On Windows one that is open elsewhere cannot go; the next time it may.
+    On Windows an open file cannot be removed; a later call may succeed.
     """
     try:
         disk.remove(path)
@@ -136,13 +135,22 @@ def remove_if_possible(disk: Disk, path: str) -> bool:
     return True
 
 
-def is_in(index: bytes, name: str) -> bool:
-    """Tell whether an index of git names a pack."""
+def file_size(disk: Disk, path: str) -> int:
+    """Return the size of a file in bytes, 0 if it is missing."""
+    status = disk.stat(path)
+    return 0 if status is None else status.st_size
+
+
+def is_tracked(index: bytes, name: str) -> bool:
+    """Return True if a git index names a pack."""
     return (name[-_NAME_TAIL:] + PACK_SUFFIX).encode() in index
 
 
 def git_index(disk: Disk, root: str) -> bytes | None:
-    """Return the bytes of the index of the git repository around a path; None when it cannot be read, or is huge."""
+    """Return the git index of the surrounding work tree.
+
+    None if unreadable or too large, b"" without git.
+    """
     folder = os.path.dirname(os.path.abspath(root))
     while True:
         git = os.path.join(folder, ".git")
@@ -153,9 +161,9 @@ def git_index(disk: Disk, root: str) -> bytes | None:
             return b""
         folder = parent
     if disk.stat(os.path.join(git, "HEAD")) is None:
-        git = _linked(disk, git, folder)
+        git = _linked_git_dir(disk, git, folder)
     pieces: list[bytes] = []
-    for name in disk.names(os.path.realpath(git)):  # git follows a link there, too
+    for name in disk.names(os.path.realpath(git)):  # git follows a symbolic link here, too
         if name == "index" or name.startswith("sharedindex."):
             try:
                 data = read_file(disk, os.path.join(git, name), limit=MAXIMUM_GIT_INDEX_BYTES)
@@ -165,8 +173,8 @@ def git_index(disk: Disk, root: str) -> bytes | None:
     return b"".join(pieces)
 
 
-def _linked(disk: Disk, path: str, folder: str) -> str:
-    """Return the git directory that a file `.git` names, as in a linked work tree."""
+def _linked_git_dir(disk: Disk, path: str, folder: str) -> str:
+    """Return the git directory that a `.git` file names, as in a linked work tree."""
     try:
         data = read_file(disk, path, limit=4096) or b""
     except errors.StorageError:

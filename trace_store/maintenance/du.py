@@ -1,18 +1,18 @@
-"""How much of what there is, and where: the bytes of objects by kind, branch and session, and what storing saved.
+"""Disk usage: bytes by kind, branch and session, and what deduplication saves.
 
-Rule: reads everything once, and writes nothing. An object that several branches hold is whole in each of them, and in
-`own` of none; of the space that a pack's frame takes, an object has the share that it has of the frame's content.
+Invariant: read-only. An object shared by branches counts fully in each of them, and in `own` of none. An object's
+disk bytes are its share of its pack frame.
 """
 
 from __future__ import annotations
 
-from _collections_abc import Mapping  # which collections.abc has, without the rest of collections
+from _collections_abc import Mapping  # avoids loading collections.abc
 
 from trace_store import errors
 from trace_store.frozen import value
 from trace_store.objects.codec import BLOB, decode, is_plain_blob, kind_of, links_within
 from trace_store.odb.database import ObjectDatabase
-from trace_store.odb.pack_walk import walk_objects
+from trace_store.odb.pack import walk_objects
 from trace_store.oid import ObjectId
 from trace_store.refs.names import BRANCHES, FILES
 from trace_store.store.handle import Store
@@ -27,12 +27,12 @@ SESSIONS = BRANCHES + "sessions/"
 
 @value
 class Amount:
-    """Some objects.
+    """A number of objects and their size.
 
     Attributes:
-        objects: how many.
-        bytes: their canonical bytes, before compression.
-        disk: the bytes that they take on the disk.
+        objects: number of objects.
+        bytes: canonical bytes before compression.
+        disk: bytes on disk.
     """
 
     objects: int = 0
@@ -41,15 +41,15 @@ class Amount:
 
 
 @value
-class Part:
-    """What a branch or a session holds.
+class UsageRow:
+    """Disk usage of a branch or session.
 
     Attributes:
-        name: the branch without `refs/heads/`, or `<format>/<session>`.
-        whole: all that it leads to.
-        own: what no other one leads to.
-        files: how many files of a session are kept; 0 for a branch.
-        file_bytes: their bytes, as they were.
+        name: branch without `refs/heads/`, or `<format>/<session>`.
+        whole: everything reachable from it.
+        own: what only it reaches.
+        files: number of source files of a session; 0 for a branch.
+        file_bytes: original size of these files.
     """
 
     name: str
@@ -60,25 +60,24 @@ class Part:
 
 
 @value
-class Measure:
-    """What a store holds.
+class StoreUsage:
+    """Disk usage of a store.
 
     Attributes:
-        total: all objects, each once.
-        disk: the bytes of the files that hold them: packs, loose objects and journals.
-        kinds: all objects by their kind.
-        branches, sessions: by name.
-        unreachable: what no ref leads to.
-        files, file_bytes: the kept files of all sessions, as they were.
-        repeated: bytes of objects that sessions and branches share, counted as often as they would be without sharing,
-            less once.
+        total: all objects, each counted once.
+        disk: size of packs, loose objects and journals.
+        kinds: all objects by kind.
+        branches, sessions: usage by name.
+        unreachable: objects that no ref reaches.
+        files, file_bytes: source files of all sessions, original size.
+        repeated: bytes saved by sharing objects between sessions.
     """
 
     total: Amount
     disk: int
     kinds: Mapping[str, Amount]
-    branches: tuple[Part, ...]
-    sessions: tuple[Part, ...]
+    branches: tuple[UsageRow, ...]
+    sessions: tuple[UsageRow, ...]
     unreachable: Amount
     files: int
     file_bytes: int
@@ -101,12 +100,12 @@ class _Sum:
         self.bytes = 0
         self.disk = 0.0
 
-    def add(self, found: _Object) -> None:
+    def add(self, item: _Object) -> None:
         self.objects += 1
-        self.bytes += found.size
-        self.disk += found.disk
+        self.bytes += item.size
+        self.disk += item.disk
 
-    def join(self, other: _Sum) -> None:
+    def merge(self, other: _Sum) -> None:
         self.objects += other.objects
         self.bytes += other.bytes
         self.disk += other.disk
@@ -127,8 +126,8 @@ class _Group:
         self.file_bytes = 0
 
 
-def measure(store: Store) -> Measure:
-    """Return what a store holds. Damaged objects are left out; `checking.fsck` names them.
+def measure(store: Store) -> StoreUsage:
+    """Return the disk usage of a store; damaged objects are skipped.
 
     Raises:
         StorageError: the disk refuses.
@@ -138,10 +137,10 @@ def measure(store: Store) -> Measure:
     shares = _shares((*branches, *sessions, *others), objects)
     kinds: dict[str, _Sum] = {}
     total = _Sum()
-    for found in objects.values():
-        total.add(found)
-        kinds.setdefault(found.kind, _Sum()).add(found)
-    return Measure(
+    for item in objects.values():
+        total.add(item)
+        kinds.setdefault(item.kind, _Sum()).add(item)
+    return StoreUsage(
         total=total.amount(),
         disk=_disk(store),
         kinds={kind: each.amount() for kind, each in sorted(kinds.items())},
@@ -183,13 +182,13 @@ def _file_bytes(store: Store, tips: Iterable[ObjectId]) -> int:
 
 
 Shares = Mapping[int, _Sum]
-"""Sums of objects, by the groups that lead to them: bit n is group n."""
+"""Sums of objects by the set of groups that reach them: bit n is group n."""
 
 
 def _shares(groups: Sequence[_Group], objects: Mapping[bytes, _Object]) -> Shares:
-    """Return all objects by the groups that lead to them; 0 is none.
+    """Return the sums of all objects by the groups that reach them; 0 is none.
 
-    Each object is looked at once, however many groups there are.
+    Each object is visited once, independent of the number of groups.
     """
     masks: dict[bytes, int] = {}
     for number, group in enumerate(groups):
@@ -197,19 +196,21 @@ def _shares(groups: Sequence[_Group], objects: Mapping[bytes, _Object]) -> Share
             masks[start] = masks.get(start, 0) | 1 << number
     shares: dict[int, _Sum] = {}
     left = set(objects)
-    for oid in _links_last(list(masks), objects):
-        found, mask = objects[oid], masks.pop(oid)
-        shares.setdefault(mask, _Sum()).add(found)
+    for oid in _topological_order(list(masks), objects):
+        item, mask = objects[oid], masks.pop(oid)
+        shares.setdefault(mask, _Sum()).add(item)
         left.discard(oid)
-        for link in found.links:
+        for link in item.links:
             masks[link] = masks.get(link, 0) | mask
     for oid in left:
         shares.setdefault(0, _Sum()).add(objects[oid])
     return shares
 
 
-def _links_last(starts: Sequence[bytes], objects: Mapping[bytes, _Object]) -> Iterator[bytes]:
-    """Return what these lead to, themselves included, each before everything that it links to."""
+def _topological_order(
+    starts: Sequence[bytes], objects: Mapping[bytes, _Object]
+) -> Iterator[bytes]:
+    """Return the reachable objects in topological order, each before its links."""
     order: list[bytes] = []
     seen: set[bytes] = set()
     for start in starts:
@@ -225,42 +226,42 @@ def _links_last(starts: Sequence[bytes], objects: Mapping[bytes, _Object]) -> It
     return reversed(order)
 
 
-def _parts(groups: Sequence[_Group], first: int, shares: Shares) -> tuple[Part, ...]:
-    """Return what each of some groups holds, the first of which has a number."""
+def _parts(groups: Sequence[_Group], first: int, shares: Shares) -> tuple[UsageRow, ...]:
+    """Return the usage of groups, the first of which has number `first`."""
     whole = [_Sum() for _ in groups]
     own = [_Sum() for _ in groups]
-    for mask, found in shares.items():
+    for mask, total in shares.items():
         holders = _holders(mask, first, len(groups))
         for number in holders:
-            whole[number].join(found)
+            whole[number].merge(total)
         if len(holders) == 1:
-            own[holders[0]].join(found)
+            own[holders[0]].merge(total)
     return tuple(
-        Part(group.name, all_.amount(), alone.amount(), group.files, group.file_bytes)
+        UsageRow(group.name, all_.amount(), alone.amount(), group.files, group.file_bytes)
         for group, all_, alone in zip(groups, whole, own, strict=True)
     )
 
 
 def _repeated(groups: Sequence[_Group], first: int, shares: Shares) -> int:
-    times = ((len(_holders(mask, first, len(groups))), found) for mask, found in shares.items())
-    return sum((count - 1) * found.bytes for count, found in times if count)
+    times = ((len(_holders(mask, first, len(groups))), total) for mask, total in shares.items())
+    return sum((count - 1) * total.bytes for count, total in times if count)
 
 
 def _holders(mask: int, first: int, count: int) -> list[int]:
-    """Return which bits are set of `count` from the first on."""
+    """Return the positions of the set bits among `count` bits from `first` on."""
     digits = f"{(mask >> first) & ((1 << count) - 1):b}"
     return [len(digits) - 1 - at for at, digit in enumerate(digits) if digit == "1"]
 
 
 def _objects(store: Store) -> Iterator[tuple[bytes, _Object]]:
-    """Yield every sound object once, those in packs first."""
+    """Yield every sound object once, packed ones first."""
     database = store.objects
     seen: set[bytes] = set()
     if isinstance(database, ObjectDatabase):
         for oid, data, disk in _packed(database):
             if oid not in seen:
                 seen.add(oid)
-                yield oid, _looked_at(data, disk)
+                yield oid, _object_of(data, disk)
     for oid in database.iterate():
         if oid in seen:
             continue
@@ -270,7 +271,7 @@ def _objects(store: Store) -> Iterator[tuple[bytes, _Object]]:
         except errors.CorruptObjectError:
             continue
         size = _loose_size(store, oid) or len(data)
-        yield oid, _looked_at(data, float(size))
+        yield oid, _object_of(data, float(size))
 
 
 def _packed(database: ObjectDatabase) -> Iterator[tuple[ObjectId, bytes, float]]:
@@ -286,7 +287,7 @@ def _packed(database: ObjectDatabase) -> Iterator[tuple[ObjectId, bytes, float]]
                 yield oid, data, place.compressed * len(data) / whole
 
 
-def _looked_at(data: bytes, disk: float) -> _Object:
+def _object_of(data: bytes, disk: float) -> _Object:
     if is_plain_blob(data):
         return _Object(BLOB, len(data), disk, ())
     kind = kind_of(data)
@@ -295,12 +296,12 @@ def _looked_at(data: bytes, disk: float) -> _Object:
 
 
 def _loose_size(store: Store, oid: ObjectId) -> int:
-    found = store.disk.stat(store.layout.loose_file(str(oid))) if store.local else None
-    return 0 if found is None else found.st_size
+    status = store.disk.stat(store.layout.loose_file(str(oid))) if store.local else None
+    return 0 if status is None else status.st_size
 
 
 def _disk(store: Store) -> int:
-    """Return the bytes of the files that hold objects."""
+    """Return the size of the files that hold objects."""
     database = store.objects
     if not isinstance(database, ObjectDatabase):
         return 0
@@ -310,5 +311,5 @@ def _disk(store: Store) -> int:
         *(layout.loose_file(oid.hex()) for oid in database.loose.iterate()),
         *(layout.journal_file(file.number) for file in store.journal.files),
     ]
-    found = (store.disk.stat(path) for path in paths)
-    return sum(each.st_size for each in found if each is not None)
+    stats = (store.disk.stat(path) for path in paths)
+    return sum(each.st_size for each in stats if each is not None)

@@ -1,6 +1,6 @@
-"""fsck: read every byte, recompute every hash, follow every link.
+"""fsck: read every byte, verify every hash, follow every link.
 
-Rule: damage is reported, never raised, and nothing is changed. The codes are stable: the list only grows.
+Invariant: damage is reported, never raised, and nothing is changed. Codes are stable: the list only grows.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from trace_store.maintenance.fsck_refs import check_refs, roots
 from trace_store.maintenance.pack_proofs import prove
 from trace_store.objects.codec import is_content
 from trace_store.odb.database import ObjectDatabase
-from trace_store.odb.pack import Pack
+from trace_store.odb.pack import Pack, walk_objects
 from trace_store.odb.pack_index import PackIndex
-from trace_store.odb.pack_walk import walk_objects
 from trace_store.odb.packs import pack_names
 from trace_store.oid import ObjectId
 
@@ -29,11 +28,11 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 
-_BEGINNING_BYTES = 4096
+_HEAD_BYTES = 4096
 
 
 def check_packs(store: Store, database: ObjectDatabase, objects: ObjectChecks) -> Iterator[Finding]:
-    """Yield what is wrong with the packs; their objects are checked along the way."""
+    """Yield the problems of packs, checking their objects."""
     names = set(pack_names(store.disk, store.layout))
     for file in store.disk.names(store.layout.pack_dir):
         stem, dot, suffix = file.rpartition(".")
@@ -48,34 +47,34 @@ def check_packs(store: Store, database: ObjectDatabase, objects: ObjectChecks) -
         try:
             fd = store.disk.open(store.layout.pack_file(name))
             if fd is None:
-                continue  # folded into another one meanwhile
+                continue  # consolidated meanwhile
             pack = Pack(store.disk, store.layout.pack_file(name), name, fd)
         except (errors.FormatError, errors.StorageError) as error:
-            yield Finding("pack-damaged", ERROR, what, _explained(store, name, str(error)))
+            yield Finding("pack-damaged", ERROR, what, _with_explanation(store, name, str(error)))
             continue
         try:
             if not pack.check_name():
-                detail = "its bytes have another hash than its name or trailer"
-                detail = _explained(store, name, detail)
+                detail = "hash mismatch with its name or trailer"
+                detail = _with_explanation(store, name, detail)
                 yield Finding("pack-damaged", ERROR, what, detail)
             proof = proofs.pop(name, None)
             if proof is None:
                 yield from _check_pack(store, pack, what, objects)
             else:
-                again = partial(_named_objects, store, name)
-                objects.take_over(proof.oids, proof.commits, proof.named, again)
+                reread = partial(_named_objects, store, name)
+                objects.add_proven(proof.oids, proof.commits, proof.named, reread)
         finally:
             pack.close()
 
 
-def _explained(store: Store, name: str, detail: str) -> str:
-    """Return what is wrong with a pack, with what another program did to it where its beginning tells."""
+def _with_explanation(store: Store, name: str, detail: str) -> str:
+    """Add an explanation of a pack's damage if its head shows one."""
     fd = store.disk.open(store.layout.pack_file(name))
     if fd is None:
         return detail
     try:
         return maintenance.repair_files.with_explanation(
-            detail, store.disk.read_at(fd, 0, _BEGINNING_BYTES)
+            detail, store.disk.read_at(fd, 0, _HEAD_BYTES)
         )
     finally:
         store.disk.close(fd)
@@ -85,12 +84,12 @@ def _check_pack(store: Store, pack: Pack, what: str, objects: ObjectChecks) -> I
     places: dict[ObjectId, tuple[int, int]] = {}
     count = frames = 0
     try:
-        for number, _, found in walk_objects(pack):
+        for number, _, contents in walk_objects(pack):
             frames += 1
-            if isinstance(found, errors.CorruptObjectError):
-                yield Finding("pack-frame-damaged", ERROR, what, f"frame {number}: {found}")
+            if isinstance(contents, errors.CorruptObjectError):
+                yield Finding("pack-frame-damaged", ERROR, what, f"frame {number}: {contents}")
                 continue
-            for oid, offset, data in found:
+            for oid, offset, data in contents:
                 places.setdefault(oid, (number, offset))
                 count += 1
                 yield from objects.check(oid, data, "a pack")
@@ -103,16 +102,16 @@ def _check_pack(store: Store, pack: Pack, what: str, objects: ObjectChecks) -> I
 
 
 def _named_objects(store: Store, name: str) -> Iterator[tuple[bytes, bytes]]:
-    """Yield (id, bytes) of the objects of a pack that was found to be in order."""
+    """Yield (id, bytes) of the objects of a sound pack."""
     path = store.layout.pack_file(name)
     fd = store.disk.open(path)
     if fd is None:
         return
     pack = Pack(store.disk, path, name, fd)
     try:
-        for _, _, found in walk_objects(pack):
-            if not isinstance(found, errors.CorruptObjectError):
-                yield from ((oid, data) for oid, _, data in found)
+        for _, _, contents in walk_objects(pack):
+            if not isinstance(contents, errors.CorruptObjectError):
+                yield from ((oid, data) for oid, _, data in contents)
     finally:
         pack.close()
 
@@ -128,20 +127,20 @@ def _check_index(
         yield Finding("pack-index-damaged", WARNING, what, str(error))
         return
     if fd is None:
-        return  # made again when it is needed
+        return  # rebuilt on demand
     try:
         index = PackIndex(
             lambda at, size: store.disk.read_at(fd, at, size), store.disk.size(fd), pack
         )
         if not index.verify():
-            yield Finding("pack-index-damaged", WARNING, what, "its checksum is wrong")
+            yield Finding("pack-index-damaged", WARNING, what, "checksum mismatch")
             return
         entries = index.entries()
         if entries is None or not places.items() <= entries.items():
-            yield Finding("pack-index-damaged", WARNING, what, "it does not lead to every object")
+            yield Finding("pack-index-damaged", WARNING, what, "it does not list every object")
             return
         for oid in entries.keys() - places.keys() if len(entries) > len(places) else ():
-            detail = f"its bytes in pack {pack.name[:12]} cannot be read"
+            detail = f"cannot read its bytes in pack {pack.name[:12]}"
             yield Finding("object-damaged", ERROR, oid.hex(), detail)
     except errors.CorruptIndexError as error:
         yield Finding("pack-index-damaged", WARNING, what, str(error))
@@ -153,13 +152,13 @@ __all__ = ["ERROR", "INFO", "WARNING", "Finding", "fsck"]
 
 
 def fsck(store: Store, *, also: Iterable[Callable[[], Iterable[Finding]]] = ()) -> list[Finding]:
-    """Check a repository and return what was found, errors first; nothing when all is well.
+    """Check a repository and return the findings, errors first.
 
     Args:
-        store: what to check.
-        also: further checks, of derived files that upper floors keep.
+        store: the repository.
+        also: additional checks of derived files.
     """
-    found: list[Finding] = []
+    findings: list[Finding] = []
     objects = ObjectChecks()
     steps: list[Callable[[], Iterable[Finding]]] = []
     if isinstance(store.objects, ObjectDatabase):
@@ -184,11 +183,11 @@ def fsck(store: Store, *, also: Iterable[Callable[[], Iterable[Finding]]] = ()) 
     ]
     for step in steps:
         try:
-            found.extend(step())
+            findings.extend(step())
         except errors.TraceError as error:
-            found.append(Finding("check-failed", ERROR, "fsck", str(error)))
+            findings.append(Finding("check-failed", ERROR, "fsck", str(error)))
     order = {ERROR: 0, WARNING: 1, INFO: 2}
-    return sorted(dict.fromkeys(found), key=lambda f: (order[f.severity], f.code, f.what))
+    return sorted(dict.fromkeys(findings), key=lambda f: (order[f.severity], f.code, f.what))
 
 
 def _check_root(store: Store) -> Iterator[Finding]:
@@ -215,7 +214,7 @@ def _check_memory(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
 def _check_loose(
     database: ObjectDatabase, objects: ObjectChecks, damaged: dict[ObjectId, str]
 ) -> Iterator[Finding]:
-    """Check loose objects; take note of those whose files are damaged, and why."""
+    """Check loose objects; add damaged ones to `damaged` with the reason."""
     for stray in database.loose.stray_names():
         yield Finding("object-stray-file", WARNING, f"objects/{stray}", "not an object")
     for oid in database.loose.iterate():
@@ -234,21 +233,21 @@ def _check_purged(
     database.refresh()
     if not store.disk.exists(store.layout.tombstones_dir):
         return
-    for name in database.tombstones.faults():
-        yield Finding("tombstone-unreadable", WARNING, f"tombstones/{name}", "nobody can tell why")
+    for name in database.tombstones.invalid_files():
+        yield Finding("tombstone-unreadable", WARNING, f"tombstones/{name}", "unreadable tombstone")
     for oid in sorted(database.purged):
-        found = database.tombstones.find(oid)
+        tombstone = database.tombstones.find(oid)
         if oid in objects.present:
-            detail = "its bytes are here again, and nobody is given them"
+            detail = "its bytes are back, but are not served"
             yield Finding("purged-object-present", WARNING, oid.hex(), detail)
-        elif found is not None:
-            who = f" by {found.by}" if found.by else ""
-            yield Finding("object-purged", INFO, oid.hex(), f"{found.placeholder[1:-1]}{who}")
+        elif tombstone is not None:
+            who = f" by {tombstone.by}" if tombstone.by else ""
+            yield Finding("object-purged", INFO, oid.hex(), f"{tombstone.placeholder[1:-1]}{who}")
     if database.purged_texts:
         for purged in objects.present - database.purged:
             data = database.read(purged)
-            if is_content(data) and odb.tombstones.holding(
+            if is_content(data) and odb.tombstones.find_purged_texts(
                 {ObjectId(purged): data}, database.purged_texts
             ):
-                detail = "it holds a text that was purged, and came with a pack of others"
+                detail = "it contains purged text and came with a pack from elsewhere"
                 yield Finding("purged-object-present", WARNING, purged.hex(), detail)

@@ -1,7 +1,7 @@
-"""Checks of the journals: their objects, what stands behind their last valid frame, and whether one is missing.
+"""fsck of journals: objects, data after the last valid frame, missing journals.
 
-A power cut leaves a frame that was cut off, which was never acknowledged. Bytes that have changed are another matter:
-what stands behind them was acknowledged, and no reader comes to it.
+A power cut leaves a truncated frame that was never acknowledged. Changed bytes are worse: the transactions after
+them were acknowledged, but no reader reaches them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def check_journals(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
-    """Yield what is wrong with the journals; their objects are checked along the way."""
+    """Yield the problems of journals, checking their objects."""
     with store.mutex:
         journal = store.journal
         journal.refresh()
@@ -38,7 +38,7 @@ def check_journals(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
     for file in files:
         name = f"journal/{file.number}"
         for kind in file.unknown_kinds():
-            detail = f"lasting frames of kind {kind}, from a newer version"
+            detail = f"frames of kind {kind} from a newer version"
             yield Finding("journal-unknown-frame", WARNING, name, detail)
         for frame in file.frames:
             for oid, offset, size in frame.objects:
@@ -47,23 +47,26 @@ def check_journals(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
         yield from _check_tail(store, file, files)
     yield from _check_places(store, journal, files)
     if store.disk.exists(store.layout.lost_found_dir):
-        yield from _check_aside(store, objects)
+        yield from _check_set_aside(store, objects)
     fold = RefMoves()
     for file in files:
         for frame in file.transactions():
             if frame.moves and not fold.apply(frame):
                 names = ", ".join(sorted({move.name for move in frame.moves}))
-                detail = f"a move of {names} expected another value"
+                detail = f"a move of {names} expected a different value"
                 yield Finding("journal-move-without-effect", INFO, f"journal/{file.number}", detail)
 
 
 def is_distrusted(store: Store, file: JournalFile) -> bool:
-    """Tell whether a sync of a journal failed, here or elsewhere: a successor says what of it has effect."""
+    """Return True if a sync of the journal failed.
+
+    Its successor decides what has effect.
+    """
     return file.failed or file.standing(store.disk) is FAILED
 
 
-def rest_of(store: Store, file: JournalFile) -> bytes:
-    """Return what stands behind the frames of a journal that count; nothing when that is room for more of them."""
+def trailing_data(store: Store, file: JournalFile) -> bytes:
+    """Return the data after a journal's valid frames; b"" if it is preallocated space."""
     if file.frames and file.frames[-1].kind == END:
         return b""
     size = store.disk.size(file.fd)
@@ -72,61 +75,57 @@ def rest_of(store: Store, file: JournalFile) -> bytes:
     return store.disk.read_at(file.fd, file.end, size - file.end)
 
 
-def without_effect(rest: bytes, files: list[JournalFile]) -> list[Frame]:
-    """Return the whole transactions among bytes behind a journal's frames that no journal says again.
+def lost_transactions(rest: bytes, files: list[JournalFile]) -> list[Frame]:
+    """Return the complete transactions in `rest` that no journal repeats.
 
-    After a failed sync a successor does, so that they have effect.
+    After a failed sync the successor repeats them, so that they have effect.
     """
     known = [frame for file in files for frame in file.transactions()]
-    found = journal.recovery.transactions_in(rest)
-    return [frame for frame in found if not any(frame.says_as(other) for other in known)]
+    frames = journal.recovery.transactions_in(rest)
+    return [frame for frame in frames if not any(frame.says_as(other) for other in known)]
 
 
 def _check_tail(store: Store, file: JournalFile, files: list[JournalFile]) -> Iterator[Finding]:
-    name, rest = f"journal/{file.number}", rest_of(store, file)
+    name, rest = f"journal/{file.number}", trailing_data(store, file)
     if not rest:
         return
     distrusted = is_distrusted(store, file)
-    behind = [] if distrusted else without_effect(rest, files)
+    lost = [] if distrusted else lost_transactions(rest, files)
     if store.disk.exists(store.layout.lost_found_dir) and maintenance.lost_found.is_kept(
         store, name, rest
     ):
-        detail = f"{len(rest)} bytes after the last whole frame are kept in lost-found"
+        detail = f"{len(rest)} bytes after the last complete frame are in lost-found"
         yield Finding("journal-tail", INFO, name, detail)
-    elif behind:
-        detail = (
-            f"{len(behind)} whole transactions stand behind bytes that have changed, at {file.end}"
-        )
-        yield Finding("journal-damaged", ERROR, name, f"{detail}, and have no effect")
+    elif lost:
+        detail = f"{len(lost)} complete transactions follow damaged bytes at {file.end}"
+        yield Finding("journal-damaged", ERROR, name, f"{detail} and have no effect")
     elif distrusted or journal.recovery.is_cut_off(rest, file.end):
-        detail = f"{len(rest)} bytes after the last whole frame have no effect"
+        detail = f"{len(rest)} bytes after the last complete frame have no effect"
         yield Finding("journal-tail", INFO, name, detail)
     else:
-        detail = (
-            f"the last frame, at {file.end}, says otherwise than its checksum, and has no effect"
-        )
+        detail = f"the last frame, at {file.end}, has a wrong checksum and no effect"
         yield Finding("journal-damaged", WARNING, name, detail)
 
 
-def _check_aside(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
-    """Yield what a seal has set aside of damaged journals, where that holds objects that are not here."""
+def _check_set_aside(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
+    """Yield set-aside parts of damaged journals that hold missing objects."""
     folder = os.path.join(store.layout.lost_found_dir, "journal")
     for path in maintenance.lost_found.files_in(store, folder):
         data = read_file(store.disk, path) or b""
-        lacking = {
+        missing = {
             oid
             for frame in journal.recovery.transactions_in(data)
             for oid, _, _ in frame.objects
             if oid not in objects.present and not store.objects.contains(oid)
         }
-        if lacking:
+        if missing:
             what = os.path.relpath(path, store.layout.root).replace(os.sep, "/")
-            detail = f"{len(lacking)} objects of whole transactions behind damage are not here"
+            detail = f"{len(missing)} objects of complete transactions after damage are missing"
             yield Finding("journal-aside", ERROR, what, detail)
 
 
 def _check_places(store: Store, journal: Journal, files: list[JournalFile]) -> Iterator[Finding]:
-    """Yield journals that are missing, or stand under another number than theirs."""
+    """Yield journals that are missing or have a wrong number."""
     disk, layout, published = store.disk, store.layout, journal.published
     present = set(journal_numbers(disk, layout))
     for number in sorted(present):
@@ -134,14 +133,14 @@ def _check_places(store: Store, journal: Journal, files: list[JournalFile]) -> I
         if file is None:
             continue
         if file.is_misplaced(disk):
-            detail = "it says that it follows another journal than the one before it"
+            detail = "it does not follow the journal before it"
             yield Finding("journal-misplaced", ERROR, f"journal/{number}", detail)
         disk.close(file.fd)
     if published.stamp is None or published.damaged:
-        return  # whether one that is not here was sealed is not known
+        return  # unknown whether a missing journal was sealed
     sealed = published.sealed.highest
     for file in files:
         for number, _ in file.frames[0].closes if file.frames else ():
             if number not in present and sealed < number < file.number:
-                detail = f"journal {file.number} follows it, and it was not sealed"
+                detail = f"journal {file.number} follows it, but it was never sealed"
                 yield Finding("journal-missing", ERROR, f"journal/{number}", detail)

@@ -31,12 +31,12 @@ INFO = "info"
 
 @value
 class Finding:
-    """One thing that is not as it should be, or worth knowing.
+    """A problem or notable fact.
 
     Attributes:
-        code: a stable name of the kind of finding.
+        code: a stable code.
         severity: `error` (content is damaged or missing), `warning`, or `info`.
-        what: the object, ref or file it is about.
+        what: the object, ref or file.
         detail: one sentence.
     """
 
@@ -47,11 +47,11 @@ class Finding:
 
 
 class ObjectChecks:
-    """Checks each object once, and remembers what it names.
+    """Checks each object once and records its links.
 
     Attributes:
-        present: the ids of the objects that are sound somewhere.
-        links: what they name, by their ids; without those that were taken over.
+        present: ids of the objects with a sound copy.
+        links: links by object id, without those of proven packs.
     """
 
     def __init__(self) -> None:
@@ -59,34 +59,32 @@ class ObjectChecks:
         self.links: dict[bytes, tuple[bytes, ...]] = {}
         self._commits: set[bytes] = set()
         self._named: set[bytes] = set()
-        self._again: list[Walk] = []
+        self._rereads: list[Walk] = []
 
-    def take_over(
-        self, oids: Iterable[bytes], commits: Iterable[bytes], named: Iterable[bytes], again: Walk
+    def add_proven(
+        self, oids: Iterable[bytes], commits: Iterable[bytes], named: Iterable[bytes], reread: Walk
     ) -> None:
-        """Take over many objects that were found sound.
+        """Add objects that were proven sound.
 
         Args:
             oids: all of them.
-            commits: those that are commits.
-            named: what they name and may not be among them.
-            again: yields them, with their ids, for when something is missing and it is asked who names it.
+            commits: the commits among them.
+            named: links that may lead outside.
+            reread: yields the objects again, to find out who links to a missing one.
         """
         self.present.update(oids)
         self._commits.update(commits)
         self._named.update(named)
-        self._again.append(again)
+        self._rereads.append(reread)
 
     def is_commit(self, oid: bytes) -> bool:
-        """Tell whether a checked object is a commit."""
+        """Return True if a checked object is a commit."""
         return oid in self._commits
 
     def check_named(self, oid: ObjectId, data: bytes, where: str) -> Iterator[Finding]:
-        """Check bytes that stand somewhere under an id."""
+        """Check bytes stored under an id."""
         if hash_object(data) != oid:
-            yield Finding(
-                "object-damaged", ERROR, str(oid), f"its bytes in {where} have another hash"
-            )
+            yield Finding("object-damaged", ERROR, str(oid), f"hash mismatch in {where}")
         else:
             yield from self.check(oid, data, where)
 
@@ -115,24 +113,24 @@ class ObjectChecks:
             yield Finding("object-unreadable", ERROR, str(oid), f"in {where}: {error}")
 
     def reachable(self, roots: Iterable[bytes]) -> set[bytes]:
-        """Return what sound objects lead to from some, these included; what they name and is not here, too."""
-        again, self._again = self._again, []
-        for walk in again:
+        """Return everything reachable from roots, including missing objects."""
+        rereads, self._rereads = self._rereads, []
+        for walk in rereads:
             for namer, data in walk():
                 self.links.setdefault(namer, tuple(dict.fromkeys(links(data))))
-        found: set[bytes] = set()
+        visited: set[bytes] = set()
         stack: list[bytes] = [root for root in roots if root in self.present]
         while stack:
             oid = stack.pop()
-            if oid not in found:
-                found.add(oid)
+            if oid not in visited:
+                visited.add(oid)
                 stack.extend(self.links.get(oid, ()))
-        return found
+        return visited
 
     def missing(
         self, roots: Iterable[ObjectId], purged: frozenset[bytes] = frozenset()
     ) -> Iterator[Finding]:
-        """Yield what sound objects name and is not here: an error where a ref leads there, and it was not purged."""
+        """Yield missing link targets: errors if reachable from a ref and not purged."""
         if self._named.union(*self.links.values()) <= self.present:
             return
         reachable = self.reachable(roots)
@@ -141,7 +139,7 @@ class ObjectChecks:
                 if name in self.present or name in purged:
                     continue
                 if namer in reachable:
-                    yield Finding("object-missing", ERROR, name.hex(), f"named by {namer.hex()}")
+                    yield Finding("object-missing", ERROR, name.hex(), f"linked from {namer.hex()}")
                 else:
-                    detail = f"named by {namer.hex()}, which no ref leads to"
+                    detail = f"linked from unreachable {namer.hex()}"
                     yield Finding("unreachable-object-missing", INFO, name.hex(), detail)

@@ -1,4 +1,4 @@
-"""fsck of refs, reflogs, journals and derived files."""
+"""fsck of refs, reflogs and derived files."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import os
 from trace_store import commit_table, errors, maintenance
 from trace_store.context import snapshots
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.fold import Fold, go_on, line_since
+from trace_store.context.fold import Fold, apply_commits, line_since
 from trace_store.files import read_file
 from trace_store.maintenance.fsck_objects import ERROR, INFO, WARNING, Finding
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.oid import is_full_id
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.names import BRANCHES
-from trace_store.refs.reflog import count_lost, examine_log
+from trace_store.refs.reflog import count_zero_bytes, examine_log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 
-_MOST_READ = 1 << 20
+_MAXIMUM_READ_BYTES = 1 << 20
 
 
 def check_refs(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
-    """Yield what is wrong with refs, HEAD and reflogs, given the objects that were found sound."""
+    """Yield the problems of refs, HEAD and reflogs, given the sound objects."""
     yield from _check_head(store, objects)
     if isinstance(store.refs, RefDatabase):
         for stray in store.refs.files.strays():
-            data = _beginning(store, os.path.join(store.layout.root, *stray.split("/")))
+            data = _read_head(store, os.path.join(store.layout.root, *stray.split("/")))
             detail = maintenance.repair_files.with_explanation("not a tip of a ref", data)
             yield Finding("ref-stray-file", WARNING, stray, detail)
         yield from _check_files(store, store.refs)
@@ -41,7 +41,7 @@ def check_refs(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
     for name, tips in store.refs.iterate_tips():
         for tip in tips:
             if tip not in objects.present:
-                yield Finding("ref-incomplete", WARNING, name, f"object {tip} is not here")
+                yield Finding("ref-incomplete", WARNING, name, f"missing object {tip}")
             elif name.startswith(BRANCHES) and not objects.is_commit(tip):
                 yield Finding("ref-not-commit", ERROR, name, f"object {tip} is not a commit")
         if len(tips) > 1 and name.startswith(BRANCHES):
@@ -51,20 +51,20 @@ def check_refs(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
 
 
 def roots(store: Store) -> list[ObjectId]:
-    """Return what all refs, and HEAD, name."""
-    found = [tip for _, tips in store.refs.iterate_tips() for tip in tips]
+    """Return the targets of all refs and HEAD."""
+    tips = [tip for _, values in store.refs.iterate_tips() for tip in values]
     try:
         head = store.refs.head()
     except errors.FormatError:
-        return found
-    return [*found, head.oid] if head.oid is not None else found
+        return tips
+    return [*tips, head.oid] if head.oid is not None else tips
 
 
 def _check_head(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
     try:
         head = store.refs.head()
     except errors.FormatError as error:
-        data = _beginning(store, store.layout.head_file)
+        data = _read_head(store, store.layout.head_file)
         yield Finding(
             "head-unreadable",
             ERROR,
@@ -73,23 +73,21 @@ def _check_head(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
         )
         return
     if head.ref is None and head.oid is not None and head.oid not in objects.present:
-        yield Finding("head-incomplete", ERROR, "HEAD", f"commit {head.oid} is not here")
+        yield Finding("head-incomplete", ERROR, "HEAD", f"missing commit {head.oid}")
     default = BRANCHES + store.config.default_branch
     if head.unborn and head.ref != default and any(True for _ in store.refs.iterate(BRANCHES)):
         yield Finding(
-            "head-unborn", INFO, "HEAD", f"{head.ref} has no commit, and other branches have"
+            "head-unborn", INFO, "HEAD", f"{head.ref} has no commit, but other branches have"
         )
 
 
 def _check_files(store: Store, refs: RefDatabase) -> Iterator[Finding]:
-    """Yield the refs that this working copy published, and that have lost their files since."""
+    """Yield refs that this working copy published and that have lost their files."""
     with store.mutex:
         published, moved = store.journal.published.tips.all(), store.journal.fold.refs
-        gone = [name for name in published if name not in moved and not refs.files.read(name)]
-    for name in sorted(gone):
-        detail = (
-            f"it was {published[name][0]} when this working copy last sealed, and has no file now"
-        )
+        lost_refs = [name for name in published if name not in moved and not refs.files.read(name)]
+    for name in sorted(lost_refs):
+        detail = f"it was {published[name][0]} at the last seal here, and has no file now"
         yield Finding("ref-file-missing", WARNING, name, detail)
 
 
@@ -105,39 +103,39 @@ def _check_logs(store: Store) -> Iterator[Finding]:
             what = os.path.relpath(path, store.layout.root).replace(os.sep, "/")
             try:
                 count = examine_log(store.disk, path)[1]
-                lost = count_lost(store.disk, path)
+                lost = count_zero_bytes(store.disk, path)
             except errors.StorageError as error:
                 yield Finding("reflog-damaged", WARNING, what, str(error))
                 continue
             if count:
-                detail = f"{count} lines cannot be read"
-                detail = maintenance.repair_files.with_explanation(detail, _beginning(store, path))
+                detail = f"{count} lines are unreadable"
+                detail = maintenance.repair_files.with_explanation(detail, _read_head(store, path))
                 yield Finding("reflog-damaged", WARNING, what, detail)
             if lost:
                 yield Finding(
                     "reflog-zeros",
                     INFO,
                     what,
-                    f"{lost} bytes are zeros: a power cut may leave them",
+                    f"{lost} bytes are zeros, as after a power cut",
                 )
 
 
-def _beginning(store: Store, path: str) -> bytes | None:
+def _read_head(store: Store, path: str) -> bytes | None:
     try:
-        return read_file(store.disk, path, limit=_MOST_READ)
+        return read_file(store.disk, path, limit=_MAXIMUM_READ_BYTES)
     except errors.StorageError:
         return None
 
 
 def check_derived(store: Store) -> Iterator[Finding]:
-    """Yield what is wrong with what is derived, and what it shows to be missing elsewhere."""
+    """Yield the problems of derived files, and what they show to be missing."""
     yield from check_table(store)
     yield from check_indexes(store)
     yield from check_folds(store)
 
 
 def check_table(store: Store) -> Iterator[Finding]:
-    """Yield what the commit table tells of commits that are not here: it outlives a journal that was lost."""
+    """Yield missing commits that the commit table knows: it outlives a lost journal."""
     if not store.local or not store.disk.exists(store.layout.commit_table_file):
         return
     path = store.layout.commit_table_file
@@ -146,19 +144,16 @@ def check_table(store: Store) -> Iterator[Finding]:
         rows = table.load()
         known = [] if rows is None else list(rows.numbers())
     except errors.CorruptIndexError:
-        return  # `log` rebuilds it when needed
-    gone = [oid.hex() for oid in known if not store.objects.contains(oid)]
-    if gone:
-        detail = f"{len(gone)} commits that a log has shown are not here, the newest {gone[-1]}"
+        return  # rebuilt when a log needs it
+    missing = [oid.hex() for oid in known if not store.objects.contains(oid)]
+    if missing:
+        detail = f"{len(missing)} commits of earlier logs are missing, the newest {missing[-1]}"
         what = "an unsealed journal was lost, or they were pruned"
         yield Finding("commit-forgotten", WARNING, "index/commits.table", f"{detail}: {what}")
 
 
 def check_indexes(store: Store) -> Iterator[Finding]:
-    """Fold every branch, compare those that have a compile index with what it says, and yield what is wrong.
-
-    Tokens are not counted again.
-    """
+    """Yield differences between branches and their compile indexes."""
     contexts = ContextCompiler(store)
     for name, _ in store.refs.iterate(BRANCHES):
         try:
@@ -175,7 +170,7 @@ def check_indexes(store: Store) -> Iterator[Finding]:
 
 
 def check_folds(store: Store) -> Iterator[Finding]:
-    """Compare kept folds with what their histories say; a damaged one is made anew when it is needed."""
+    """Yield fold snapshots that differ from the history."""
 
     def read(oid: bytes) -> Commit:
         return read_commit(oid, store.objects.read)
@@ -183,7 +178,7 @@ def check_folds(store: Store) -> Iterator[Finding]:
     try:
         names = sorted(store.disk.names(store.layout.folds_dir)) if store.local else []
     except errors.StorageError:
-        return  # a link, or what is no folder: nothing of it is used
+        return  # a link or not a folder: not used
     known: dict[bytes, Fold] = {}
     for name in names:
         _, _, tip = name.partition("-")
@@ -194,9 +189,9 @@ def check_folds(store: Store) -> Iterator[Finding]:
             data = read_file(store.disk, os.path.join(store.layout.folds_dir, name)) or b""
             snapshots.unpack(oid, data)
             line, at = line_since(oid, read, known.__contains__)
-            known[oid] = go_on(Fold() if at is None else known[at].copy(), line)
+            known[oid] = apply_commits(Fold() if at is None else known[at].copy(), line)
         except errors.TraceError:
-            continue  # nobody uses it, or what it is made from is not whole
+            continue  # unused, or its history is incomplete
         if snapshots.pack(oid, known[oid]) != data:
-            detail = "a kept fold differs from the history; it can be deleted"
+            detail = "the fold snapshot differs from the history; it can be deleted"
             yield Finding("kept-fold-differs", WARNING, f"cache/folds/{name}", detail)

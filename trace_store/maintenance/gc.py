@@ -1,23 +1,23 @@
-"""Collecting: what nothing leads to goes into quarantine, and from there, when it has been long enough, for good.
+"""gc and prune: quarantine of unreachable objects, deleted after a grace period.
 
-Rule: `gc` takes loose objects, `prune` also what is in packs: these are written anew without it first. Taking is a
-rename each, under the journal's lock, after everything that names objects was looked at again. A root that cannot be
-read, or leads to what is not here, stops all of it before anything is changed.
+Invariant: `gc` takes loose objects; `prune` also packed ones, whose packs are first rewritten without them. Objects
+are taken by rename, under the journal lock, after reachability was checked again. An unreadable root, or one whose
+target is missing, stops everything before any change.
 """
 
 from __future__ import annotations
 
 from trace_store import commit_table
 from trace_store.frozen import replace, value
-from trace_store.maintenance.consolidate import git_index, is_in
+from trace_store.maintenance.consolidate import file_size, git_index, is_tracked
 from trace_store.maintenance.expiry import empty_quarantine, expire_logs, size_of
 from trace_store.maintenance.lock import brief_lock
-from trace_store.maintenance.pack_rewrite import Rewritten, packs_holding, write_without
+from trace_store.maintenance.pack_rewrite import RewriteReport, packs_holding, write_without
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
 from trace_store.maintenance.second_copies import forget_committed, forget_copies
 from trace_store.maintenance.tmp_files import sweep
-from trace_store.maintenance.unreachable import DAY_MS, REFLOG_DAYS, Survey, save_ages
+from trace_store.maintenance.unreachable import DAY_MS, REFLOG_DAYS, ReachabilityScan, save_ages
 from trace_store.odb.database import ObjectDatabase
 
 TYPE_CHECKING = False
@@ -30,21 +30,21 @@ GRACE_DAYS = 14
 
 
 @value
-class Collected:
-    """What collecting did, or would do.
+class GcReport:
+    """Result of gc or prune, or of a dry run.
 
     Attributes:
-        reachable: how many objects something leads to.
-        taken: how many were put into quarantine.
-        bytes_taken: size of the files that were put there.
-        young: how many nothing leads to, or only such as these, but not for long enough yet.
-        sealed: how many stay, though nothing has led to them for long enough, because they are in packs.
-        packs, replaced: how many packs were written, and how many went.
-        tracked: how many of those that went are in the index of the user's git.
-        damaged: names of packs that cannot be read to their end, and stay.
-        entries: how many entries of reflogs expired.
-        emptied, bytes_emptied: how many files in quarantine went for good, and their size.
-        swept: how many temporary files went.
+        reachable: number of reachable objects.
+        taken: objects moved to quarantine.
+        bytes_taken: size of the files moved.
+        young: unreachable objects within the grace period, or reachable from such.
+        sealed: unreachable objects that stay because they are packed.
+        packs, replaced: packs written and packs removed.
+        tracked: removed packs that are in the user's git index.
+        damaged: names of unreadable packs, which stay.
+        entries: expired reflog entries.
+        emptied, bytes_emptied: files deleted from quarantine, and their size.
+        swept: temporary files removed.
     """
 
     reachable: int = 0
@@ -69,29 +69,28 @@ def gc(
     reflog_days: int | None = None,
     dry_run: bool = False,
     progress: Progress | None = None,
-) -> Collected:
-    """Seal, pack, remove loose objects that nothing leads to, and let go what is old; returns what was done.
+) -> GcReport:
+    """Seal, repack, quarantine unreachable loose objects and expire old data.
 
-    Packs that the user's git has in its index stay as they are, and so does everything that is in packs.
+    Packed objects stay, and so do packs in the user's git index.
 
     Args:
-        store: where.
-        grace_days: for how long nothing must have led to what goes, and how long it then is in quarantine.
-        reflog_days: after how many days entries of reflogs expire; None for 90, or 30 where no ref leads to
-            what they name.
-        dry_run: whether only to say what would be done.
-        progress: told what is being done, how much of it is done, and of how much.
+        store: the repository.
+        grace_days: how long objects must have been unreachable, and then stay in quarantine.
+        reflog_days: age at which reflog entries expire; None is 90, or 30 for unreachable commits.
+        dry_run: only report what would be done.
+        progress: receives step, steps done and total.
 
     Raises:
-        StateError: a root cannot be read, or leads to a commit that is not here; nothing is changed.
-        FormatError: an object is damaged, so that nobody knows what it leads to; nothing is changed.
-        LockedError: another process has been sealing or packing for a minute.
-        StorageError: the disk refuses; nothing is lost, and it can be done again.
+        StateError: a root is unreadable or its commit is missing; nothing is changed.
+        FormatError: an object is damaged, so reachability is unknown; nothing is changed.
+        LockedError: another process has held the maintenance lock for a minute.
+        StorageError: the disk refuses; nothing is lost, and gc can be repeated.
     """
     if not store.local:
-        return Collected()
+        return GcReport()
     days = REFLOG_DAYS if reflog_days is None else (reflog_days, reflog_days)
-    return _Collecting(store, grace_days, dry_run, progress).gc(days)
+    return _Collector(store, grace_days, dry_run, progress).gc(days)
 
 
 def prune(
@@ -100,18 +99,20 @@ def prune(
     grace_days: float = GRACE_DAYS,
     dry_run: bool = False,
     progress: Progress | None = None,
-) -> Collected:
-    """Put what nothing leads to into quarantine, packed or not; arguments, result and errors are those of `gc`.
+) -> GcReport:
+    """Quarantine unreachable objects, packed or not.
 
-    Packs that hold some of it are written anew, whether the user's git has them in its index or not.
+    Arguments, result and errors as `gc`.
+
+    Their packs are rewritten, even if they are in the user's git index.
     """
     if not store.local:
-        return Collected()
-    return _Collecting(store, grace_days, dry_run, progress).prune()
+        return GcReport()
+    return _Collector(store, grace_days, dry_run, progress).prune()
 
 
-class _Collecting:
-    """One run of either."""
+class _Collector:
+    """One run of gc or prune."""
 
     def __init__(
         self, store: Store, grace_days: float, dry_run: bool, progress: Progress | None
@@ -121,36 +122,38 @@ class _Collecting:
         self._objects = store.objects
         self._grace_ms = round(grace_days * DAY_MS)
         self._dry_run = dry_run
-        self._tell = progress or _silently
+        self._progress = progress or _no_progress
 
-    def gc(self, reflog_days: tuple[int, int]) -> Collected:
+    def gc(self, reflog_days: tuple[int, int]) -> GcReport:
         store = self._store
-        survey = self._survey(reflog_days)
-        doomed = survey.doomed & survey.loose.keys()
+        scan = self._scan(reflog_days)
+        doomed = scan.doomed & scan.loose.keys()
         before = store.clock.now() - self._grace_ms
         if self._dry_run:
-            due = [t for t in self._objects.quarantine.takings() if t.time <= before]
+            due = [t for t in self._objects.quarantine.batches() if t.time <= before]
             return replace(
-                self._report(survey),
+                self._report(scan),
                 taken=len(doomed),
-                bytes_taken=sum(_size(store, store.layout.loose_file(o.hex())) for o in doomed),
+                bytes_taken=sum(
+                    file_size(store.disk, store.layout.loose_file(o.hex())) for o in doomed
+                ),
                 bytes_emptied=sum(size_of(store.disk, taking) for taking in due),
             )
         with brief_lock(store, "trace gc"):
-            entries = expire_logs(store, survey.roots, survey.expired.__contains__)
-            taken, size = self._take(survey, Rewritten()) if doomed else (0, 0)
+            entries = expire_logs(store, scan.roots, scan.expired.__contains__)
+            taken, size = self._take(scan, RewriteReport()) if doomed else (0, 0)
             emptied, bytes_emptied = empty_quarantine(store, before)
             forget_committed(store)
             swept = sweep(store)
-            save_ages(store, survey.packed)
+            save_ages(store, scan.packed)
         packed = pack(
             store,
-            progress=lambda done, whole: self._tell("packing", done, whole),
-            leave=survey.loose.keys(),
+            progress=lambda done, whole: self._progress("packing", done, whole),
+            leave=scan.loose.keys(),
             tracked=False,
         )
         return replace(
-            self._report(survey),
+            self._report(scan),
             taken=taken,
             bytes_taken=size,
             packs=len(packed.packs),
@@ -162,27 +165,27 @@ class _Collecting:
             swept=swept,
         )
 
-    def prune(self) -> Collected:
+    def prune(self) -> GcReport:
         store = self._store
-        survey = self._survey(None)
-        names = packs_holding(store, survey.doomed)
+        scan = self._scan(None)
+        names = packs_holding(store, scan.doomed)
         index = git_index(store.disk, store.layout.root) or b""
         report = replace(
-            self._report(survey), sealed=0, tracked=sum(is_in(index, name) for name in names)
+            self._report(scan), sealed=0, tracked=sum(is_tracked(index, name) for name in names)
         )
-        if self._dry_run or not survey.doomed:
+        if self._dry_run or not scan.doomed:
             if not self._dry_run:
-                save_ages(store, survey.packed)
-            return replace(report, taken=len(survey.doomed))
+                save_ages(store, scan.packed)
+            return replace(report, taken=len(scan.doomed))
         with brief_lock(store, "trace prune"):
             written = write_without(
                 store,
                 names,
-                survey.doomed,
-                progress=lambda done, whole: self._tell("writing", done, whole),
+                scan.doomed,
+                progress=lambda done, whole: self._progress("writing", done, whole),
             )
-            taken, size = self._take(survey, written)
-            save_ages(store, survey.ages())
+            taken, size = self._take(scan, written)
+            save_ages(store, scan.ages())
         return replace(
             report,
             taken=taken,
@@ -192,50 +195,54 @@ class _Collecting:
             damaged=written.damaged,
         )
 
-    def _survey(self, reflog_days: tuple[int, int] | None) -> Survey:
-        """Look at everything, and, when nothing speaks against collecting, seal and look at it once more."""
+    def _scan(self, reflog_days: tuple[int, int] | None) -> ReachabilityScan:
+        """Find unreachable objects; if that succeeds, seal and search again."""
         store, grace = self._store, self._grace_ms
-        survey = Survey(store, grace_ms=grace, reflog_days=reflog_days, progress=self._tell)
+        scan = ReachabilityScan(
+            store, grace_ms=grace, reflog_days=reflog_days, progress=self._progress
+        )
         if self._dry_run or not seal(store).transactions:
-            return survey
-        # What no frame of a journal holds any more may be unreachable.
-        return Survey(store, grace_ms=grace, reflog_days=reflog_days, progress=self._tell)
-
-    def _report(self, survey: Survey) -> Collected:
-        unreachable = survey.loose.keys() | survey.packed.keys()
-        return Collected(
-            reachable=survey.reachable,
-            young=len(unreachable) - len(survey.doomed),
-            sealed=len(survey.doomed & survey.packed.keys()),
-            entries=len(survey.expired),
+            return scan
+        # Sealing may have made objects of the journal unreachable.
+        return ReachabilityScan(
+            store, grace_ms=grace, reflog_days=reflog_days, progress=self._progress
         )
 
-    def _take(self, survey: Survey, written: Rewritten) -> tuple[int, int]:
-        """Put what is doomed into quarantine; return how many objects, and the size of the files."""
-        return self._store.alone(lambda: self._take_alone(survey, written))
+    def _report(self, scan: ReachabilityScan) -> GcReport:
+        unreachable = scan.loose.keys() | scan.packed.keys()
+        return GcReport(
+            reachable=scan.reachable,
+            young=len(unreachable) - len(scan.doomed),
+            sealed=len(scan.doomed & scan.packed.keys()),
+            entries=len(scan.expired),
+        )
 
-    def _take_alone(self, survey: Survey, written: Rewritten) -> tuple[int, int]:
-        """Do so while nobody writes. Of packs only those go that hold nothing that has been asked for meanwhile."""
+    def _take(self, scan: ReachabilityScan, written: RewriteReport) -> tuple[int, int]:
+        """Quarantine the doomed objects; return their number and the size of the files."""
+        return self._store.alone(lambda: self._take_alone(scan, written))
+
+    def _take_alone(self, scan: ReachabilityScan, written: RewriteReport) -> tuple[int, int]:
+        """Do so while nobody writes; packs with objects in use since then stay."""
         store, quarantine = self._store, self._objects.quarantine
-        planned = survey.doomed
-        survey.look_again()
-        spared = planned - survey.doomed
+        planned = scan.doomed
+        scan.rescan()
+        spared = planned - scan.doomed
         packs = [n for n in written.replaced if not (spared and self._holds(n, spared))]
-        loose = survey.doomed & survey.loose.keys()
+        loose = scan.doomed & scan.loose.keys()
         if not packs and not loose:
             return 0, 0
-        gone = loose.union(*(self._ids(name) & survey.doomed for name in packs))
-        # Before they go: a commit with a row that is not here is taken for one of a journal that was lost.
+        removed = loose.union(*(self._ids(name) & scan.doomed for name in packs))
+        # First the table: a row without a commit would look like a lost journal.
         path = store.layout.commit_table_file
         table = commit_table.table.CommitTable(
             store.disk, path, store.config.store_id, store.objects
         )
-        table.forget(gone)
+        table.forget(removed)
         taking = quarantine.take(store.clock.now(), packs, sorted(loose))
         forget_copies(store, packs)
         with store.mutex:
             self._objects.packs.refresh()
-        return len(gone), size_of(store.disk, taking)
+        return len(removed), size_of(store.disk, taking)
 
     def _holds(self, name: str, oids: set[ObjectId]) -> bool:
         return not oids.isdisjoint(self._ids(name))
@@ -245,10 +252,5 @@ class _Collecting:
         return set() if packed is None else set(packed.index.in_order())
 
 
-def _size(store: Store, path: str) -> int:
-    found = store.disk.stat(path)
-    return 0 if found is None else found.st_size
-
-
-def _silently(what: str, done: int, whole: int) -> None:
-    """Say nothing of how far it is."""
+def _no_progress(what: str, done: int, whole: int) -> None:
+    """Report no progress."""

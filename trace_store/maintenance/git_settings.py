@@ -1,6 +1,6 @@
-"""What the user's git is told to do with the files of a repository, read from its files; no program is run.
+"""Git settings that affect a repository's files, read without running git.
 
-It is for advice: of the many places where git takes settings from, those are read that people use.
+For advice only: the common locations of settings are read, not all.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
     from trace_store.environment import Environment
 
-_MOST_READ = 1 << 20
+_MAXIMUM_READ_BYTES = 1 << 20
 _CONVERTING = ("filter", "ident", "text", "eol", "working-tree-encoding", "export-subst")
-_SAME = {"binary": "-text", "crlf": "text", "-crlf": "-text"}
-"""Attributes that say the same as another."""
-_CARRIED = ("config", "objects/ab/cdef", "objects/pack/ab.pack", "refs/heads/main/ab")
-"""One path of each kind that git carries, to try patterns on."""
+_SYNONYMS = {"binary": "-text", "crlf": "text", "-crlf": "-text"}
+"""Attributes that are synonyms of others."""
+_TRACKED_SAMPLES = ("config", "objects/ab/cdef", "objects/pack/ab.pack", "refs/heads/main/ab")
+"""Sample paths of each kind that git tracks, to match patterns against."""
 
 
 def find_git(disk: Disk, folder: str) -> str | None:
-    """Return the `.git` directory of the work tree that a folder lies in; None when it lies in none."""
+    """Return the `.git` directory of the surrounding work tree, or None."""
     while True:
         git = os.path.join(folder, ".git")
         if disk.stat(git) is not None:
@@ -37,15 +37,15 @@ def find_git(disk: Disk, folder: str) -> str | None:
 
 
 def core_pager(environment: Environment) -> str:
-    """Return the pager that the user's own settings of git name; "" for none.
+    """Return the pager from the user's own git settings, or "".
 
-    Those of a work tree are not asked: it may be a stranger's, and is to start no program.
+    Work tree settings are ignored: a foreign repository must not start programs.
     """
     return GitSettings(Disk(), "", environment).core("pager")
 
 
 class GitSettings:
-    """The settings that apply to one work tree; with no work tree, the user's own."""
+    """Settings of a work tree; without one, the user's own."""
 
     __slots__ = ("_disk", "_environment", "_git")
 
@@ -55,11 +55,11 @@ class GitSettings:
         self._environment = environment
 
     def converts_line_ends(self) -> bool:
-        """Tell whether `core.autocrlf` is set to anything but false; what is nearer to the work tree wins."""
+        """Return True if `core.autocrlf` converts line ends; later files take precedence."""
         return self.core("autocrlf").lower() in ("true", "input", "yes", "on", "1")
 
     def core(self, wanted: str) -> str:
-        """Return the value of a setting `core.…`; "" where it has none."""
+        """Return the value of a `core.` setting, or ""."""
         value = ""
         for path in self._files("config"):
             section = ""
@@ -72,10 +72,10 @@ class GitSettings:
         return value
 
     def filters(self, root: str) -> list[tuple[str, str]]:
-        """Return (file, line) of the attributes that let git convert files of a repository, or keep them elsewhere.
+        """Return (file, line) of attributes that let git convert the repository's files.
 
-        The last line that matches a file decides, as in git: the `.gitattributes` of the repository wins over those of
-        folders above, and `.git/info/attributes` over all.
+        As in git, the last matching line wins: the repository's `.gitattributes` over those of parent folders,
+        `.git/info/attributes` over all.
 
         Args:
             root: the repository's directory.
@@ -93,42 +93,42 @@ class GitSettings:
             for path, folder in places
             for line in self._lines(path)
         ]
-        found: dict[tuple[str, str], None] = {}
-        for file in (os.path.join(root, name) for name in _CARRIED):
-            told: dict[str, tuple[str, str, str]] = {}
+        converting: dict[tuple[str, str], None] = {}
+        for file in (os.path.join(root, name) for name in _TRACKED_SAMPLES):
+            values: dict[str, tuple[str, str, str]] = {}
             for path, folder, line, (pattern, *attributes) in lines:
                 if not _matches(pattern, file, folder):
                     continue
-                for each in (_SAME.get(each, each) for each in attributes):
+                for each in (_SYNONYMS.get(each, each) for each in attributes):
                     name, _, value = each.lstrip("-!").partition("=")
-                    told[name] = ("-" if each[0] in "-!" else value or "set", path, line)
-            if told.get("text", ("", "", ""))[0] == "-":
-                told.pop("eol", None)  # it counts for text alone
+                    values[name] = ("-" if each[0] in "-!" else value or "set", path, line)
+            if values.get("text", ("", "", ""))[0] == "-":
+                values.pop("eol", None)  # eol requires text
             for name in _CONVERTING:
-                value, path, line = told.get(name, ("-", "", ""))
+                value, path, line = values.get(name, ("-", "", ""))
                 if value != "-":
-                    found[path, line] = None
-        return list(found)
+                    converting[path, line] = None
+        return list(converting)
 
     def ignoring(self, root: str) -> list[tuple[str, str]]:
-        """Return (file, line) of the patterns that let git pass over a directory; a later `!` takes them back.
+        """Return (file, line) of patterns that make git ignore a directory.
 
-        Patterns for what is in the directory do no harm: its own `.gitignore` wins over them.
+        Patterns for its content do not matter: its own `.gitignore` takes precedence.
         """
         top = os.path.dirname(self._git)
         places = [(path, top) for path in self._files("ignore")]
         places.append((os.path.join(self._git, "info", "exclude"), top))
         above = self._between(os.path.dirname(root), ".gitignore")
         places += [(path, os.path.dirname(path)) for path in above]
-        found: list[tuple[str, str]] = []
+        patterns: list[tuple[str, str]] = []
         for path, folder in places:
             for line in self._lines(path):
                 if _matches(line.removeprefix("!").rstrip("/"), root, folder):
-                    found = [] if line.startswith("!") else [*found, (path, line)]
-        return found
+                    patterns = [] if line.startswith("!") else [*patterns, (path, line)]
+        return patterns
 
     def _files(self, name: str) -> list[str]:
-        """Return the user's own file of this name, and for settings the work tree's, the nearest last."""
+        """Return git's settings files of this name, the last with precedence."""
         own = [os.path.join(self._environment.config_dir, "git", name)]
         if name == "config":
             own += [os.path.join(self._environment.home, ".gitconfig")]
@@ -136,17 +136,17 @@ class GitSettings:
         return own
 
     def _between(self, folder: str, name: str) -> list[str]:
-        """Return the files of this name from the work tree's top down to a folder."""
+        """Return the files of this name from the top of the work tree down to a folder."""
         top = os.path.dirname(self._git)
-        found = [os.path.join(folder, name)]
+        paths = [os.path.join(folder, name)]
         while folder != top and len(folder) > len(top):
             folder = os.path.dirname(folder)
-            found.append(os.path.join(folder, name))
-        return found[::-1]
+            paths.append(os.path.join(folder, name))
+        return paths[::-1]
 
     def _lines(self, path: str) -> Iterator[str]:
         try:
-            data = read_file(self._disk, path, limit=_MOST_READ) or b""
+            data = read_file(self._disk, path, limit=_MAXIMUM_READ_BYTES) or b""
         except errors.StorageError:
             return
         for line in data.decode("utf-8", "replace").splitlines():
@@ -156,8 +156,8 @@ class GitSettings:
 
 
 def _matches(pattern: str, file: str, folder: str) -> bool:
-    """Tell whether a pattern, which counts in a folder, may mean a file."""
-    from fnmatch import fnmatchcase  # it loads slowly, and every seal runs this
+    """Return True if a pattern in a folder may match a file."""
+    from fnmatch import fnmatchcase  # slow to import, and every seal runs this
 
     if not file.startswith(os.path.join(folder, "")):
         return False

@@ -1,6 +1,6 @@
-"""Who held an object: messages, commits, refs, and contexts that were sent to a provider.
+"""Holders of an object: messages, commits, refs, and contexts sent to a provider.
 
-Rule: reads, never writes. Every commit that is here is looked at, also those that no ref leads to.
+Invariant: read-only. All commits are scanned, unreachable ones included.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 @value
-class Holder:
-    """A commit that names purged content.
+class ContentHolder:
+    """A commit that links to purged content.
 
     Attributes:
-        commit: its id.
-        messages: those that say it there, by a wording that the commit adds, carries or edits; without any it is named
-            otherwise, such as by a kept record.
-        refs: the full names of the refs that lead to it, sorted.
+        commit: commit id.
+        messages: messages with the content in a version that the commit adds, carries or edits; empty if it is
+            linked otherwise, such as by a raw record.
+        refs: sorted full names of refs that reach it.
     """
 
     commit: ObjectId
@@ -40,13 +40,13 @@ class Holder:
 
 @value
 class SentContext:
-    """A context with purged content that was sent to a provider, as a usage report says.
+    """A context with purged content that a usage report shows was sent to a provider.
 
     Attributes:
-        report: the commit with the report.
-        commit: the commit whose context it was.
+        report: commit with the report.
+        commit: commit of the context.
         provider, model: as reported, or "".
-        sent: the hash of the bytes that were sent, or "".
+        sent: hash of the bytes sent, or "".
     """
 
     report: ObjectId
@@ -58,24 +58,24 @@ class SentContext:
 
 @value
 class Holders:
-    """All that held some objects.
+    """Everything that held some objects.
 
     Attributes:
-        commits: sorted by their ids.
-        refs: every ref that leads to one of them, or to a kept file that is laid out with one of the objects.
-        contexts: those that were sent.
+        commits: sorted by id.
+        refs: refs that reach one of them, or a source file that contains one of the objects.
+        contexts: contexts that were sent.
     """
 
-    commits: tuple[Holder, ...]
+    commits: tuple[ContentHolder, ...]
     refs: tuple[str, ...]
     contexts: tuple[SentContext, ...]
 
 
-class Survey:
-    """What was learned of a repository while all its objects went by.
+class ObjectScan:
+    """Commits and links collected in a scan of all objects.
 
     Attributes:
-        unreadable: objects that could not be read, by their ids, and why.
+        unreadable: unreadable objects with the reason.
     """
 
     def __init__(self) -> None:
@@ -86,21 +86,21 @@ class Survey:
     def objects(
         self, store: Store, oids: Iterable[ObjectId] | None = None
     ) -> Iterator[tuple[ObjectId, str, bytes]]:
-        """Yield (id, kind, bytes) of these objects, or of all that there are, as far as they can be read."""
+        """Yield (id, kind, bytes) of these or all readable objects."""
         oids = [*store.objects.iterate(), *_quarantined(store)] if oids is None else list(oids)
         at = 0
         while at < len(oids):
             try:
                 for oid, data in store.objects.read_many(oids[at:]):
                     at += 1
-                    kind = self._learn(oid, data)
+                    kind = self._record(oid, data)
                     if kind:
                         yield oid, kind, data
             except errors.TraceError as error:
                 self.unreadable[oids[at]] = str(error)
                 at += 1
 
-    def _learn(self, oid: ObjectId, data: bytes) -> str:
+    def _record(self, oid: ObjectId, data: bytes) -> str:
         try:
             kind = kind_of(data)
             if kind == COMMIT:
@@ -112,29 +112,29 @@ class Survey:
             return ""
         return kind
 
-    def messages_with(self, holder: Holder, oid: bytes) -> tuple[Address, ...]:
-        """Return the messages that say one object, as a holder has them."""
+    def messages_with(self, holder: ContentHolder, oid: bytes) -> tuple[Address, ...]:
+        """Return the messages of a holder with an object."""
         return _messages(holder.commit, self._commits[holder.commit], frozenset((oid,)))
 
-    def names(self, holder: Holder, oid: bytes) -> bool:
-        """Tell whether a holder names an object, itself or by a list of chunks."""
+    def names(self, holder: ContentHolder, oid: bytes) -> bool:
+        """Return True if a holder links to an object, directly or through a chunk list."""
         named = self._links[holder.commit]
         return oid in named or any(oid in self._links.get(each, ()) for each in named)
 
     def holders(self, store: Store, oids: frozenset[bytes]) -> Holders:
-        """Return who holds some of these objects, or is one of them; `objects` has to have gone by."""
+        """Return the holders of objects; call after `objects` has been consumed."""
         lists = {
             oid
             for oid, named in self._links.items()
             if oid not in self._commits and not oids.isdisjoint(named)
         }
-        wanted = oids | lists  # content in chunks, and pieces of kept files, are named by a list
-        found = {
+        wanted = oids | lists  # chunked content and source files are linked through lists
+        holding = {
             oid: commit
             for oid, commit in self._commits.items()
             if oid in oids or not wanted.isdisjoint(self._links[oid])
         }
-        held = self._held_before(frozenset(found))
+        held = self._ancestors_among(frozenset(holding))
         refs: dict[bytes, list[str]] = {}
         all_refs: set[str] = set()
         for name, tips in store.refs.iterate_tips():
@@ -144,15 +144,15 @@ class Survey:
                 for oid in held.get(tip, ()):
                     refs.setdefault(oid, []).append(name)
         commits = [
-            Holder(
+            ContentHolder(
                 ObjectId(oid), _messages(oid, commit, wanted), tuple(sorted(set(refs.get(oid, ()))))
             )
-            for oid, commit in sorted(found.items())
+            for oid, commit in sorted(holding.items())
         ]
         return Holders(tuple(commits), tuple(sorted(all_refs)), tuple(self._sent(held)))
 
     def _reaches(self, oid: bytes, wanted: frozenset[bytes] | set[bytes]) -> bool:
-        """Tell whether a list or tag, and those before it, name some of these objects."""
+        """Return True if a list or tag, or what it links to, links to wanted objects."""
         seen: set[bytes] = set()
         stack: list[bytes] = [oid]
         while stack:
@@ -166,8 +166,11 @@ class Survey:
             stack.extend(named)
         return False
 
-    def _held_before(self, found: frozenset[bytes]) -> Mapping[bytes, frozenset[bytes]]:
-        """Return, for each commit, which of some commits it comes from or is; only for those that come from any."""
+    def _ancestors_among(self, commits: frozenset[bytes]) -> Mapping[bytes, frozenset[bytes]]:
+        """Return which of the given commits each commit descends from or is.
+
+        Others are omitted.
+        """
         held: dict[bytes, frozenset[bytes]] = {}
         for start in self._commits:
             stack: list[bytes] = [start]
@@ -183,9 +186,10 @@ class Survey:
                     stack.extend(open_)
                     continue
                 sets = [own for p in parents if (own := held.get(p))]
-                if oid in found:
+                if oid in commits:
                     sets.append(frozenset((oid,)))
-                # A history that adds nothing shares one set, so that a long one takes no more room.
+                # Commits with equal sets share one object, so that a long history needs no more
+                # memory.
                 held[oid] = sets[0] if len(sets) == 1 else frozenset().union(*sets)
                 stack.pop()
         return {oid: own for oid, own in held.items() if own}
@@ -203,27 +207,27 @@ class Survey:
 
 
 def _quarantined(store: Store) -> list[ObjectId]:
-    """Return what is only in quarantine."""
+    """Return objects that are only in quarantine."""
     if not isinstance(store.objects, ObjectDatabase):
         return []
-    found: dict[ObjectId, None] = {}
-    for taking in store.objects.quarantine.takings():
-        found.update(dict.fromkeys([*taking.packs.iterate(), *taking.loose.iterate()]))
+    oids: dict[ObjectId, None] = {}
+    for taking in store.objects.quarantine.batches():
+        oids.update(dict.fromkeys([*taking.packs.iterate(), *taking.loose.iterate()]))
     purged = store.objects.purged
-    return [oid for oid in found if oid not in purged and not store.objects.contains(oid)]
+    return [oid for oid in oids if oid not in purged and not store.objects.contains(oid)]
 
 
 def _messages(oid: bytes, commit: Commit, wanted: frozenset[bytes]) -> tuple[Address, ...]:
-    """Return the messages that some objects are said by, in wordings that stand in a commit."""
-    said = [
+    """Return the messages of a commit with a version that contains wanted objects."""
+    versions = [
         (address, parts)
         for address, message in ops.added_messages(commit, oid)
         for parts in (message["parts"], *message.get("edits", ()))
     ]
-    said += [
+    versions += [
         (ops.targets_of(each, oid)[0], each.fields["parts"])
         for each in commit.operations
         if each.name == ops.EDIT
     ]
-    found = (address for address, parts in said if not wanted.isdisjoint(part_blobs(parts)))
-    return tuple(dict.fromkeys(found))
+    addresses = (address for address, parts in versions if not wanted.isdisjoint(part_blobs(parts)))
+    return tuple(dict.fromkeys(addresses))

@@ -1,14 +1,13 @@
-"""The lock that seal and pack share, taken in two ways.
+"""Maintenance lock shared by seal, repack and gc, with two implementations.
 
-A pack may take minutes and takes it with filelock. A seal is short, and part of what an agent waits for: it takes the
-same lock of the same file by a descriptor, as the journal takes its own, since importing filelock costs several times
-as much as a seal. On POSIX both are `flock`, so they exclude each other; on Windows, where filelock locks another byte
-than `Disk.lock` does, both go through filelock.
+Long operations take it with filelock. A seal is short and delays an agent, so it locks the same file by descriptor,
+as the journal does: importing filelock takes several times as long as a seal. On POSIX both are `flock` and exclude
+each other; on Windows filelock locks a different byte than `Disk.lock`, so both use filelock.
 
-Who waits for longer than a second is told for whom (`contracts.Patience`).
+After a second of waiting, the caller is told who holds the lock (`contracts.Patience`).
 
-Rule: a lock never expires, whoever sleeps with it; a dead process has none. It makes waiting orderly and work not be
-done twice; the order of writes, not the lock, is what keeps a repository sound.
+Invariant: a lock never expires while its process lives, and dies with it. It orders waiting and avoids duplicate
+work; soundness comes from the order of writes, not from the lock.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ if TYPE_CHECKING:
 WAIT_SECONDS = 60.0
 POLL_SECONDS = 0.01
 PATIENCE_SECONDS = 1.0
-"""How long somebody waits before it is told for whom."""
+"""How long to wait before reporting the holder."""
 NAME = "maintenance"
 
 
 class OperationLock:
-    """Holds the lock for the length of a `with`, taken with filelock: for work that may take long."""
+    """The lock for long operations, taken with filelock."""
 
     __slots__ = ("_command", "_lock", "_path", "_store", "_wait")
 
@@ -49,7 +48,7 @@ class OperationLock:
         """Take the lock.
 
         Raises:
-            LockedError: another process holds it for longer than `WAIT_SECONDS`, or at all when not asked to wait.
+            LockedError: another process holds it for `WAIT_SECONDS`, or at all without `wait`.
             StorageError: the disk refuses.
         """
         from filelock import FileLock, Timeout
@@ -61,50 +60,50 @@ class OperationLock:
             fallback_to_soft=False,
             preserve_lock_file=True,
         )
-        waited = _Waiting(self._store, self._path)
+        wait = _LockWait(self._store, self._path)
         while True:
             try:
-                self._lock.acquire(timeout=waited.until_next() if self._wait else 0)
+                self._lock.acquire(timeout=wait.until_next() if self._wait else 0)
                 break
             except Timeout as error:
-                if not self._wait or waited.is_over():
+                if not self._wait or wait.is_over():
                     raise maintenance.lock_wait.locked_error(self._store, self._path) from error
             except OSError as error:
                 raise failure(error, "lock", self._path) from error
-        maintenance.lock_wait.note_holder(self._store, self._path, self._command)
+        maintenance.lock_wait.write_owner(self._store, self._path, self._command)
 
     def __exit__(self, *_: object) -> None:
-        maintenance.lock_wait.forget_holder(self._store, self._path)
+        maintenance.lock_wait.remove_owner(self._store, self._path)
         self._lock.release()
 
 
-class _Waiting:
-    """How long somebody has been waiting for a lock; tells once for whom."""
+class _LockWait:
+    """A wait for the lock; reports the holder once."""
 
-    __slots__ = ("_begun", "_path", "_store", "_told")
+    __slots__ = ("_path", "_reported", "_started", "_store")
 
     def __init__(self, store: Store, path: str) -> None:
         self._store = store
         self._path = path
-        self._begun = monotonic()
-        self._told = False
+        self._started = monotonic()
+        self._reported = False
 
     def is_over(self) -> bool:
-        """Tell whether it has been long enough; the lock itself never expires."""
-        waited = monotonic() - self._begun
+        """Return True if the wait has timed out; report the holder after a second."""
+        waited = monotonic() - self._started
         patience = self._store.journal.patience
-        if patience is not None and not self._told and waited >= PATIENCE_SECONDS:
-            self._told = True
+        if patience is not None and not self._reported and waited >= PATIENCE_SECONDS:
+            self._reported = True
             maintenance.lock_wait.tell_holder(self._store, self._path, patience)
         return waited >= WAIT_SECONDS
 
     def until_next(self) -> float:
-        """Return for how many seconds to wait before asking `is_over` again."""
-        return min(PATIENCE_SECONDS, max(0.0, self._begun + WAIT_SECONDS - monotonic()))
+        """Return the seconds to wait before the next call of `is_over`."""
+        return min(PATIENCE_SECONDS, max(0.0, self._started + WAIT_SECONDS - monotonic()))
 
 
 class BriefLock:
-    """Holds the same lock for the length of a `with`, taken by a descriptor: for what is done in a moment."""
+    """The same lock for short operations, taken by descriptor."""
 
     __slots__ = ("_command", "_fd", "_path", "_store", "_wait")
 
@@ -116,23 +115,26 @@ class BriefLock:
         self._fd: int | None = None
 
     def __enter__(self) -> None:
-        """Take the lock; raises as `OperationLock`, and StorageError when the file system knows no locks."""
+        """Take the lock.
+
+        Errors as `OperationLock`, and StorageError if the file system has no locks.
+        """
         disk = self._store.disk
         disk.make_directory(self._store.layout.locks_dir)
-        waited = _Waiting(self._store, self._path)
+        wait = _LockWait(self._store, self._path)
         while True:
-            fd = self._opened()
+            fd = self._open_file()
             try:
-                # A file that was removed meanwhile guards nothing: the next comer locks another.
+                # A deleted lock file protects nothing: the next process creates another.
                 if disk.lock(fd, blocking=False) and disk.identity(fd) == disk.identity(self._path):
                     self._fd, fd = fd, -1
                     if self._command:
-                        maintenance.lock_wait.note_holder(self._store, self._path, self._command)
+                        maintenance.lock_wait.write_owner(self._store, self._path, self._command)
                     return
             finally:
                 if fd >= 0:
                     disk.close(fd)
-            if not self._wait or waited.is_over():
+            if not self._wait or wait.is_over():
                 raise maintenance.lock_wait.locked_error(self._store, self._path)
             sleep(POLL_SECONDS)
 
@@ -140,20 +142,20 @@ class BriefLock:
         fd, self._fd = self._fd, None
         if fd is not None:
             if self._command:
-                maintenance.lock_wait.forget_holder(self._store, self._path)
+                maintenance.lock_wait.remove_owner(self._store, self._path)
             self._store.disk.unlock(fd)
             self._store.disk.close(fd)
 
-    def _opened(self) -> int:
+    def _open_file(self) -> int:
         for mode in (APPEND, CREATE, APPEND):
             fd = self._store.disk.open(self._path, mode)
             if fd is not None:
                 return fd
-        raise errors.StorageError("the lock file comes and goes", path=self._path)
+        raise errors.StorageError("the lock file keeps disappearing", path=self._path)
 
 
 def brief_lock(store: Store, command: str = "", *, wait: bool = True) -> BriefLock | OperationLock:
-    """Return the lock, to be held with `with`; who holds it for long says with which command, for those who wait."""
+    """Return the lock; a long operation names its command for those who wait."""
     if sys.platform == "win32":
         return OperationLock(store, command or "trace seal", wait=wait)
     return BriefLock(store, command, wait=wait)

@@ -1,6 +1,6 @@
-"""Waiting for a lock, and telling for whom: what only those load who wait long, or make others wait.
+"""Lock holders: notes beside a lock, and messages for processes that wait.
 
-Rule: what is told of a holder decides nothing.
+Loaded only by long operations and long waits. Notes about holders are informational.
 """
 
 from __future__ import annotations
@@ -20,37 +20,40 @@ if TYPE_CHECKING:
 LONGEST_PAUSE_SECONDS = 0.02
 
 
-def note_holder(store: Store, path: str, command: str) -> None:
-    """Leave word beside a lock of who has it."""
-    lock_owner.note_holder(store.disk, path, command, store.layout.tmp_dir)
+def write_owner(store: Store, path: str, command: str) -> None:
+    """Write a note beside a lock about its holder."""
+    lock_owner.write_owner(store.disk, path, command, store.layout.tmp_dir)
 
 
-def forget_holder(store: Store, path: str) -> None:
-    """Take the word away, before the lock is released."""
-    lock_owner.forget_holder(store.disk, path)
+def remove_owner(store: Store, path: str) -> None:
+    """Remove the note before the lock is released."""
+    lock_owner.remove_owner(store.disk, path)
 
 
 def tell_holder(store: Store, path: str, patience: Patience) -> None:
-    """Tell somebody who waits for a lock who has it."""
-    patience.tell(lock_owner.holder_of(store.disk, path))
+    """Report the holder of a lock to a waiting caller."""
+    patience.tell(lock_owner.owner_of(store.disk, path))
 
 
 def locked_error(store: Store, path: str) -> errors.LockedError:
-    """Return the error of who does not wait any longer."""
-    holder = lock_owner.holder_of(store.disk, path)
+    """Return the error for a wait that timed out."""
+    holder = lock_owner.owner_of(store.disk, path)
     message = f"{holder} is sealing, packing or collecting"
     where = kind_of(path)
     if not where.locks:
-        message += f"; mind that it lies on {where.name}: {where.note}"
+        message += f"; note that it is on {where.name}: {where.note}"
     return errors.LockedError(message, path=path, holder=holder)
 
 
 def lock_patiently(disk: Disk, fd: int, path: str, patience: Patience) -> None:
-    """Take the exclusive lock of an open file, and tell once for whom it is waited when that takes long."""
-    begun, pause, told = monotonic(), 0.0001, False
+    """Take the exclusive lock of an open file.
+
+    Report its holder once if that takes long.
+    """
+    started, pause, is_reported = monotonic(), 0.0001, False
     while not disk.lock(fd, blocking=False):
         sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
-        if not told and monotonic() - begun >= lock.PATIENCE_SECONDS:
-            told = True
-            patience.tell(lock_owner.holder_of(disk, path))
+        if not is_reported and monotonic() - started >= lock.PATIENCE_SECONDS:
+            is_reported = True
+            patience.tell(lock_owner.owner_of(disk, path))

@@ -1,7 +1,7 @@
-"""What a library tells programs that have no terminal, through `logging`: for whom it waits, and what it left undone.
+"""Log messages of the library: lock waits, deferred seals, moved addresses.
 
-Rule: decides nothing, and logs nothing that a terminal would obey. A program that never imported `logging` listens to
-nobody, so waiting does not load it.
+Invariant: escapes what a terminal would interpret. A program that never imported `logging` has no listeners, so
+waiting does not import it.
 """
 
 from __future__ import annotations
@@ -18,46 +18,47 @@ LOGGER = "trace_store"
 
 
 class LoggedPatience:
-    """Logs for whom a program waits, once that takes longer than a second, where somebody listens to `INFO`."""
+    """Logs lock waits of more than a second, if `INFO` is enabled."""
 
     __slots__ = ()
 
     def lock(self, disk: Disk, fd: int, path: str) -> None:
-        """Take the exclusive lock of an open file, however long that takes."""
+        """Take the exclusive lock of an open file, without a timeout."""
         if disk.lock(fd, blocking=False):
             return
-        if _is_heard():
+        if _is_enabled():
             maintenance.lock_wait.lock_patiently(disk, fd, path, self)
         else:
-            disk.lock(
-                fd
-            )  # the system wakes who waits in turn, which looking again and again does not
+            disk.lock(fd)  # the system wakes waiting processes in order; polling would not
 
     def tell(self, holder: object) -> None:
-        """Log who holds the lock, and for how long it has had it."""
-        if _is_heard():
-            sys.modules["logging"].getLogger(LOGGER).info("waiting for %s", _plain(holder))
+        """Log the holder of the lock."""
+        if _is_enabled():
+            sys.modules["logging"].getLogger(LOGGER).info("waiting for %s", _escape(holder))
 
 
 def warn_of_unsealed(error: Exception) -> None:
-    """Log that what was committed is not sealed yet: it is durable, and whoever seals next does that."""
+    """Log that a seal was deferred.
+
+    The data is durable, and the next seal includes it.
+    """
     import logging
 
-    logging.getLogger(LOGGER).warning("not sealed: %s", _plain(error))
+    logging.getLogger(LOGGER).warning("not sealed: %s", _escape(error))
 
 
-def _plain(told: object) -> str:
-    """Return what a log may hold, which may end on a terminal: who holds a lock is told by a file of the repository."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(told))
+def _escape(value: object) -> str:
+    """Escape text from repository files, which may reach a terminal."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(value))
 
 
-def tell_moved(old: tuple[bytes, int], new: tuple[bytes, int]) -> None:
-    """Log that a message was named as it was before a rebase, and which address it has."""
-    if _is_heard():
+def log_moved_address(old: tuple[bytes, int], new: tuple[bytes, int]) -> None:
+    """Log that an address from before a rebase was resolved to a new one."""
+    if _is_enabled():
         names = [f"{commit.hex()}.{number}" for commit, number in (old, new)]
         sys.modules["logging"].getLogger(LOGGER).info("%s is %s since a rebase", *names)
 
 
-def _is_heard() -> bool:
+def _is_enabled() -> bool:
     logging = sys.modules.get("logging")
     return logging is not None and logging.getLogger(LOGGER).isEnabledFor(logging.INFO)

@@ -1,8 +1,7 @@
-"""Damaged loose files: what each is worth, given what leads to its object.
+"""Damaged loose files, classified by what links to their objects.
 
-Rule: what is stored in `fast` is promised to nobody until something leads to it, and a loss of power may cut off its
-file. So a file that is cut off is no damage to a history when nothing leads to its object, or another copy of that is
-sound. Any other damage is.
+An object stored with durability `fast` may be truncated by a power cut before anything links to it. A truncated
+file is harmless if its object is unreachable or has another sound copy. Any other damage is an error.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from trace_store.files import read_file
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.maintenance.fsck_objects import ERROR, WARNING, Finding
 from trace_store.maintenance.reachability import UNREADABLE, find_roots
-from trace_store.objects.validate import is_beginning
+from trace_store.objects.validate import is_truncated
 from trace_store.odb import compression
-from trace_store.odb.loose import DEFLATED, HEAD_BYTES, RAW
+from trace_store.odb.loose import COMPRESSED, HEAD_BYTES, RAW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,37 +25,37 @@ if TYPE_CHECKING:
 
 _SECTOR = 512
 _ZEROS = 16
-"""So many zeros at the end of a file, or all of it, are no content that happens to end so."""
+"""This many zeros at the end of a file are not content."""
 
 
 def damaged_loose(
     store: Store, objects: ObjectChecks, damaged: Mapping[ObjectId, str]
 ) -> Iterator[Finding]:
-    """Yield what to say of damaged loose files.
+    """Yield the findings for damaged loose files.
 
     Args:
-        store: where they are.
-        objects: all other objects, which were checked by now.
-        damaged: the ids of theirs, and why each cannot be read.
+        store: the repository.
+        objects: all other objects, already checked.
+        damaged: damaged objects with the reason.
     """
-    wanted = _wanted(store, objects)
+    needed = _reachable(store, objects)
     for oid, why in damaged.items():
         content = _content(store, oid)
         detail = maintenance.repair_files.with_explanation(f"loose file: {why}", content)
-        if content is None or not _is_cut_off(content):
+        if content is None or not _is_truncated(content):
             yield Finding("object-damaged", ERROR, str(oid), detail)
         elif oid in objects.present:
             detail += "; another copy is sound"
             yield Finding("spare-object-cut-off", WARNING, str(oid), detail)
-        elif wanted is None or oid in wanted:
+        elif needed is None or oid in needed:
             yield Finding("object-damaged", ERROR, str(oid), detail)
         else:
-            detail += "; nothing leads to it: it may have been stored without a sync before the power went"
+            detail += "; it is unreachable, and was probably not synced before a power cut"
             yield Finding("unreachable-object-cut-off", WARNING, str(oid), detail)
 
 
-def _wanted(store: Store, objects: ObjectChecks) -> set[bytes] | None:
-    """Return all that anything leads to; None when that cannot be told."""
+def _reachable(store: Store, objects: ObjectChecks) -> set[bytes] | None:
+    """Return everything reachable, or None if that is unknown."""
     try:
         roots = find_roots(store)
     except errors.TraceError:
@@ -74,16 +73,16 @@ def _content(store: Store, oid: ObjectId) -> bytes | None:
         return None
 
 
-def _is_cut_off(data: bytes) -> bool:
-    """Tell whether the bytes of a damaged file are such as a loss of power leaves of one that was not synced.
+def _is_truncated(data: bytes) -> bool:
+    """Return True if the damage is what a power cut leaves of an unsynced file.
 
-    That is its beginning, or zeros in place of its end or of a whole sector. Other bytes are other damage.
+    That is a prefix of it, or zeros at its end or in a whole sector.
     """
     if not data[-_ZEROS:].strip(b"\0"):
         return True
     sectors = (data[at : at + _SECTOR] for at in range(0, len(data) - _SECTOR + 1, _SECTOR))
     if not all(sector.strip(b"\0") for sector in sectors):
         return True
-    if data[:1] == bytes((DEFLATED,)):
-        return len(data) < HEAD_BYTES or compression.is_beginning(data[HEAD_BYTES:])
-    return data[:1] == bytes((RAW,)) and is_beginning(data[1:])
+    if data[:1] == bytes((COMPRESSED,)):
+        return len(data) < HEAD_BYTES or compression.is_truncated(data[HEAD_BYTES:])
+    return data[:1] == bytes((RAW,)) and is_truncated(data[1:])

@@ -1,8 +1,8 @@
-"""`lost-found/`: where repair puts what it takes out of use, and what it cannot recover.
+"""`lost-found/`: files that repair takes out of use, and data it cannot recover.
 
-Rule: nothing is deleted. A file gets its second name there, or a copy, durably, before it loses the first. Names end
-with a part of the content's hash, so doing it again after an interruption changes nothing. Git does not ignore the
-folder: `git add .trace` takes it along, and from then on no `git clean` removes it.
+Invariant: nothing is deleted. A file is linked or copied here durably before it loses its place. Names end in a
+part of the content hash, so a repeated repair changes nothing. Git does not ignore the folder: after `git add
+.trace`, `git clean` no longer removes it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HASH_CHARACTERS = 8
 
 
 def keep_bytes(store: Store, name: str, data: bytes) -> str:
-    """Put bytes there under the path of a file, relative to `.trace`; return where they are, relative too.
+    """Store bytes under a file's path; return their path, relative to `.trace`.
 
     Raises:
         StorageError: the disk refuses.
@@ -34,12 +34,14 @@ def keep_bytes(store: Store, name: str, data: bytes) -> str:
 
 
 def is_kept(store: Store, name: str, data: bytes) -> bool:
-    """Tell whether these bytes are there already, under the path of this file."""
+    """Return True if these bytes are already stored for the file."""
     return store.disk.exists(_target(store, name, data))
 
 
 def keep_file(store: Store, path: str, *, remove: bool = True) -> str | None:
-    """Give a file a place there, and take it from where it was if asked; return the place, None when it is absent.
+    """Store a file, and remove the original if asked.
+
+    Return its path, or None if it is absent.
 
     Raises:
         StorageError: the disk refuses.
@@ -59,24 +61,24 @@ def keep_file(store: Store, path: str, *, remove: bool = True) -> str | None:
 
 
 def files_in(store: Store, folder: str) -> list[str]:
-    """Return the paths of all files below a folder, sorted."""
-    found: list[str] = []
+    """Return the sorted paths of all files below a folder."""
+    paths: list[str] = []
     stack = [folder]
     while stack:
-        here = stack.pop()
-        folders, files = store.disk.scan(here)
-        stack += [os.path.join(here, name) for name in folders]
-        found += [os.path.join(here, name) for name in files]
-    return sorted(found)
+        current = stack.pop()
+        folders, files = store.disk.scan(current)
+        stack += [os.path.join(current, name) for name in folders]
+        paths += [os.path.join(current, name) for name in files]
+    return sorted(paths)
 
 
 def _target(store: Store, name: str, data: bytes) -> str:
-    told = f"{name}-{digest(data).hex()[:_HASH_CHARACTERS]}"
-    return os.path.join(store.layout.lost_found_dir, *told.split("/"))
+    name = f"{name}-{digest(data).hex()[:_HASH_CHARACTERS]}"
+    return os.path.join(store.layout.lost_found_dir, *name.split("/"))
 
 
 def _write(store: Store, target: str, data: bytes) -> None:
-    """Write a file that is there whole or not at all, unless an earlier repair has."""
+    """Write a file atomically, unless an earlier repair did."""
     disk, scratch = store.disk, store.layout.tmp_dir
     if disk.exists(target):
         return
@@ -88,7 +90,7 @@ def _write(store: Store, target: str, data: bytes) -> None:
 
 
 def _is_durable(store: Store, path: str) -> bool:
-    """Make the content of a file durable, which nobody may have done before; False where it cannot be opened for that.
+    """Sync a file's content; return False if it cannot be opened for that.
 
     Raises:
         StorageError: the disk refuses the sync.
@@ -107,7 +109,7 @@ def _is_durable(store: Store, path: str) -> bool:
 
 
 def _sync(store: Store, target: str) -> None:
-    """Make a name durable, with the names of the folders that it is in."""
+    """Sync a name and the folders above it."""
     folder = os.path.dirname(target)
     while len(folder) >= len(store.layout.root):
         store.disk.sync_directory(folder)

@@ -1,8 +1,8 @@
-"""Second copies of objects: wherever the bytes of one may stand besides its proper place.
+"""Redundant copies of objects, wherever their bytes may still be.
 
-Besides journals, packs and loose files, which reading looks through anyhow, these are journals that were sealed and are
-still there, what stands in a journal behind damage, damaged files themselves, files under a wrong name, the second
-places of packs, `lost-found/`, `quarantine/`, and another repository. Rule: what an id names is told by the hash alone.
+Besides the regular places, copies may be in sealed journals not yet removed, journal data after damage, damaged or
+misnamed files, second copies of packs, `lost-found/`, `quarantine/`, and another repository. Invariant: only the
+hash decides what a copy is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
 from trace_store.maintenance.lost_found import files_in
 from trace_store.odb.loose import content_of
 from trace_store.odb.pack import MAGIC
-from trace_store.odb.recovery import objects_of_wreck
+from trace_store.odb.recovery import recover_objects
 from trace_store.oid import ObjectId, hash_object
 
 TYPE_CHECKING = False
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 
-class Copies:
-    """Finds objects that their repository has lost."""
+class ObjectCopies:
+    """Finder of objects that a repository has lost."""
 
     __slots__ = ("_last", "_other", "_places", "_purged", "_store")
 
     def __init__(self, store: Store, other: Store | None = None) -> None:
-        """Say where: a repository on disk, and perhaps another one."""
+        """Search a repository on disk, and optionally another one."""
         self._store = store
         self._other = other
         self._purged: frozenset[bytes] = getattr(store.objects, "purged", frozenset())
@@ -39,7 +39,7 @@ class Copies:
         self._last: tuple[str, dict[ObjectId, bytes]] = ("", {})
 
     def find(self, oid: ObjectId) -> bytes | None:
-        """Return an object's bytes, hash-checked, from wherever they stand; None when they stand nowhere."""
+        """Return an object's verified bytes from any place, or None."""
         if oid in self._purged:
             return None
         for store in (self._store, self._other):
@@ -49,9 +49,7 @@ class Copies:
             except (errors.FormatError, errors.NotFoundError, errors.StorageError):
                 continue
         if self._places is None:
-            self._places = {
-                found: path for path in self._files() for found, _ in self._objects(path)
-            }
+            self._places = {oid_: path for path in self._files() for oid_, _ in self._objects(path)}
         path = self._places.get(oid)
         if path is None:
             return None
@@ -60,7 +58,7 @@ class Copies:
         return self._last[1].get(oid)
 
     def forget(self) -> None:
-        """Look again: files have been set aside, and stand elsewhere now."""
+        """Rescan: files have been moved to `lost-found/`."""
         self._places = None
         self._last = "", {}
 
@@ -78,7 +76,7 @@ class Copies:
         ]
 
     def _is_sound(self, path: str) -> bool:
-        """Tell whether a file is a loose object in its place, or an open pack: reading has looked there."""
+        """Return True for a sound loose object or a pack: regular reads cover these."""
         folder, name = os.path.split(path)
         if folder == self._store.layout.pack_dir:
             return False
@@ -107,21 +105,21 @@ class Copies:
             yield from objects_in(data, index)
 
 
-def variants(data: bytes) -> list[bytes]:
-    """Return the bytes of a file, and what they were when a conversion of line ends has changed them."""
+def line_end_variants(data: bytes) -> list[bytes]:
+    """Return file bytes, also with converted line ends undone."""
     return [data, data.replace(b"\r\n", b"\n")] if b"\r\n" in data else [data]
 
 
 def objects_in(data: bytes, index: bytes | None = None) -> Iterator[tuple[ObjectId, bytes]]:
-    """Yield the objects that stand in the bytes of a file, whatever file it was; one may come twice.
+    """Yield the objects in the bytes of any file; duplicates are possible.
 
     Args:
         data: the bytes.
-        index: those of the index, when it may be a pack.
+        index: bytes of the index, if it may be a pack.
     """
-    for each in variants(data):
+    for each in line_end_variants(data):
         if each.startswith(MAGIC) or index is not None:
-            yield from objects_of_wreck(each, index)
+            yield from recover_objects(each, index)
             continue
         try:
             content = content_of(each)
@@ -133,18 +131,18 @@ def objects_in(data: bytes, index: bytes | None = None) -> Iterator[tuple[Object
 
 
 def objects_in_journal(data: bytes) -> Iterator[tuple[ObjectId, bytes]]:
-    """Yield the objects of all whole transactions, and of what stands between them, each with the id of its bytes."""
-    return ((found, content) for _, found, content in _objects_with_names(data))
+    """Yield the objects of complete and damaged transactions with their ids."""
+    return ((actual, content) for _, actual, content in _objects_with_names(data))
 
 
 def confirmed_in_journal(data: bytes) -> Iterator[tuple[ObjectId, bytes]]:
-    """Yield those of which the journal says itself what they are called: others may be changed bytes."""
+    """Yield only objects whose id in the journal matches their bytes."""
     named = _objects_with_names(data)
-    return ((found, content) for name, found, content in named if name == found)
+    return ((actual, content) for name, actual, content in named if name == actual)
 
 
 def _objects_with_names(data: bytes) -> Iterator[tuple[ObjectId, ObjectId, bytes]]:
-    """Yield (id that the journal gives, id of the bytes, bytes)."""
+    """Yield (id in the journal, id of the bytes, bytes)."""
     end = 0
     for frame in [*journal.recovery.transactions_in(data), None]:
         start = len(data) if frame is None else frame.start

@@ -1,11 +1,10 @@
-"""Quick proofs that packs are sound, in several processes.
+"""Fast verification of packs in several processes.
 
-Rule: a proof is a shortcut of the check of a pack that finds nothing, and never more. What is not plainly in order is
-not proven, and left to the check, which says what is wrong.
+Invariant: a proof replaces the full check of a pack without findings, and nothing else. Any doubt means no proof;
+the full check then reports the problem.
 
-Rule: what is proven does not depend on how many processes there are, nor on whether one of them ends before its time:
-what it leaves is done here. Each is a Python of its own that knows nothing of the program which started it, writes no
-file, and ends when its input does.
+Invariant: the result does not depend on the number of processes or on crashes: their unfinished work is done here.
+Each is a fresh Python that writes no file and ends with its input.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from trace_store.files import Disk, read_file
 from trace_store.layout import Layout
 from trace_store.maintenance.fsck_objects import ObjectChecks
 from trace_store.objects.codec import plain_blob_head
-from trace_store.odb.background import processors
+from trace_store.odb.compression import processor_count
 from trace_store.odb.delta_links import may_name_others
-from trace_store.odb.index_scan import leads_to_all, walk_by_index
+from trace_store.odb.index_scan import has_valid_entries, walk_by_index
 from trace_store.odb.pack import DICTIONARY, Pack
 from trace_store.odb.pack_index import MAXIMUM_INDEX_BYTES, PackIndex
 from trace_store.oid import OID_BYTES, ObjectId
@@ -37,60 +36,60 @@ if TYPE_CHECKING:
     from trace_store.odb.pack import FramePlace
 
     Run: TypeAlias = tuple[str, int, int]
-    """Frames of a pack: its name, the number of the first, and of the one behind the last."""
-    Shown: TypeAlias = tuple[bytes, bytes]
-    """Of a run that is in order: the ids of its commits, and ids that are named and may be none of the pack; joined."""
+    """Frames of a pack: pack name, first frame, and end frame (exclusive)."""
+    RunProof: TypeAlias = tuple[bytes, bytes]
+    """Proof of a run: concatenated ids of its commits, and of links that may lead outside the pack."""
 
 
 RUN_BYTES = 16 * 1024 * 1024
-"""How much content a run has at most; it ends before a dictionary besides, which is read once for each run."""
+"""Maximum content of a run. A dictionary starts a new run, so that each run reads one."""
 _blob_head = lru_cache(maxsize=8192)(plain_blob_head)
 
 
-class OpenPack:
-    """A pack and its index, which belong together.
+class IndexedPack:
+    """A pack with its matching index.
 
     Attributes:
         pack: the pack.
-        index: its index, all of it held.
-        places: where the frames are.
+        index: its index, fully in memory.
+        places: places of the frames.
     """
 
     __slots__ = ("_data", "index", "pack", "places")
 
     def __init__(self, disk: Disk, layout: Layout, name: str) -> None:
-        """Open them.
+        """Open a pack and its index.
 
         Raises:
-            FormatError: one of them is damaged at first sight, or they do not belong together.
-            StorageError: one of them is absent, or the disk refuses it.
+            FormatError: one of them is damaged, or they do not match.
+            StorageError: one of them is missing or unreadable.
         """
         path = layout.pack_file(name)
         data = read_file(disk, layout.pack_index_file(name), limit=MAXIMUM_INDEX_BYTES)
         fd = None if data is None else disk.open(path)
         if fd is None or data is None:
-            raise errors.StorageError("a pack or its index is absent", path=path)
+            raise errors.StorageError("missing pack or index", path=path)
         self.pack = Pack(disk, path, name, fd)
         try:
             self.index = PackIndex(lambda at, size: data[at : at + size], len(data), self.pack)
-            self.index.hold()
+            self.index.load()
             self._data = data
             self.places: list[FramePlace] = list(self.pack.places())
         except (errors.FormatError, errors.StorageError):
             self.pack.close()
             raise
 
-    def __enter__(self) -> OpenPack:
+    def __enter__(self) -> IndexedPack:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.pack.close()
 
     def runs(self) -> Iterator[Run]:
-        """Yield all frames, in runs of some MiB."""
+        """Yield the frames in runs of some MiB."""
         start = size = 0
         for number, place in enumerate(self.places):
-            if size and (place.sort == DICTIONARY or size + place.raw > RUN_BYTES):
+            if size and (place.flags == DICTIONARY or size + place.raw > RUN_BYTES):
                 yield self.pack.name, start, number
                 start, size = number, 0
             size += place.raw
@@ -100,7 +99,7 @@ class OpenPack:
         """Return the ids of all objects.
 
         Raises:
-            CorruptIndexError: pack and index disagree on what there is, or an object would not be found.
+            CorruptIndexError: pack and index differ, or a lookup would miss an object.
         """
         pack, index, places = self.pack, self.index, self.places
         counts = len(places), sum(place.objects for place in places)
@@ -108,14 +107,14 @@ class OpenPack:
             (pack.frame_count, pack.object_count) != counts
             or (index.frames, index.objects) != counts
             or any(index.place(n)[0].key() != place.key() for n, place in enumerate(places))
-            or not leads_to_all(self._data)
+            or not has_valid_entries(self._data)
         ):
-            raise errors.CorruptIndexError("a pack holds something else than its index says")
+            raise errors.CorruptIndexError("pack and index differ")
         return ids_in(index.ids)
 
 
 class Prover:
-    """Shows that runs of frames are in order; each structured object is decoded."""
+    """Verifies runs of frames; structured objects are decoded."""
 
     __slots__ = ("_checks", "_disk", "_layout", "_open")
 
@@ -123,7 +122,7 @@ class Prover:
         self._disk = disk
         self._layout = layout
         self._checks = ObjectChecks()
-        self._open: OpenPack | None = None
+        self._open: IndexedPack | None = None
 
     def __enter__(self) -> Prover:
         return self
@@ -133,18 +132,18 @@ class Prover:
             self._open.pack.close()
             self._open = None
 
-    def show(self, run: Run) -> Shown | None:
-        """Return what has to be known of a run besides that it is in order; None when it is not plainly so."""
+    def show(self, run: Run) -> RunProof | None:
+        """Return the proof of a run, or None if in doubt."""
         name, start, stop = run
         try:
             if self._open is None or self._open.pack.name != name:
                 self.__exit__()
-                self._open = OpenPack(self._disk, self._layout, name)
+                self._open = IndexedPack(self._disk, self._layout, name)
             return self._show(self._open, range(start, stop))
         except (errors.FormatError, errors.StorageError):
             return None
 
-    def _show(self, packed: OpenPack, frames: range) -> Shown | None:
+    def _show(self, packed: IndexedPack, frames: range) -> RunProof | None:
         checks = self._checks
         ids = packed.index.ids
         commits: list[bytes] = []
@@ -158,24 +157,24 @@ class Prover:
                     continue
                 oid = ids[OID_BYTES * number : OID_BYTES * (number + 1)]
                 if any(checks.check(ObjectId(oid), data, "a pack")):
-                    checks.present.discard(oid)  # it is as wrong where it stands again
+                    checks.present.discard(oid)  # it must be checked again elsewhere
                     return None
                 links = checks.links.get(oid, ())
                 if checks.is_commit(oid):
                     commits.append(oid)
-                # What a short link leads to is in the pack.
+                # Short links stay within the pack.
                 if not is_short or may_name_others(forms[number - first]):
                     named.update(links)
         return b"".join(commits), b"".join(named)
 
 
 def ids_in(joined: bytes) -> list[bytes]:
-    """Return ids that stand one after the other."""
+    """Split concatenated ids."""
     return [joined[at : at + OID_BYTES] for at in range(0, len(joined), OID_BYTES)]
 
 
 PROCESS_BYTES = 8 * 1024 * 1024
-"""Of packs for each process: it has started before so many are looked at."""
+"""Pack bytes per process that make up for its start-up time."""
 MAXIMUM_PROCESSES = 8
 _REPLY = struct.Struct("<?II")
 _PROGRAM = """\
@@ -187,165 +186,168 @@ serve({root!r})
 
 
 class Proof:
-    """What a check has to know of a pack of which it has nothing to report.
+    """Facts about a sound pack that the full check needs.
 
     Attributes:
-        oids: the ids of its objects.
-        commits: those of its commits.
-        named: ids that its objects name and that may be none of its own.
+        oids: ids of its objects.
+        commits: ids of its commits.
+        named: links that may lead outside.
     """
 
     __slots__ = ("commits", "named", "oids")
 
-    def __init__(self, oids: list[bytes], shown: Iterable[Shown]) -> None:
+    def __init__(self, oids: list[bytes], proven: Iterable[RunProof]) -> None:
         self.oids = oids
         self.commits: list[bytes] = []
         self.named: set[bytes] = set()
-        for commits, named in shown:
+        for commits, named in proven:
             self.commits += ids_in(commits)
             self.named.update(ids_in(named))
 
 
 def prove(disk: Disk, layout: Layout, names: Sequence[str]) -> dict[str, Proof]:
-    """Return proofs, by name, of those packs that are plainly in order."""
-    crew = _Crew(layout, _helpers_worth(disk, layout, names))
+    """Return the proofs of sound packs by name."""
+    pool = _WorkerPool(layout, _worker_count(disk, layout, names))
     try:
-        return _prove(disk, layout, names, crew)
+        return _prove(disk, layout, names, pool)
     finally:
-        crew.end()
+        pool.end()
 
 
 def serve(root: str) -> None:
-    """Look at runs that standard input names, one a line, and say on standard output what was found."""
+    """Verify runs from standard input, one a line.
+
+    Write the results to standard output.
+    """
     prover = Prover(Disk(), Layout(root))
     for line in sys.stdin:
         name, start, stop = line.split()
-        shown = prover.show((name, int(start), int(stop)))
-        commits, named = shown or (b"", b"")
-        head = _REPLY.pack(shown is not None, len(commits), len(named))
+        proven = prover.show((name, int(start), int(stop)))
+        commits, named = proven or (b"", b"")
+        head = _REPLY.pack(proven is not None, len(commits), len(named))
         sys.stdout.buffer.write(head + commits + named)
         sys.stdout.buffer.flush()
 
 
 class _Process:
-    """Another Python, which serves."""
+    """A worker process."""
 
     def __init__(self, root: str) -> None:
         """Start it.
 
         Raises:
-            OSError: that is not possible here.
+            OSError: no process can be started.
         """
-        import subprocess  # which a check of little content does without
+        import subprocess  # not needed for small checks
 
-        # The same modules as here, and none that lie where the program was started: there may be a stranger's files.
+        # Only absolute paths: the working folder may hold foreign modules.
         paths = [path for path in sys.path if os.path.isabs(path)]
         program = _PROGRAM.format(paths=paths, root=os.path.abspath(root))
-        self._running = subprocess.Popen(
+        self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", program],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
 
-    def show(self, run: Run) -> Shown | None:
-        """Return what `Prover.show` does.
+    def show(self, run: Run) -> RunProof | None:
+        """Return `Prover.show` of the process.
 
         Raises:
             OSError: the process has ended.
         """
-        asked, told = self._running.stdin, self._running.stdout
-        assert asked is not None
-        assert told is not None
+        requests, replies = self._process.stdin, self._process.stdout
+        assert requests is not None
+        assert replies is not None
         name, start, stop = run
-        asked.write(f"{name} {start} {stop}\n".encode())
-        asked.flush()
-        head = told.read(_REPLY.size)
+        requests.write(f"{name} {start} {stop}\n".encode())
+        requests.flush()
+        head = replies.read(_REPLY.size)
         if len(head) < _REPLY.size:
-            raise OSError("a process ended before its time")
-        is_shown, commits_size, named_size = _REPLY.unpack(head)
-        commits, named = told.read(commits_size), told.read(named_size)
+            raise OSError("a worker process ended early")
+        is_sound, commits_size, named_size = _REPLY.unpack(head)
+        commits, named = replies.read(commits_size), replies.read(named_size)
         if len(commits) + len(named) < commits_size + named_size:
-            raise OSError("a process ended before its time")
-        return (commits, named) if is_shown else None
+            raise OSError("a worker process ended early")
+        return (commits, named) if is_sound else None
 
     def end(self) -> None:
-        """End it, whatever it does."""
-        self._running.kill()
-        self._running.communicate()  # nothing: closes what leads to it and from it, and waits
+        """Kill the process."""
+        self._process.kill()
+        self._process.communicate()  # closes the pipes and waits
 
 
-class _Crew:
-    """Processes, none or more, each of which works for one thread."""
+class _WorkerPool:
+    """Pool of worker processes, one per thread."""
 
     def __init__(self, layout: Layout, count: int) -> None:
-        """Start as many as can be."""
+        """Start as many processes as possible."""
         self._processes: list[_Process] = []
         self._pool: ThreadPoolExecutor | None = None
         with contextlib.suppress(OSError):
             for _ in range(count):
                 self._processes.append(_Process(layout.root))
         if self._processes:
-            from concurrent.futures import ThreadPoolExecutor  # as dear as a small check
+            from concurrent.futures import ThreadPoolExecutor  # only for large checks
 
             self._pool = ThreadPoolExecutor(len(self._processes))
         self._idle = list(self._processes)
 
-    def ask(self, run: Run) -> Future[Shown | None] | None:
-        """Have a run looked at; None when there is nobody to do it."""
+    def ask(self, run: Run) -> Future[RunProof | None] | None:
+        """Verify a run; None without workers."""
         return None if self._pool is None else self._pool.submit(self._show, run)
 
     def end(self) -> None:
-        """End all of them, whatever they do."""
+        """Kill all processes."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
         for process in self._processes:
             process.end()
 
-    def _show(self, run: Run) -> Shown | None:
-        process = self._idle.pop()  # there are as many as threads
+    def _show(self, run: Run) -> RunProof | None:
+        process = self._idle.pop()  # one per thread
         try:
             return process.show(run)
         finally:
             self._idle.append(process)
 
 
-def _prove(disk: Disk, layout: Layout, names: Sequence[str], crew: _Crew) -> dict[str, Proof]:
+def _prove(disk: Disk, layout: Layout, names: Sequence[str], pool: _WorkerPool) -> dict[str, Proof]:
     oids: dict[str, list[bytes]] = {}
     runs: dict[str, list[Run]] = {}
-    answers: dict[Run, Future[Shown | None] | None] = {}
+    answers: dict[Run, Future[RunProof | None] | None] = {}
     for name in names:
         try:
-            with OpenPack(disk, layout, name) as packed:
+            with IndexedPack(disk, layout, name) as packed:
                 runs[name] = list(packed.runs())
-                answers.update((run, crew.ask(run)) for run in runs[name])
+                answers.update((run, pool.ask(run)) for run in runs[name])
                 oids[name] = packed.oids()
         except (errors.FormatError, errors.StorageError):
-            continue  # the check says what is wrong
-    shown: dict[Run, Shown | None] = {}
+            continue  # the full check reports it
+    proven: dict[Run, RunProof | None] = {}
     with Prover(disk, layout) as prover:
-        # The others begin with the first.
+        # Workers start with the first runs, this process with the last.
         for run, answer in reversed(answers.items()):
             if answer is None or answer.cancel():
-                shown[run] = prover.show(run)
+                proven[run] = prover.show(run)
         for run, answer in answers.items():
             if answer is not None and not answer.cancelled():
                 try:
-                    shown[run] = answer.result()
+                    proven[run] = answer.result()
                 except OSError:
-                    shown[run] = prover.show(run)
+                    proven[run] = prover.show(run)
     proofs: dict[str, Proof] = {}
     for name, each in oids.items():
-        parts = [part for part in map(shown.get, runs[name]) if part is not None]
+        parts = [part for part in map(proven.get, runs[name]) if part is not None]
         if len(parts) == len(runs[name]):
             proofs[name] = Proof(each, parts)
     return proofs
 
 
-def _helpers_worth(disk: Disk, layout: Layout, names: Iterable[str]) -> int:
-    """Return how many processes beside this one are worth it."""
+def _worker_count(disk: Disk, layout: Layout, names: Iterable[str]) -> int:
+    """Return the number of worker processes that pay off."""
     if type(disk) is not Disk or "python" not in os.path.basename(sys.executable or "").lower():
-        return 0  # another program that holds a Python would start itself
-    found = (disk.stat(layout.pack_file(name)) for name in names)
-    size = sum(each.st_size for each in found if each is not None)
-    return max(min(processors(), MAXIMUM_PROCESSES, size // PROCESS_BYTES) - 1, 0)
+        return 0  # an embedding program would start itself
+    stats = (disk.stat(layout.pack_file(name)) for name in names)
+    size = sum(each.st_size for each in stats if each is not None)
+    return max(min(processor_count(), MAXIMUM_PROCESSES, size // PROCESS_BYTES) - 1, 0)

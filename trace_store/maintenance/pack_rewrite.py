@@ -1,17 +1,15 @@
-"""Writing packs anew without some of their objects: what removal from packs is, whoever asks for it.
+"""Rewriting of packs without some of their objects.
 
-Rule: what stays stands in a durable pack, under its name and with its index, before the pack that it was in goes. So it
-may be interrupted anywhere and begun again. Frames are compressed afresh: a frame may have another for its dictionary,
-and nothing of what is dropped may stay in one. A pack that cannot be read to its end is left as it is.
-
-Callers hold the lock that seal and pack share.
+Invariant: remaining objects are in a durable, indexed pack before the old pack is removed, so it can be interrupted
+and repeated. Frames are recompressed: one may be the dictionary of another, and nothing dropped may remain in it. A
+damaged pack is left alone. Callers hold the maintenance lock.
 """
 
 from __future__ import annotations
 
 from trace_store import errors
 from trace_store.frozen import value
-from trace_store.maintenance.consolidate import objects_of, remove_packs
+from trace_store.maintenance.consolidate import file_size, objects_of, remove_packs
 from trace_store.maintenance.second_copies import keep_copies
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES, SHARED_BYTES, PackWriter
@@ -27,16 +25,16 @@ DEFAULT_LEVEL = 10
 
 
 @value
-class Rewritten:
-    """Packs that were written anew.
+class RewriteReport:
+    """Result of a rewrite.
 
     Attributes:
-        packs: the names of the new packs, which are durable.
-        replaced: the names of the packs all of whose other objects stand in the new ones; they can go.
-        objects: how many objects stay.
-        dropped: how many are left out.
-        damaged: the names of packs that cannot be read to their end; nothing of them counts as kept or dropped.
-        bytes_before, bytes_after: size of what is replaced, and of what replaces it.
+        packs: names of the new, durable packs.
+        replaced: names of packs that can be removed.
+        objects: number of objects kept.
+        dropped: number of objects left out.
+        damaged: names of damaged packs, which are not counted.
+        bytes_before, bytes_after: size of the replaced and of the new packs.
     """
 
     packs: tuple[str, ...] = ()
@@ -49,19 +47,19 @@ class Rewritten:
 
 
 def packs_holding(store: Store, drop: Container[ObjectId]) -> list[str]:
-    """Return the names of the packs that hold some of these objects, and of those without a sound index."""
+    """Return packs that hold any of these objects, or lack a sound index."""
     packs = _database(store).packs
-    found: list[str] = []
+    holding: list[str] = []
     with store.mutex:
         packs.refresh()
         for name in packs.names():
             packed = packs.get(name)
             try:
                 if packed is not None and any(oid in drop for oid in packed.index.in_order()):
-                    found.append(name)
+                    holding.append(name)
             except errors.CorruptIndexError:
-                found.append(name)
-    return found
+                holding.append(name)
+    return holding
 
 
 def rewrite_packs(
@@ -71,20 +69,20 @@ def rewrite_packs(
     *,
     level: int = DEFAULT_LEVEL,
     progress: Callable[[int, int], None] | None = None,
-) -> Rewritten:
-    """Write packs anew without some objects, and remove the old ones; returns what was done.
+) -> RewriteReport:
+    """Rewrite packs without some objects and remove the old ones.
 
-    The new ones are durable; that the old ones are gone is only when whoever calls syncs their folder.
+    The new packs are durable; the caller syncs the folder to make the removal durable.
 
     Args:
-        store: where.
-        names: of the packs; `packs_holding` returns those that hold any.
-        drop: the objects that go.
-        level: how hard to compress, 1 to 19.
-        progress: told how many objects were gone through, and of how many.
+        store: the repository.
+        names: packs to rewrite, as `packs_holding` returns them.
+        drop: objects to leave out.
+        level: zstd compression level, 1 to 19.
+        progress: receives objects done and total.
 
     Raises:
-        StorageError: the disk refuses; nothing is lost, and it can be done again.
+        StorageError: the disk refuses; nothing is lost, and it can be repeated.
     """
     done = write_without(store, names, drop, level=level, progress=progress)
     remove_packs(store, list(done.replaced))
@@ -98,11 +96,14 @@ def write_without(
     *,
     level: int = DEFAULT_LEVEL,
     progress: Callable[[int, int], None] | None = None,
-) -> Rewritten:
-    """Write what packs hold besides some objects into new packs, and leave the old ones; as `rewrite_packs`."""
+) -> RewriteReport:
+    """Write new packs without some objects and leave the old ones.
+
+    Otherwise as `rewrite_packs`.
+    """
     packs = _database(store).packs
     names = list(names)
-    whole = sum(found.index.objects for found in map(packs.get, names) if found is not None)
+    whole = sum(packed.index.objects for packed in map(packs.get, names) if packed is not None)
     writer = PackWriter(
         store.disk,
         store.layout,
@@ -115,7 +116,7 @@ def write_without(
     seen = 0
     try:
         for name in names:
-            # A damaged pack stays; what was copied of it until it showed is there twice then.
+            # A damaged pack stays; objects copied before the damage are then duplicates.
             try:
                 for oid, data in objects_of(store, name):
                     seen += 1
@@ -129,27 +130,22 @@ def write_without(
                 damaged.append(name)
         new = writer.finish()
     finally:
-        writer.abandon()
+        writer.discard()
     keep_copies(store, new)
     replaced = [name for name in names if name not in damaged and name not in new]
     with store.mutex:
         packs.refresh()
-    return Rewritten(
+    return RewriteReport(
         packs=tuple(new),
         replaced=tuple(replaced),
         objects=writer.object_count,
         dropped=len(dropped),
         damaged=tuple(damaged),
-        bytes_before=sum(_size(store, name) for name in replaced),
-        bytes_after=sum(_size(store, name) for name in new),
+        bytes_before=sum(file_size(store.disk, store.layout.pack_file(name)) for name in replaced),
+        bytes_after=sum(file_size(store.disk, store.layout.pack_file(name)) for name in new),
     )
 
 
 def _database(store: Store) -> ObjectDatabase:
     assert isinstance(store.objects, ObjectDatabase)
     return store.objects
-
-
-def _size(store: Store, name: str) -> int:
-    found = store.disk.stat(store.layout.pack_file(name))
-    return 0 if found is None else found.st_size

@@ -1,10 +1,9 @@
-"""Purging: content is removed for good, everywhere in the repository, and a tombstone tells that it was.
+"""Purge: permanent removal of content, leaving tombstones.
 
-Rule: first the tombstones are durable; from then on nobody is given the bytes, and no writer takes them. Only then do
-the bytes go: out of the journals by a seal that leaves them out, out of packs, which are written anew without them, and
-with loose files and whatever is derived. So an interruption leaves content that is either readable or told to be
-purged, and purging again goes on where it stopped. Nothing else is lost: what stays is durable elsewhere before a file
-goes.
+Invariant: tombstones are durable first; from then on the content is neither served nor stored. Then the bytes go:
+from journals by a seal that omits them, from packs by rewriting, from loose files and derived data. An interrupted
+purge leaves content readable or marked as purged, and can be repeated. Everything else is durable elsewhere before
+a file goes.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ import os
 
 from trace_store import errors
 from trace_store.frozen import replace, value
-from trace_store.maintenance.holders import Holders, Survey
+from trace_store.maintenance.holders import Holders, ObjectScan
 from trace_store.maintenance.lock import OperationLock
 from trace_store.maintenance.pack_rewrite import packs_holding
-from trace_store.maintenance.purge_files import Erasing
-from trace_store.maintenance.rewrite_history import Reissued, reissue
+from trace_store.maintenance.purge_files import Eraser
+from trace_store.maintenance.rewrite_history import RewrittenHistory, rewrite_history
 from trace_store.maintenance.seal import seal
-from trace_store.maintenance.second_copies import put_back
-from trace_store.maintenance.verify_purged import Absence, Needles, search
+from trace_store.maintenance.second_copies import restore_missing
+from trace_store.maintenance.verify_purged import Needles, PurgeVerification, search
 from trace_store.objects.codec import BLOB, blob_content, chunks_of, is_content, kind_of, links
 from trace_store.objects.content import bytes_of
 from trace_store.odb.database import ObjectDatabase
@@ -36,11 +35,11 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 MAXIMUM_ROUNDS = 3
-"""How often it is begun again when somebody brings the bytes back meanwhile."""
+"""How often to repeat if the bytes come back meanwhile."""
 COMMON_BYTES = 16
-"""Shorter content, such as "yes", is said again: nobody could, once it was purged by its id."""
+"""Shorter content, such as "yes", will occur again, and would then be refused."""
 EASILY_GUESSED_BYTES = 64
-"""Unsalted content below it may be found by trying: its id, which stays, confirms a guess."""
+"""Unsalted content below this can be guessed: its id remains and confirms a guess."""
 
 
 @value
@@ -48,19 +47,19 @@ class PurgePlan:
     """What a purge would remove.
 
     Attributes:
-        objects: the blobs, and lists of chunks, that go; sorted.
-        sizes: of their content, in bytes, by id.
-        guessable: those whose id alone confirms a guess of the content, since it is short and has no salt.
-        common: those named by their ids that are so short that others will say the same, which is then refused.
-        elsewhere: objects that hold the same bytes within other content, and are not purged.
-        structure: commits, tags and lists whose own text holds what was searched for; only a rewrite changes these.
-        holders: who holds the objects.
-        packed: the names of the packs with copies, which git may have in its history.
-        loose: how many have loose files.
-        unreadable: objects that could not be looked into, and why.
-        texts: what must be nowhere afterwards.
-        named: the contents of the objects that were named by their ids.
-        contents: of the objects, which may stand within others afterwards.
+        objects: sorted blobs and chunk lists to remove.
+        sizes: content size in bytes, by id.
+        guessable: objects whose remaining id confirms a guess, since they are short and unsalted.
+        common: objects named by id that are so short that others will contain the same; refused without `force`.
+        elsewhere: objects that contain the same bytes and are not purged.
+        structure: commits, tags and lists whose own text matches; only a rewrite changes them.
+        holders: who held the objects.
+        packed: names of packs with copies, which may be in git's history.
+        loose: number of loose copies.
+        unreadable: unreadable objects with the reason.
+        texts: texts that must not remain anywhere.
+        named: contents of the objects named by id.
+        contents: contents of all objects, which may remain inside others.
     """
 
     objects: tuple[ObjectId, ...]
@@ -80,17 +79,17 @@ class PurgePlan:
 
 @value
 class PurgeReport:
-    """What a purge did.
+    """Result of a purge.
 
     Attributes:
-        plan: what was to go.
-        tombstones: how many were made.
-        kept_out: whether other content that holds what was purged is refused from now on.
-        packs: how many packs were written anew.
-        damaged: the names of packs that cannot be read, and so may hold the bytes still.
-        files: how many other files were removed or changed.
-        left: files that hold the bytes still, and why.
-        absence: what a search of all files found, if it was asked for.
+        plan: the plan.
+        tombstones: number of tombstones created.
+        kept_out: True if content with the purged text is refused from now on.
+        packs: number of packs rewritten.
+        damaged: names of unreadable packs, which may still hold the bytes.
+        files: number of other files removed or changed.
+        left: files that still hold the bytes, with the reason.
+        absence: result of the verification, if requested.
     """
 
     plan: PurgePlan
@@ -100,7 +99,7 @@ class PurgeReport:
     damaged: tuple[str, ...]
     files: int
     left: tuple[tuple[str, str], ...]
-    absence: Absence | None
+    absence: PurgeVerification | None
 
 
 def plan_purge(
@@ -111,29 +110,29 @@ def plan_purge(
     again: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> PurgePlan:
-    """Return what a purge of some objects, and of all that hold some texts, would remove.
+    """Return what purging objects and texts would remove.
 
     Args:
-        store: where.
-        oids: blobs, or lists of chunks.
-        texts: every blob that holds one of them goes, in whichever spelling.
-        again: whether content goes too that holds a text which was purged before, and came with a pack of others.
-        progress: told how many objects were gone through.
+        store: the repository.
+        oids: blobs or chunk lists.
+        texts: every blob that contains one of them in any encoding is included.
+        again: include content with previously purged text that came with a pack from elsewhere.
+        progress: receives the number of objects scanned.
 
     Raises:
-        ObjectNotFoundError: an object is not here, and was not purged either.
-        InvalidInputError: an object is not content, or a text is too short to be searched for.
+        ObjectNotFoundError: an object is missing and was not purged.
+        InvalidInputError: an object is not content, or a text is too short to search for.
     """
     database = _database(store)
     database.refresh()
     asked = Needles()
     for number, text in enumerate(texts, 1):
         if not asked.add(f"text {number}", bytes_of(text)):
-            raise errors.InvalidInputError("the text to purge is too short to be searched for")
+            raise errors.InvalidInputError("the text to purge is too short")
     named = _named(database, oids)
     chosen: dict[bytes, bytes] = {}
     chosen.update(named.items())
-    survey = Survey()
+    scan = ObjectScan()
     structure: list[ObjectId] = []
     wanted = Needles(
         (oid.hex(), blob_content(d)) for oid, d in chosen.items() if kind_of(d) == BLOB
@@ -142,7 +141,7 @@ def plan_purge(
     chunked: list[tuple[ObjectId, bytes]] = [
         (ObjectId(o), d) for o, d in chosen.items() if chunks_of(d)
     ]
-    for count, (oid, kind, data) in enumerate(survey.objects(store), 1):
+    for count, (oid, kind, data) in enumerate(scan.objects(store), 1):
         if progress is not None:
             progress(count)
         if chunks_of(data) and _holds(store, data, asked):
@@ -168,10 +167,10 @@ def plan_purge(
         common=tuple(oid for oid, data in named.items() if _is_common(data)),
         elsewhere=tuple(oid for oid in elsewhere if oid not in chosen),
         structure=tuple(structure),
-        holders=survey.holders(store, frozenset(chosen)),
+        holders=scan.holders(store, frozenset(chosen)),
         packed=tuple(packs_holding(store, frozenset(purged))) if purged else (),
         loose=sum(database.loose.contains(oid) for oid in purged),
-        unreadable=survey.unreadable,
+        unreadable=scan.unreadable,
         texts=asked,
         named=wanted,
         contents=Needles((oid.hex(), blob_content(data)) for oid, data in contents.items()),
@@ -189,103 +188,103 @@ def purge(
     force: bool = False,
     keep_out: bool = True,
 ) -> PurgeReport:
-    """Remove what a plan names, and whatever else of purged objects is here, and return what was done.
+    """Execute a plan, and remove any other purged objects that are present.
 
     Args:
-        store: where.
-        plan: as `plan_purge` returned it.
-        why: the reason, one line, which everybody may read.
+        store: the repository.
+        plan: result of `plan_purge`.
+        why: the reason, one line, public.
         by: who purges.
-        dry_run: whether nothing is to be written.
-        verify: whether to search all files afterwards.
-        force: whether content goes that is so short that others will say the same.
-        keep_out: whether fingerprints are kept of the texts, so that no other content brings them in again.
+        dry_run: write nothing.
+        verify: search all files afterwards.
+        force: purge content even if it is so short that others will contain it.
+        keep_out: store fingerprints of the texts, so that new content with them is refused.
 
     Raises:
-        InvalidInputError: the reason is no line, or short content goes only with `force`.
-        LockedError: another process has been sealing or packing for a minute.
-        StorageError: the disk refuses; purging again goes on.
+        InvalidInputError: the reason is not one line, or short content needs `force`.
+        LockedError: another process has held the maintenance lock for a minute.
+        StorageError: the disk refuses; repeat the purge to continue.
     """
     database = _database(store)
     check_reason(why)
     if dry_run:
-        return _reported(store, plan, 0, Erasing(store, plan.texts, plan.contents), verify)
+        return _report(store, plan, 0, Eraser(store, plan.texts, plan.contents), verify)
     if not force:
         refuse_common(plan)
     now = store.clock.now()
-    put_back(store)  # a pack of which only the second copy is left is rewritten like the others
+    restore_missing(store)  # so that packs with only a second copy left are rewritten, too
     kept_out = keep_out and _keep_out(store, plan, now, by, why)
-    made = database.tombstones.add(Tombstone(oid, now, by, why) for oid in plan.objects)
+    tombstones = database.tombstones.add(Tombstone(oid, now, by, why) for oid in plan.objects)
     database.refresh()
-    work = Erasing(store, plan.texts, plan.contents)
+    work = Eraser(store, plan.texts, plan.contents)
     for _ in range(MAXIMUM_ROUNDS):
-        store.renew()
+        store.alone(lambda: None)  # each writer looks anew before it writes again
         seal(store)
         with OperationLock(store, "trace purge"):
             work.clean()
         database.refresh()
-        if not database.returned():
+        if not database.reappeared():
             break
-    return _reported(store, plan, made, work, verify, kept_out=kept_out)
+    return _report(store, plan, tombstones, work, verify, kept_out=kept_out)
 
 
-def purge_and_reissue(
+def purge_and_rewrite(
     store: Store, plan: PurgePlan, *, why: str = "", by: str = "", verify: bool = False
-) -> tuple[PurgeReport, Reissued]:
-    """Remove what a plan names, and write every commit behind it anew without it.
+) -> tuple[PurgeReport, RewrittenHistory]:
+    """Purge a plan and rewrite all later commits, without tombstones.
 
-    No tombstone is left, since its name is the id of the content; so nothing keeps that from being stored again.
-    Messages keep their addresses, which begin with ids of old commits; so a guess of something short can be confirmed.
-    Commits that no ref leads to and that named it go too. Arguments and errors are those of `purge` and `reissue`.
+    A tombstone's name is the content's id, so none remains, and nothing prevents storing the content again. Message
+    addresses start with old commit ids, so a guess of short content can still be confirmed. Unreachable commits
+    that linked to the content are removed. Arguments and errors as `purge` and `rewrite_history`.
     """
     database = _database(store)
     check_reason(why)
-    issued = reissue(store, plan.objects, plan.texts, why=why, author=by)
-    astray = [holder.commit for holder in plan.holders.commits if not holder.refs]
-    gone = dict.fromkeys([*plan.objects, *issued.objects, *plan.structure, *astray])
+    history = rewrite_history(store, plan.objects, plan.texts, why=why, author=by)
+    unreachable = [holder.commit for holder in plan.holders.commits if not holder.refs]
+    removed = dict.fromkeys([*plan.objects, *history.objects, *plan.structure, *unreachable])
     report = purge(
-        store, replace(plan, objects=tuple(gone)), why=why, by=by, force=True, keep_out=False
+        store, replace(plan, objects=tuple(removed)), why=why, by=by, force=True, keep_out=False
     )
-    database.tombstones.remove(gone)
+    database.tombstones.remove(removed)
     database.refresh()
     absence = None
     if verify:
-        absence = search(store, database.purged | gone.keys(), plan.texts, plan.contents)
-    return replace(report, plan=plan, tombstones=0, absence=absence), issued
+        absence = search(store, database.purged | removed.keys(), plan.texts, plan.contents)
+    return replace(report, plan=plan, tombstones=0, absence=absence), history
 
 
 def refuse_common(plan: PurgePlan) -> None:
-    """Accept a plan that names no content so short that others will say the same.
+    """Raise if a plan names content so short that others will contain it.
 
     Raises:
         InvalidInputError: it does; the code is `common-content`.
     """
     if plan.common:
         count = len({each for holder in plan.holders.commits for each in holder.messages})
-        said = "1 message says it" if count == 1 else f"{count:,} messages say it"
+        uses = "1 message has it" if count == 1 else f"{count:,} messages have it"
         raise errors.InvalidInputError(
-            f"blob {plan.common[0].short()} has only {plan.sizes[plan.common[0]]} bytes: {said},"
-            " and once it is purged, no message can say it again",
+            f"blob {plan.common[0].short()} has only {plan.sizes[plan.common[0]]} bytes: {uses},"
+            " and after the purge no message can contain it again",
             code=errors.ErrorCode.COMMON_CONTENT,
             messages=count,
         )
 
 
 def is_guessable(data: bytes) -> bool:
-    """Tell whether the id of a blob, which a purge leaves, confirms a guess of its content."""
+    """Return True if the id that a purge leaves confirms a guess of the content."""
     return data.startswith(b"\x92") and len(blob_content(data)) < EASILY_GUESSED_BYTES
 
 
-def _reported(
+def _report(
     store: Store,
     plan: PurgePlan,
     made: int,
-    work: Erasing,
+    work: Eraser,
     verify: bool,
     *,
     kept_out: bool = False,
 ) -> PurgeReport:
-    gone = _database(store).purged
+    purged = _database(store).purged
     return PurgeReport(
         plan=plan,
         tombstones=made,
@@ -294,22 +293,22 @@ def _reported(
         damaged=tuple(work.damaged),
         files=work.files,
         left=tuple(work.left.items()),
-        absence=search(store, gone, plan.texts, plan.contents) if verify else None,
+        absence=search(store, purged, plan.texts, plan.contents) if verify else None,
     )
 
 
 def _named(database: ObjectDatabase, oids: Iterable[ObjectId]) -> dict[ObjectId, bytes]:
-    """Return content that was named by its id and not purged yet; errors as of `plan_purge`."""
-    found: dict[ObjectId, bytes] = {}
+    """Return content named by id that is not purged yet; errors as in `plan_purge`."""
+    named: dict[ObjectId, bytes] = {}
     for oid in oids:
         if oid in database.purged:
             continue
-        data = found[oid] = database.read(oid)
+        data = named[oid] = database.read(oid)
         if not is_content(data):
             raise errors.InvalidInputError(
-                f"object {oid} is a {kind_of(data)}, and only content can be purged", oid=oid
+                f"object {oid} is a {kind_of(data)}; only content can be purged", oid=oid
             )
-    return found
+    return named
 
 
 def _is_common(data: bytes) -> bool:
@@ -317,7 +316,10 @@ def _is_common(data: bytes) -> bool:
 
 
 def _keep_out(store: Store, plan: PurgePlan, now: int, by: str, why: str) -> bool:
-    """Keep fingerprints of the texts, or of long content that stands nowhere else; return whether that was done."""
+    """Store fingerprints of the texts, or of long unique content.
+
+    Return True if stored.
+    """
     forms = plan.texts.forms()
     if not forms and not plan.elsewhere and not plan.guessable:
         forms = plan.named.forms()
@@ -329,7 +331,7 @@ def _keep_out(store: Store, plan: PurgePlan, now: int, by: str, why: str) -> boo
 
 
 def _holds(store: Store, data: bytes, needles: Needles) -> bool:
-    """Tell whether content in chunks holds what is searched for, also across the border of two chunks."""
+    """Return True if chunked content contains a search term, also across chunks."""
     if not needles:
         return False
     read = store.objects.read

@@ -1,7 +1,7 @@
-"""Erasing: the files of a repository lose what was purged, each in the way in which it holds it.
+"""Erasure of purged content from a repository's files.
 
-Rule: called under the lock that seal and pack share, when the tombstones are durable and nothing of what they name is
-in a journal that is not sealed. What stays of a file stands in a durable one before it goes. Each step may be repeated.
+Invariant: runs under the maintenance lock, after tombstones are durable and the journal is sealed. What remains of
+a file is durable before it is removed. Every step can be repeated.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from trace_store.maintenance.consolidate import remove_if_possible
 from trace_store.maintenance.pack_rewrite import packs_holding, rewrite_packs
 from trace_store.maintenance.verify_purged import files_below, search
 from trace_store.odb.database import ObjectDatabase
-from trace_store.odb.pack_walk import walk_objects
+from trace_store.odb.pack import walk_objects
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.maintenance.verify_purged import Needles
-    from trace_store.odb.quarantine import Taking
+    from trace_store.odb.quarantine import QuarantineBatch
     from trace_store.store.handle import Store
 
 REMOVED = b"[purged]"
-"""What stands for the text in reflogs."""
+"""Replaces the text in reflogs."""
 
 
-class Erasing:
-    """What a purge removes, and what it cannot.
+class Eraser:
+    """Removes purged content, and records what it cannot remove.
 
     Attributes:
-        packs: how many packs were written anew.
-        files: how many other files were removed or changed.
-        damaged: the names of packs that cannot be read to their end, and stay.
-        left: files that may hold the bytes still, and why.
+        packs: number of packs rewritten.
+        files: number of other files removed or changed.
+        damaged: names of damaged packs, which stay.
+        left: files that may still hold the bytes, with the reason.
     """
 
     def __init__(self, store: Store, texts: Needles, contents: Needles) -> None:
-        """Remove nothing yet; what is searched for is as in a plan."""
+        """Prepare; search terms as in a plan."""
         assert isinstance(store.objects, ObjectDatabase)
         self._store = store
         self._database = store.objects
@@ -55,9 +55,9 @@ class Erasing:
         self.left: dict[str, str] = {}
 
     def clean(self) -> None:
-        """Go through all files once."""
+        """Process all files once."""
         store = self._store
-        # The search index holds the words of messages; the next search rebuilds it.
+        # The search index holds words of messages; the next search rebuilds it.
         for path in store.layout.search_files():
             self.files += store.disk.remove(path)
         self._remove_journals()
@@ -70,7 +70,7 @@ class Erasing:
                 self._database.loose.remove(oid)
                 self._folders.add(os.path.dirname(store.layout.loose_file(oid.hex())))
                 self.files += 1
-        for taking in self._database.quarantine.takings():
+        for taking in self._database.quarantine.batches():
             self._clean_taking(taking, purged)
         layout = store.layout
         for folder in (
@@ -82,8 +82,8 @@ class Erasing:
                 self._remove(path)
         for path in files_below(store.disk, layout.logs_dir):
             self._clean_log(path)
-        self._clean_aside()
-        # The seal before it, and packs that were written anew, have removed files as well.
+        self._clean_unread_places()
+        # The seal and the rewritten packs have removed files as well.
         self._folders |= {
             layout.pack_dir,
             layout.objects_dir,
@@ -91,11 +91,11 @@ class Erasing:
             layout.kept_packs_dir,
         }
         for folder in sorted(self._folders):
-            if store.disk.exists(folder):  # one that went has gone from the one above it
+            if store.disk.exists(folder):  # removed folders are covered by their parent
                 store.disk.sync_directory(folder)
 
     def _remove_journals(self) -> None:
-        """Remove the journals that are sealed; the next seal would."""
+        """Remove sealed journals without waiting for the next seal."""
         journal = self._store.journal
         with self._store.mutex:
             journal.refresh()
@@ -106,10 +106,10 @@ class Erasing:
                 self._remove(path)
         for file in journal.files:
             if file.objects.keys() & self._database.purged:
-                self.left[f"journal/{file.number}"] = "it cannot be sealed"
+                self.left[f"journal/{file.number}"] = "cannot be sealed"
 
-    def _clean_taking(self, taking: Taking, purged: frozenset[ObjectId]) -> None:
-        """Take objects out of what was put into quarantine at one time; the rest of it stays there."""
+    def _clean_taking(self, taking: QuarantineBatch, purged: frozenset[ObjectId]) -> None:
+        """Remove objects from one quarantine folder."""
         disk = self._store.disk
         taking.packs.refresh()
         for name in taking.packs.names():
@@ -129,7 +129,7 @@ class Erasing:
                 self.damaged.append(name)
                 continue
             finally:
-                writer.abandon()
+                writer.discard()
             if name not in new:
                 self._remove(taking.layout.pack_index_file(name))
                 self._remove(taking.layout.pack_file(name))
@@ -143,29 +143,33 @@ class Erasing:
         taking.packs.refresh()
 
     def _clean_log(self, path: str) -> None:
-        """Take the text out of a reflog, whose messages people write."""
+        """Remove the text from a reflog, whose messages people write."""
         data = kept = read_file(self._store.disk, path) or b""
         for needles in (self._texts, self._contents):
-            kept = needles.without(kept, REMOVED)
+            kept = needles.replace_in(kept, REMOVED)
         if kept != data:
             scratch = self._store.layout.tmp_dir
             replace_file(self._store.disk, path, kept, scratch=scratch)
             self.files += 1
 
-    def _clean_aside(self) -> None:
-        """Remove files with the bytes from where nothing is read: scratch, second copies, and what was set aside.
+    def _clean_unread_places(self) -> None:
+        """Remove matching files from places without a reader.
 
-        Of a file that cannot be read to its end nobody knows what is in it; in `tmp` it was never finished.
+        Tmp, second copies, lost-found.
+
+        An unreadable file in `tmp` is unfinished and removed as well.
         """
         store = self._store
         for folder in ("tmp", "lost-found", "quarantine", os.path.join("local", "packs")):
-            there = search(store, self._database.purged, self._texts, self._contents, below=folder)
-            paths = {each.path for each in there.found}
-            paths.update(path for path, _ in there.unread if folder == "tmp")
+            matches = search(
+                store, self._database.purged, self._texts, self._contents, below=folder
+            )
+            paths = {each.path for each in matches.found}
+            paths.update(path for path, _ in matches.unread if folder == "tmp")
             for path in sorted(paths):
-                maker = _maker(os.path.basename(path))
-                if maker and is_alive(maker):
-                    self.left[path] = f"process {maker} may be writing it"
+                writer = _writer_of(os.path.basename(path))
+                if writer and is_alive(writer):
+                    self.left[path] = f"process {writer} may be writing it"
                 else:
                     self._remove(os.path.join(store.layout.root, path))
 
@@ -176,11 +180,11 @@ class Erasing:
             self._folders.add(os.path.dirname(path))
             self.left.pop(relative, None)
         else:
-            self.left[relative] = "it is in use"
+            self.left[relative] = "in use"
 
 
 def is_alive(process: int) -> bool:
-    """Tell whether a process of this machine runs; where that cannot be asked it may."""
+    """Return True if a process of this machine runs, or if unknown."""
     if sys.platform == "win32":
         return True
     try:
@@ -188,14 +192,14 @@ def is_alive(process: int) -> bool:
     except ProcessLookupError:
         return False
     except OSError:
-        return True  # somebody else's
+        return True  # it belongs to another user
     return True
 
 
-def _maker(name: str) -> int:
-    """Return the process in the name of a temporary file; 0 for this one, and where there is none."""
-    found = re.match(
+def _writer_of(name: str) -> int:
+    """Return the process id in a temporary file's name; 0 for this process or none."""
+    match = re.match(
         r"(?:object|pack|tombstone)-(\d{1,10})-|.*\.(\d{1,10})-[0-9a-f]{12}\.tmp$", name
     )
-    process = 0 if found is None else int(found[1] or found[2])
+    process = 0 if match is None else int(match[1] or match[2])
     return 0 if process == os.getpid() else process

@@ -1,11 +1,11 @@
-"""Roots, and everything reachable from them.
+"""Reachability: roots, and everything reachable from them.
 
-Rule: marking only adds. Begun outside all locks and gone on with inside, it looks only at what is new.
+Invariant: marking only adds. Started without locks and repeated under the lock, it only visits what is new.
 
-Rule: whatever leads to objects keeps them, whoever wrote it: every tip of every ref, in its files, in the journals and
-in what was published last; HEAD; the reflogs; each object that a frame of a journal holds or names, with or without
-effect; what operations in progress and importers remember in `local/`. A root that is not readable, or leads to nothing
-here, is reported: whoever removes objects then removes none. What is told of removed objects (tombstones) is no root.
+Invariant: everything that links to objects keeps them: all tips of refs in files, journals and the last published
+state; HEAD; reflogs; objects in journal frames, with or without effect; state of operations and importers in
+`local/`. An unreadable root, or one whose target is missing, is reported, and then nothing is removed. Tombstones
+are not roots.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 
-class Marking:
-    """The objects that are reachable.
+class ReachableSet:
+    """The reachable objects.
 
     Attributes:
-        reached: the ids of the starts and of everything they lead to, here or not.
-        absent: of objects that are not here, the one that names each; None for a start.
+        reached: ids of the starts and everything reachable from them, present or not.
+        absent: missing objects with one object that links to each; None for a start.
     """
 
     __slots__ = ("_parents", "_read", "absent", "reached")
 
     def __init__(self, read: Callable[[bytes], bytes]) -> None:
-        """Begin with nothing; `read` returns an object's bytes, hash-checked."""
+        """Start empty; `read` returns verified bytes."""
         self._read = read
         self.reached: set[ObjectId] = set()
         self.absent: dict[ObjectId, ObjectId | None] = {}
         self._parents: set[ObjectId] = set()
 
     def broken(self) -> dict[ObjectId, ObjectId | None]:
-        """Return the commits that are not here though a commit has them for a parent, with one that names each."""
+        """Return missing parents of commits, with a child of each."""
         return {oid: namer for oid, namer in self.absent.items() if oid in self._parents}
 
     def add(self, starts: Iterable[ObjectId], step: Callable[[int], None] | None = None) -> None:
-        """Mark what some objects lead to, through every link; `step` is told now and then how many are marked.
+        """Mark everything reachable from some objects; `step` receives the count.
 
         Raises:
-            CorruptObjectError: an object is damaged, so that nobody knows what it leads to.
-            StorageError: the disk refuses it.
+            CorruptObjectError: an object is damaged, so its links are unknown.
+            StorageError: the disk refuses.
         """
         reached = self.reached
         stack: list[tuple[ObjectId, ObjectId | None]] = [(oid, None) for oid in starts]
@@ -88,11 +88,11 @@ _BASE64 = re.compile(rb"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{43,}={0,2}")
 
 @value
 class Obstacle:
-    """A root of which nobody knows all that it leads to.
+    """A root whose reachable objects are unknown.
 
     Attributes:
         what: a ref, `HEAD`, or a file below `.trace`.
-        reason: UNREADABLE, or INCOMPLETE when it names an object that is not here.
+        reason: UNREADABLE, or INCOMPLETE if its target is missing.
         detail: one sentence.
     """
 
@@ -103,13 +103,13 @@ class Obstacle:
 
 @value
 class Roots:
-    """What keeps objects.
+    """Roots of a repository.
 
     Attributes:
-        named: each object that something names, with the first place that does, such as `refs/heads/main`, `HEAD`,
-            `journal/3` or `local/imports/5c1e`; those that only a reflog names are in `logs`.
-        logs: the entries of each reflog that has a file, by the name of the ref, oldest first.
-        obstacles: what cannot be read, and what leads to a commit that is not here.
+        named: each root object with the first place that refers to it, such as `refs/heads/main`, `HEAD`,
+            `journal/3` or `local/imports/5c1e`; reflog entries are in `logs`.
+        logs: reflog entries by ref name, oldest first.
+        obstacles: unreadable and incomplete roots.
     """
 
     named: dict[ObjectId, str]
@@ -117,7 +117,7 @@ class Roots:
     obstacles: list[Obstacle]
 
     def logged(self) -> dict[ObjectId, str]:
-        """Return each object that a reflog names, with that reflog."""
+        """Return each object in a reflog, with the reflog."""
         return {
             oid: f"logs/{name}"
             for name, entries in self.logs.items()
@@ -128,15 +128,15 @@ class Roots:
 
 
 def find_roots(store: Store, *, since: int = 0) -> Roots:
-    """Return the roots of a repository on disk, as they are now; changes nothing.
+    """Return the current roots of a repository on disk.
 
-    An entry of a reflog from before `since`, in milliseconds, is no obstacle when what it names is not here.
+    Reflog entries before `since`, in milliseconds, may refer to missing objects.
     """
-    return _Search(store, since).run()
+    return _RootSearch(store, since).run()
 
 
-class _Search:
-    """One look at everything that names objects."""
+class _RootSearch:
+    """One search for roots."""
 
     def __init__(self, store: Store, since: int) -> None:
         self._store = store
@@ -146,47 +146,48 @@ class _Search:
 
     def run(self) -> Roots:
         with self._store.mutex:
-            # In this order: what a seal takes out of a journal meanwhile is found in the files that it wrote before.
-            self._look_at_journals()
-            self._look_at_refs()
-            self._look_at_head()
+            # In this order: what a seal removes from a journal is then found in the files it wrote
+            # before.
+            self._read_journals()
+            self._read_refs()
+            self._read_head()
             logs = self._read_logs()
-            self._look_at_local()
+            self._read_local()
         return Roots(self._named, logs, self._obstacles)
 
-    def _name(self, oid: ObjectId | None, where: str) -> None:
+    def _add(self, oid: ObjectId | None, where: str) -> None:
         if oid is not None:
             self._named.setdefault(oid, where)
 
     def _note(self, what: str, reason: str, detail: str) -> None:
         self._obstacles.append(Obstacle(what, reason, detail))
 
-    def _look_at_journals(self) -> None:
+    def _read_journals(self) -> None:
         journal = self._store.journal
         journal.refresh()
         for file in (*journal.files, *journal.lost):
             where = f"journal/{file.number}"
             for kind in file.unknown_kinds():
-                detail = f"it holds lasting frames of kind {kind}, from a newer version"
+                detail = f"it holds frames of kind {kind} from a newer version"
                 self._note(where, UNREADABLE, detail)
             for frame in file.transactions():
                 for oid, _, _ in frame.objects:
-                    self._name(oid, where)
+                    self._add(oid, where)
                 for move in frame.moves:
-                    self._name_if_here(move.old, where)
-                    self._name_if_here(move.new, where)
+                    self._add_if_present(move.old, where)
+                    self._add_if_present(move.new, where)
 
-    def _name_if_here(self, oid: ObjectId | None, where: str) -> None:
-        """Name what is a root where it is here, and no loss where it is not: nobody counts on finding it."""
+    def _add_if_present(self, oid: ObjectId | None, where: str) -> None:
+        """Add a root if it is present; a missing one is no problem here."""
         if oid is not None and oid not in self._named and self._store.objects.contains(oid):
             self._named[oid] = where
 
-    def _look_at_refs(self) -> None:
+    def _read_refs(self) -> None:
         refs = self._store.refs
         assert isinstance(refs, RefDatabase)
         try:
             for stray in refs.files.strays():
-                self._note(stray, UNREADABLE, "it is no tip of a ref")
+                self._note(stray, UNREADABLE, "not a tip of a ref")
             tips = dict(refs.iterate_tips())
             for name, files in refs.files.iterate():
                 tips[name] = (*tips.get(name, ()), *files)
@@ -195,30 +196,30 @@ class _Search:
             return
         for name, values in tips.items():
             for tip in dict.fromkeys(values):
-                self._name(tip, name)
+                self._add(tip, name)
                 if not self._store.objects.contains(tip):
-                    self._note(name, INCOMPLETE, f"object {tip} is not here")
+                    self._note(name, INCOMPLETE, f"missing object {tip}")
         for name, values in self._store.journal.published.tips.all().items():
             for tip in values:
-                self._name_if_here(tip, name)
+                self._add_if_present(tip, name)
 
-    def _look_at_head(self) -> None:
+    def _read_head(self) -> None:
         try:
             target = self._store.refs.head_target()
         except (errors.FormatError, errors.StorageError) as error:
             self._note("HEAD", UNREADABLE, str(error))
             return
         if isinstance(target, ObjectId):
-            self._name(target, "HEAD")
+            self._add(target, "HEAD")
             if not self._store.objects.contains(target):
-                self._note("HEAD", INCOMPLETE, f"commit {target} is not here")
+                self._note("HEAD", INCOMPLETE, f"missing commit {target}")
 
     def _read_logs(self) -> dict[str, list[ReflogEntry]]:
         logs: dict[str, list[ReflogEntry]] = {}
         for path, name in self._files(self._store.layout.logs_dir, "logs"):
             where = f"logs/{name}"
             if not name.endswith(LOG_SUFFIX):
-                self._note(where, UNREADABLE, "it is no reflog")
+                self._note(where, UNREADABLE, "not a reflog")
                 continue
             try:
                 entries, unreadable = examine_log(self._store.disk, path)
@@ -226,16 +227,16 @@ class _Search:
                 self._note(where, UNREADABLE, str(error))
                 continue
             if unreadable:
-                detail = f"{unreadable} of its lines cannot be read"
+                detail = f"{unreadable} lines are unreadable"
                 self._note(where, UNREADABLE, detail)
             logs[name.removesuffix(LOG_SUFFIX)] = entries
             recent = [entry for entry in entries if entry.time >= self._since]
             for oid in {oid for entry in recent for oid in (entry.old, entry.new) if oid}:
                 if not self._store.objects.contains(oid):
-                    self._note(where, INCOMPLETE, f"object {oid} is not here")
+                    self._note(where, INCOMPLETE, f"missing object {oid}")
         return logs
 
-    def _look_at_local(self) -> None:
+    def _read_local(self) -> None:
         layout = self._store.layout
         for path, name in self._files(layout.local_dir, "local"):
             if path == layout.published_file or layout.name_of_tip_table(name) is not None:
@@ -246,10 +247,10 @@ class _Search:
                 self._note(f"local/{name}", UNREADABLE, str(error))
                 continue
             for oid in ids_within(data):
-                self._name_if_here(oid, f"local/{name}")
+                self._add_if_present(oid, f"local/{name}")
 
     def _files(self, folder: str, what: str) -> Iterator[tuple[str, str]]:
-        """Yield (path, name relative to the folder) of each file below one."""
+        """Yield (path, relative name) of each file below a folder."""
         pending = [(folder, "")]
         while pending:
             path, before = pending.pop()
@@ -263,15 +264,15 @@ class _Search:
 
 
 def ids_within(data: bytes) -> Iterator[ObjectId]:
-    """Yield all that may be an id in a text: 64 hex digits, or such bytes one after the other in base64.
+    """Yield everything that may be an id in a text: 64 hex digits, or base64 of ids.
 
-    Much that is none is found as well; it names no object that is here.
+    False positives do no harm: they name no existing object.
     """
-    for found in _HEXADECIMAL.finditer(data):
-        yield ObjectId(bytes.fromhex(found.group().decode("ascii")))
-    for found in _BASE64.finditer(data):
+    for match in _HEXADECIMAL.finditer(data):
+        yield ObjectId(bytes.fromhex(match.group().decode("ascii")))
+    for match in _BASE64.finditer(data):
         try:
-            packed = b64decode(found.group(), validate=True)
+            packed = b64decode(match.group(), validate=True)
         except binascii.Error:
             continue
         if len(packed) % OID_BYTES == 0:

@@ -1,14 +1,20 @@
-"""Packing: all packs and loose objects become a few large, well compressed packs.
+"""Repack: all packs and loose objects into a few large, well compressed packs.
 
-Rule: every object is kept, reachable or not. What is replaced is removed only after its replacement is durable, and
-a pack that cannot be read to its end stays as it is.
+Invariant: every object is kept, reachable or not. Old files are removed only after their replacement is durable,
+and a damaged pack stays.
 """
 
 from __future__ import annotations
 
 from trace_store import errors
 from trace_store.frozen import value
-from trace_store.maintenance.consolidate import git_index, is_in, objects_of, remove_packs
+from trace_store.maintenance.consolidate import (
+    file_size,
+    git_index,
+    is_tracked,
+    objects_of,
+    remove_packs,
+)
 from trace_store.maintenance.lock import brief_lock
 from trace_store.maintenance.seal import seal
 from trace_store.maintenance.second_copies import keep_copies
@@ -24,22 +30,22 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 DEFAULT_LEVEL = 10
-"""Beyond it, packing takes half as long again for a hundredth less, and then several times as long."""
+"""Higher levels take half as long again for one percent, then several times as long."""
 _FULL_PARTS = 4, 3
-"""A pack is full when it has three quarters of what one may have."""
+"""A pack is full at three quarters of the maximum size."""
 
 
 @value
 class PackReport:
-    """What packing did.
+    """Result of a repack.
 
     Attributes:
-        objects: how many stand in the new packs.
-        packs: the names of the new packs; none when there was nothing to do.
-        replaced: how many packs went.
-        loose: how many loose objects went.
-        bytes_before, bytes_after: size of what was replaced, and of what replaced it.
-        kept: the names of packs that could not be read to their end.
+        objects: number of objects in the new packs.
+        packs: names of the new packs; empty if there was nothing to do.
+        replaced: number of packs removed.
+        loose: number of loose objects removed.
+        bytes_before, bytes_after: size of the replaced and of the new files.
+        kept: names of damaged packs.
     """
 
     objects: int = 0
@@ -60,22 +66,21 @@ def pack(
     leave: Container[ObjectId] = frozenset(),
     tracked: bool = True,
 ) -> PackReport:
-    """Seal, then fold all packs and loose objects into as few packs as they fit.
+    """Seal, then combine packs and loose objects into as few packs as possible.
 
-    Packs that are full, and made as this would make them, stay as they are. Memory holds 16 MiB of content, of
-    which half is being compressed, what is needed to find what it has in common, and some two hundred bytes an object.
+    Full packs with the same settings stay. Memory use is 16 MiB of content, half of it being compressed, a table of
+    common content, and about 200 bytes per object.
 
     Args:
-        store: what to pack.
-        level: how hard to compress, 1 to 19.
-        frame_bytes: how much content to put into a frame: with less, an object is read sooner, and packs are larger.
-        progress: told how many objects were gone through, and of how many.
-        leave: loose objects that stay as they are.
-        tracked: whether packs that are in the index of the user's git are folded too; it would have the same bytes
-            twice in its history then.
+        store: the repository.
+        level: zstd compression level, 1 to 19.
+        frame_bytes: content per frame; smaller frames read faster and compress less.
+        progress: receives objects done and total.
+        leave: loose objects to leave alone.
+        tracked: include packs in the user's git index, which git then stores twice.
 
     Raises:
-        LockedError: another process has been sealing or packing for a minute.
+        LockedError: another process has held the maintenance lock for a minute.
         StorageError: the disk refuses; nothing is lost.
     """
     if not isinstance(store.objects, ObjectDatabase):
@@ -85,14 +90,16 @@ def pack(
         objects = store.objects
         with store.mutex:
             objects.packs.refresh()
-        made = (level, frame_bytes, SHARED_BYTES)
+        settings = (level, frame_bytes, SHARED_BYTES)
         names = _oldest_first(store, objects.packs.names())
-        names = [name for name in names if not _is_settled(objects, name, made)]
+        names = [name for name in names if not _is_settled(objects, name, settings)]
         if not tracked:
             index = git_index(store.disk, store.layout.root)
-            names = [name for name in names if index is not None and not is_in(index, name)]
+            names = [name for name in names if index is not None and not is_tracked(index, name)]
         loose = [oid for oid in objects.loose.iterate() if oid not in leave]
-        if not loose and (not names or (len(names) == 1 and _is_made(objects, names[0], made))):
+        if not loose and (
+            not names or (len(names) == 1 and _has_settings(objects, names[0], settings))
+        ):
             return PackReport()
         writer = PackWriter(
             store.disk,
@@ -115,7 +122,7 @@ def _rewrite(
     written = seen = 0
     purged = objects.purged
     whole = len(loose) + sum(
-        found.index.objects for found in map(objects.packs.get, names) if found
+        packed_.index.objects for packed_ in map(objects.packs.get, names) if packed_
     )
     kept: list[str] = []
     packed: list[ObjectId] = []
@@ -140,29 +147,29 @@ def _rewrite(
                 packed.append(oid)
         new = writer.finish()
     finally:
-        writer.abandon()
+        writer.discard()
     keep_copies(store, new)
-    gone = [name for name in names if name not in kept and name not in new]
-    before = sum(_size(store, store.layout.pack_file(name)) for name in gone)
-    before += sum(_size(store, store.layout.loose_file(oid.hex())) for oid in packed)
-    after = sum(_size(store, store.layout.pack_file(name)) for name in new)
-    remove_packs(store, gone)
+    removed = [name for name in names if name not in kept and name not in new]
+    before = sum(file_size(store.disk, store.layout.pack_file(name)) for name in removed)
+    before += sum(file_size(store.disk, store.layout.loose_file(oid.hex())) for oid in packed)
+    after = sum(file_size(store.disk, store.layout.pack_file(name)) for name in new)
+    remove_packs(store, removed)
     for oid in packed:
         objects.loose.remove(oid)
     with store.mutex:
         objects.packs.refresh()
-    return PackReport(written, tuple(new), len(gone), len(packed), before, after, tuple(kept))
+    return PackReport(written, tuple(new), len(removed), len(packed), before, after, tuple(kept))
 
 
-def _is_made(objects: ObjectDatabase, name: str, made: tuple[int, int, int]) -> bool:
+def _has_settings(objects: ObjectDatabase, name: str, settings: tuple[int, int, int]) -> bool:
     packed = objects.packs.get(name)
-    return packed is not None and packed.pack.made == made
+    return packed is not None and packed.pack.made == settings
 
 
-def _is_settled(objects: ObjectDatabase, name: str, made: tuple[int, int, int]) -> bool:
-    """Tell whether nothing is won by writing a pack again."""
+def _is_settled(objects: ObjectDatabase, name: str, settings: tuple[int, int, int]) -> bool:
+    """Return True if rewriting a pack would gain nothing."""
     packed = objects.packs.get(name)
-    if packed is None or packed.pack.made != made:
+    if packed is None or packed.pack.made != settings:
         return False
     whole, part = _FULL_PARTS
     if packed.pack.size * whole >= MAXIMUM_PACK_BYTES * part:
@@ -175,10 +182,5 @@ def _is_settled(objects: ObjectDatabase, name: str, made: tuple[int, int, int]) 
 
 
 def _oldest_first(store: Store, names: list[str]) -> list[str]:
-    found = ((store.disk.stat(store.layout.pack_file(name)), name) for name in names)
-    return [n for _, n in sorted((s.st_mtime_ns, name) for s, name in found if s is not None)]
-
-
-def _size(store: Store, path: str) -> int:
-    found = store.disk.stat(path)
-    return 0 if found is None else found.st_size
+    stats = ((store.disk.stat(store.layout.pack_file(name)), name) for name in names)
+    return [n for _, n in sorted((s.st_mtime_ns, name) for s, name in stats if s is not None)]

@@ -1,10 +1,8 @@
-"""Repair of refs, HEAD and damaged journals.
+"""Repair of refs and HEAD, also from damaged journals.
 
-Rule: a ref is never left pointing at less than it did without the report saying what it was. A branch goes on to what a
-damaged journal holds for it only where that continues it and is whole; anything else gets a ref of its own under
-`refs/lost-found/`, or is listed.
-
-Rule: this reads alone. Which commits a branch had is known from its reflog where its tip cannot be read any more.
+Invariant: if a ref loses commits, the report has its old value. A branch is fast-forwarded to the value in a
+damaged journal only if that descends from it and is complete; any other value gets a ref under `refs/lost-found/`,
+or is listed. The reflog provides earlier values of a branch with an unreadable tip.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.files import create_file
 from trace_store.frozen import value
 from trace_store.graph import ancestors
-from trace_store.oid import HEX_CHARACTERS, ObjectId
+from trace_store.oid import ObjectId, is_full_id
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.names import BRANCHES
@@ -24,66 +22,48 @@ from trace_store.refs.resolution import lineage_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
-
-    from trace_store.journal.frames import Frame
-    from trace_store.maintenance.reachability import Marking
+    from trace_store.maintenance.repair_report import RepairContext
     from trace_store.store.handle import Store
 
-    class Work(Protocol):
-        """The repair that this is a part of."""
-
-        store: Store
-        dry_run: bool
-        behind: list[Frame]
-        told_before: set[Frame]
-
-        def has(self, oid: ObjectId) -> bool: ...
-        def is_whole(self, oid: ObjectId) -> bool: ...
-        def marked(self, starts: list[ObjectId]) -> Marking: ...
-        def keep(self, path: str, *, remove: bool = True) -> None: ...
-        def did(self, kind: str, what: str, detail: str) -> None: ...
-
-
-FOUND = "refs/lost-found/"
+LOST_FOUND = "refs/lost-found/"
 AUTHOR = "trace fsck --repair"
 
 
-class RefSalvage:
-    """Restores refs and HEAD."""
+class RefRepair:
+    """Repairs refs and HEAD."""
 
     __slots__ = ("_refs", "_store", "_work")
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: RepairContext) -> None:
         assert isinstance(work.store.refs, RefDatabase)
         self._work = work
         self._store = work.store
         self._refs = work.store.refs
 
     def run(self) -> None:
-        """Restore them, files first."""
-        self._head()  # no transaction is made without it
+        """Repair HEAD, then ref files, then values."""
+        self._head()  # transactions need HEAD
         self._strays()
         self._files()
         self._behind()
         self._incomplete()
 
     def _strays(self) -> None:
-        """Make files of tips that have content empty again, and set aside what is no tip."""
+        """Empty tip files that have content, and set aside other stray files."""
         for stray in list(self._refs.files.strays()):
             path = os.path.join(self._store.layout.root, *stray.split("/"))
             name, _, file = stray.rpartition("/")
-            self._work.keep(path)
-            if len(file) == HEX_CHARACTERS and _is_hex(file) and is_ref_name(name):
+            self._work.set_aside(path)
+            if is_full_id(file) and is_ref_name(name):
                 if not self._work.dry_run:
                     create_file(self._store.disk, path)
                     self._store.disk.sync_directory(os.path.dirname(path))
-                self._work.did("ref", name, f"its file {file[:12]} is empty again")
+                self._work.record_step("ref", name, f"its file {file[:12]} was emptied")
             else:
-                self._work.did("file", stray, "it is no tip of a ref, and was set aside")
+                self._work.record_step("file", stray, "not a tip of a ref; set aside")
 
     def _files(self) -> None:
-        """Give refs that this working copy has published, and that nothing moved since, their files back."""
+        """Restore missing files of refs that this working copy published."""
         with self._store.mutex:
             journal = self._store.journal
             journal.refresh()
@@ -93,15 +73,15 @@ class RefSalvage:
                 continue
             if not self._work.dry_run:
                 self._refs.files.write(name, tips, ())
-            self._work.did("ref", name, f"its file was gone; it is {tips[0].short()} again")
+            self._work.record_step("ref", name, f"missing file restored at {tips[0].short()}")
 
     def _behind(self) -> None:
-        """Bring to bear what transactions say that stand in journals behind damage."""
+        """Apply ref moves from transactions after damage in journals."""
         wanted: dict[str, list[ObjectId]] = {}
         fresh = {
             move.name
             for frame in self._work.behind
-            if frame not in self._work.told_before
+            if frame not in self._work.reported_before
             for move in frame.moves
         }
         for frame in self._work.behind:
@@ -113,29 +93,29 @@ class RefSalvage:
             if whole is None:
                 at = ", ".join(value.short() for value in values)
                 if name in fresh:
-                    detail = f"it was moved to {at}, of which none is whole"
-                    self._work.did("ref", name, detail)
+                    detail = f"it was moved to {at}, but none of these is complete"
+                    self._work.record_step("ref", name, detail)
                 continue
             current = self._refs.read(name)
-            if current is not None and whole in self._work.marked([current]).reached:
-                continue  # it went there, and on
-            reached = self._work.marked([whole]).reached
+            if current is not None and whole in self._work.reachable_from([current]).reached:
+                continue  # it moved there and further
+            reached = self._work.reachable_from([whole]).reached
             if current is None or (name.startswith(BRANCHES) and current in reached):
                 self._move(name, whole)
-                detail = f"it goes on to {whole.short()}, which stood in a journal behind damage"
+                detail = f"moved to {whole.short()} from a damaged journal"
             else:
                 other = self._free_name(name, whole)
                 if self._refs.read(other) == whole:
                     continue
                 self._move(other, whole)
-                detail = f"{whole.short()}, to which a damaged journal moved it, is now {other}"
-            self._work.did("ref", name, detail)
+                detail = f"its value {whole.short()} in a damaged journal is now {other}"
+            self._work.record_step("ref", name, detail)
 
     def _incomplete(self) -> None:
-        """Move refs with missing commits back to the newest value of their reflog that is whole."""
+        """Reset refs with missing commits to the newest complete value of their reflog."""
         for name, tips in list(self._refs.iterate_tips()):
-            there = [tip for tip in tips if self._work.has(tip)]
-            if there and not (name.startswith(BRANCHES) and all(map(self._has_gap, there))):
+            present = [tip for tip in tips if self._work.has(tip)]
+            if present and not (name.startswith(BRANCHES) and all(map(self._has_gap, present))):
                 continue
             log = self._refs.reflog(name)
             values = [value for entry in log for value in (entry.new, entry.old) if value]
@@ -143,29 +123,29 @@ class RefSalvage:
             back = next((value for value in known if self._work.is_whole(value)), None)
             was = ", ".join(map(str, tips))
             if back is None:
-                continue  # no other is known: what remains wrong says so
+                continue  # no other value is known; a later check reports it
             self._move(name, back)
-            for tip in there:
+            for tip in present:
                 self._move(self._free_name(name, tip), tip)
-            what = "whose history is not whole" if there else "which is not here"
-            self._work.did("ref", name, f"it was {was}, {what}; it is {back} again")
+            what = "whose history is incomplete" if present else "which is missing"
+            self._work.record_step("ref", name, f"was {was}, {what}; reset to {back}")
 
     def _has_gap(self, tip: ObjectId) -> bool:
-        """Return True if a commit that a tip leads to is missing, here and in every copy."""
+        """Return True if an ancestor of a tip is missing everywhere."""
         past = ancestors([tip], self._refs.lineage.parents)
         return not all(map(self._work.has, past))
 
     def _head(self) -> None:
-        """Let HEAD stand for the default branch where it says nothing, or leads to nothing."""
+        """Reset HEAD to the default branch if it is unreadable or its commit is missing."""
         try:
             head = self._refs.head()
             lost = head.detached and head.oid is not None and not self._work.has(head.oid)
-            what = f"it was detached at {head.oid}, which is not here" if lost else ""
+            what = f"it was detached at missing commit {head.oid}" if lost else ""
         except errors.FormatError as error:
             what = str(error)
         if what:
-            self._work.keep(self._store.layout.head_file)
-            self._work.did("head", "HEAD", f"{what}; it stands for the default branch now")
+            self._work.set_aside(self._store.layout.head_file)
+            self._work.record_step("head", "HEAD", f"{what}; it is on the default branch now")
 
     def _move(self, name: str, to: ObjectId) -> None:
         if not self._work.dry_run:
@@ -173,27 +153,23 @@ class RefSalvage:
             self._store.transact(lambda _: Transaction((), [edit], "repair"), author=AUTHOR)
 
     def _free_name(self, name: str, value: ObjectId) -> str:
-        """Return a ref under `refs/lost-found/` that is free, or has this value."""
-        plain = FOUND + name.removeprefix("refs/")
+        """Return an unused ref under `refs/lost-found/`, or one with this value."""
+        plain = LOST_FOUND + name.removeprefix("refs/")
         for candidate in (plain, f"{plain}-{value.hex()[:12]}"):
             if is_ref_name(candidate) and self._refs.read(candidate) in (None, value):
                 return candidate
-        return f"{FOUND}{value.hex()}"
-
-
-def _is_hex(text: str) -> bool:
-    return all(character in "0123456789abcdef" for character in text)
+        return f"{LOST_FOUND}{value.hex()}"
 
 
 @value
 class Gap:
-    """A branch with a history that is not whole.
+    """A branch with incomplete history.
 
     Attributes:
-        ref: its full name.
-        tip: its value.
-        missing: the newest commit that is not here.
-        whole: the newest value of its reflog whose history is whole; None when none is known.
+        ref: full name.
+        tip: its tip.
+        missing: the newest missing commit.
+        whole: the newest reflog value with complete history, or None.
     """
 
     ref: str
@@ -203,23 +179,22 @@ class Gap:
 
 
 def gaps(store: Store) -> list[Gap]:
-    """Return the branches that have lost commits, sorted by name; it walks through all histories."""
-    found: list[Gap] = []
+    """Return the branches with missing commits, in name order; walks all histories."""
+    branches: list[Gap] = []
     for name, tip in list(store.refs.iterate(BRANCHES)):
         missing = first_missing(store, tip)
         if missing is not None:
-            found.append(Gap(name, tip, missing, newest_whole(store, name)))
-    return found
+            branches.append(Gap(name, tip, missing, newest_whole(store, name)))
+    return branches
 
 
 def first_missing(store: Store, start: ObjectId) -> ObjectId | None:
-    """Return the commit nearest to a start that is not here, the start included; None when all are."""
+    """Return the missing commit nearest to a start, or None."""
     past = ancestors([start], lineage_of(store.objects).parents)
     return next((oid for oid in past if not store.objects.contains(oid)), None)
 
 
 def newest_whole(store: Store, name: str) -> ObjectId | None:
-    """Return the newest value in the reflog of a branch whose history has no missing commit."""
+    """Return the newest reflog value of a branch with complete history, or None."""
     values = [each for entry in store.refs.reflog(name) for each in (entry.new, entry.old) if each]
-    found = dict.fromkeys(values)
-    return next((oid for oid in found if first_missing(store, oid) is None), None)
+    return next((oid for oid in dict.fromkeys(values) if first_missing(store, oid) is None), None)

@@ -1,4 +1,4 @@
-"""What a repair did, and what it could not do: as values, as JSON, and as a page to read."""
+"""Repair report: as values, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -9,16 +9,38 @@ from trace_store.maintenance.fsck_objects import Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Protocol
+
+    from trace_store.journal.frames import Frame
+    from trace_store.maintenance.reachability import ReachableSet
+    from trace_store.odb.database import ObjectDatabase
+    from trace_store.oid import ObjectId
+    from trace_store.store.handle import Store
+
+    class RepairContext(Protocol):
+        """The running repair, as its steps see it."""
+
+        store: Store
+        database: ObjectDatabase
+        dry_run: bool
+        behind: list[Frame]
+        reported_before: set[Frame]
+
+        def has(self, oid: ObjectId) -> bool: ...
+        def is_whole(self, oid: ObjectId) -> bool: ...
+        def reachable_from(self, starts: list[ObjectId]) -> ReachableSet: ...
+        def write(self, objects: dict[ObjectId, bytes]) -> None: ...
+        def set_aside(self, path: str, *, remove: bool = True) -> None: ...
+        def record_step(self, kind: str, what: str, detail: str) -> None: ...
 
 
 @value
-class Mended:
-    """One thing that repair did, or would do.
+class RepairStep:
+    """One repair, done or planned.
 
     Attributes:
         kind: `pack`, `object`, `journal`, `ref`, `head`, `derived` or `file`.
-        what: the file, object or ref that it is about.
+        what: the file, object or ref.
         detail: what was done, in one sentence.
     """
 
@@ -28,13 +50,13 @@ class Mended:
 
 
 @value
-class Lost:
-    """An object that was found nowhere.
+class LostObject:
+    """An object without any copy.
 
     Attributes:
-        oid: its id, in hex digits.
-        named_by: the objects that name it, in hex digits.
-        refs: the refs that lead to it.
+        oid: its id in hex.
+        named_by: objects that link to it, in hex.
+        refs: refs that reach it.
         why: one sentence.
     """
 
@@ -45,27 +67,27 @@ class Lost:
 
 
 @value
-class SalvageReport:
-    """What a repair did.
+class RepairReport:
+    """Result of a repair.
 
     Attributes:
-        mended: what was done, in order.
-        lost: what was found nowhere.
-        kept: the files in `lost-found/`, relative to `.trace`.
-        remaining: what a check finds afterwards; without a repair, before.
-        report: the file that says the same, relative to `.trace`; "" when there was nothing to write down.
-        dry_run: whether nothing was written.
+        mended: repairs in order.
+        lost: objects without any copy.
+        kept: files in `lost-found/`, relative to `.trace`.
+        remaining: fsck findings after the repair, or before it in a dry run.
+        report: path of the saved report, relative to `.trace`; "" if none was saved.
+        dry_run: True if nothing was written.
     """
 
-    mended: tuple[Mended, ...] = ()
-    lost: tuple[Lost, ...] = ()
+    mended: tuple[RepairStep, ...] = ()
+    lost: tuple[LostObject, ...] = ()
     kept: tuple[str, ...] = ()
     remaining: tuple[Finding, ...] = ()
     report: str = ""
     dry_run: bool = False
 
     def record(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return the report as JSON values."""
         return {
             "mended": [{"kind": m.kind, "what": m.what, "detail": m.detail} for m in self.mended],
             "lost": [
@@ -82,19 +104,19 @@ class SalvageReport:
         }
 
     def as_json(self) -> bytes:
-        """Return the bytes of the report for programs."""
+        """Return the report as JSON bytes."""
         return (json.dumps(self.record(), indent=1, sort_keys=True) + "\n").encode()
 
     def as_text(self) -> bytes:
-        """Return the bytes of the report for people."""
+        """Return the report as text for people."""
         lines = ["What `trace fsck --repair` did", ""]
         lines += [f"{each.kind} {each.what}: {each.detail}" for each in self.mended]
-        lines += ["", "Taken out of use, and kept beside this file:"]
+        lines += ["", "Set aside in this folder:"]
         lines += [f"  {path}" for path in self.kept] or ["  nothing"]
-        lines += ["", "Found nowhere:"]
+        lines += ["", "Lost:"]
         for lost in self.lost:
             lines.append(f"  {lost.oid}: {lost.why}")
-            lines += [f"    named by {oid}" for oid in lost.named_by]
+            lines += [f"    linked from {oid}" for oid in lost.named_by]
             lines += [f"    on {name}" for name in lost.refs]
         if not self.lost:
             lines.append("  nothing")

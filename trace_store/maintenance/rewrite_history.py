@@ -1,10 +1,10 @@
-"""Issuing history anew: commits without some content, under new ids, where a purge would leave the ids as they are.
+"""Rewriting of history without purged content and its ids.
 
-Rule: an id in a commit, tag or list is 32 bytes and is used for nothing else, so one rule makes all of them anew: what
-they name is exchanged, from the oldest on. All refs move in one transaction, each from where it was; whoever moved one
-meanwhile is not overrun. Which old id became which new one is kept in `local/reissued`, which git ignores.
+Invariant: an id in a commit, tag or list is 32 bytes and nothing else is, so one rule rewrites them all, oldest
+first. All refs move in one transaction from their known values, so a concurrent move is not overwritten.
+`local/reissued`, which git ignores, maps old ids to new ones.
 
-Messages keep their addresses, which are no ids: a new commit carries those that were born in the old one.
+Messages keep their addresses: a rewritten commit carries the messages born in the old one.
 """
 
 from __future__ import annotations
@@ -32,109 +32,113 @@ if TYPE_CHECKING:
 
 FILE = "reissued"
 REMOVED = b"[purged]"
-MESSAGE = "purge: history issued anew"
+MESSAGE = "purge: history rewritten"
 _DROPPED = ("source", "prompt")
 _SHORTENED = ("schemas", "keep")
-"""Fields in which no placeholder makes sense: with an id, and with a list of them."""
+"""Fields from which ids are dropped: single ids, and lists of ids."""
 
 
 @value
-class Reissued:
-    """What was issued anew.
+class RewrittenHistory:
+    """Rewritten history.
 
     Attributes:
-        objects: the new id of each old commit, tag and list.
-        refs: the full names of the refs that were moved, sorted.
+        objects: new id of each rewritten commit, tag and list.
+        refs: sorted full names of the refs moved.
     """
 
     objects: dict[ObjectId, ObjectId]
     refs: tuple[str, ...]
 
 
-def reissue(
+def rewrite_history(
     store: Store, content: Collection[ObjectId], texts: Needles, *, why: str, author: str
-) -> Reissued:
-    """Write everything anew that leads to some content, with a placeholder in its place, and move the refs.
+) -> RewrittenHistory:
+    """Rewrite everything that reaches some content, and move the refs.
 
     Args:
-        store: where.
-        content: blobs, and lists of chunks, whose ids are to go.
-        texts: taken out of the text of commits, tags and lists, too.
-        why: the reason, which the placeholder says.
-        author: for the reflogs.
+        store: the repository.
+        content: blobs and chunk lists whose ids must go.
+        texts: also removed from the text of commits, tags and lists.
+        why: the reason, part of the placeholder.
+        author: author of reflog entries.
 
     Raises:
-        StateError: a ref that leads there has several tips, or HEAD is detached.
-        RefChangedError: somebody moves a ref meanwhile; nothing is moved.
-        StorageError: the disk refuses; nothing is moved.
+        StateError: an affected ref has several tips, or HEAD is detached.
+        RefChangedError: another process moves a ref; nothing is changed.
+        StorageError: the disk refuses; nothing is changed.
     """
-    tips = {name: found for name, found in store.refs.iterate_tips() if found}
-    work = _Reissuing(content, texts, f"[purged: {why}]" if why else "[purged]")
-    starts = [tip for found in tips.values() for tip in found]
+    tips = {name: values for name, values in store.refs.iterate_tips() if values}
+    rewriter = _HistoryRewriter(content, texts, f"[purged: {why}]" if why else "[purged]")
+    starts = [tip for values in tips.values() for tip in values]
     for oid, data in reachable(store.objects.read, starts, absent=lambda _, __: None):
-        work.see(oid, data)
+        rewriter.rewrite(oid, data)
     edits: list[RefEdit] = []
-    for name, found in tips.items():
-        if work.issued.keys().isdisjoint(found):
+    for name, values in tips.items():
+        if rewriter.new_ids.keys().isdisjoint(values):
             continue
-        if len(found) > 1:
-            raise errors.StateError(
-                f"{name} has several tips, which have to be joined first", ref=name
-            )
-        # A file of which a piece is gone cannot be given back.
-        new = None if name.startswith(FILES) else work.issued[found[0]]
-        edits.append(RefEdit(name, new, found[0]))
+        if len(values) > 1:
+            raise errors.StateError(f"{name} has diverged; join its tips first", ref=name)
+        # A source file without one of its parts cannot be restored.
+        new = None if name.startswith(FILES) else rewriter.new_ids[values[0]]
+        edits.append(RefEdit(name, new, values[0]))
     head = store.refs.head()
-    if head.ref is None and head.oid in work.issued:
-        raise errors.StateError("HEAD is detached at a commit that has to be issued anew")
+    if head.ref is None and head.oid in rewriter.new_ids:
+        raise errors.StateError("HEAD is detached at a commit that must be rewritten")
     if edits:
-        made = Transaction(list(work.new.items()), edits, MESSAGE)
-        _note(store, work.issued)  # first: once the refs are moved, nobody can tell what led where
-        store.transact(lambda _: made, author=author)
-    return Reissued(dict(work.issued), tuple(sorted(edit.name for edit in edits)))
+        transaction = Transaction(list(rewriter.new.items()), edits, MESSAGE)
+        _save_new_ids(store, rewriter.new_ids)  # first: afterwards the old ids are unknown
+        store.transact(lambda _: transaction, author=author)
+    return RewrittenHistory(dict(rewriter.new_ids), tuple(sorted(edit.name for edit in edits)))
 
 
-class _Reissuing:
-    """What has become of the objects that went by, the oldest first."""
+class _HistoryRewriter:
+    """Rewriter of objects, oldest first."""
 
-    def __init__(self, content: Collection[ObjectId], texts: Needles, said: str) -> None:
+    def __init__(self, content: Collection[ObjectId], texts: Needles, text: str) -> None:
         self._content = frozenset(content)
         self._texts = texts
-        self.issued: dict[ObjectId, ObjectId] = {}
+        self.new_ids: dict[ObjectId, ObjectId] = {}
         self.new: dict[ObjectId, bytes] = {}
-        self._plain = self._put(encode_blob(said.encode()))
-        self._json = encode_blob(_as_json(said))
+        self._plain = self._put(encode_blob(text.encode()))
+        self._json = encode_blob(_as_json(text))
 
-    def see(self, oid: ObjectId, data: bytes) -> None:
-        """Issue an object anew, if it leads to what goes."""
+    def rewrite(self, oid: ObjectId, data: bytes) -> None:
+        """Rewrite an object if it links to removed content."""
         if oid in self._content or kind_of(data) == BLOB:
             return
         fields = decode(data)
-        changed = self._changed(fields)
+        changed = self._rewrite_value(fields)
         if changed == fields:
             return
         if kind_of(data) == COMMIT:
             commit = Commit.decode(data)
             commit.operations = tuple(carried_operations(oid, commit))
-            changed = self._changed(decode(commit.encode()))
-        self.issued[oid] = self._put(encode(changed))
+            changed = self._rewrite_value(decode(commit.encode()))
+        self.new_ids[oid] = self._put(encode(changed))
 
     def _put(self, data: bytes) -> ObjectId:
         oid = hash_object(data)
         self.new[oid] = data
         return oid
 
-    def _changed(self, value: Any) -> Any:
+    def _rewrite_value(self, value: Any) -> Any:
         if isinstance(value, bytes) and len(value) == OID_BYTES:
             if value in self._content:
                 return self._plain
-            return self.issued.get(ObjectId(value), value)
+            return self.new_ids.get(ObjectId(value), value)
         if isinstance(value, str) and self._texts:
             data = value.encode()
-            return self._texts.without(data, REMOVED).decode() if self._texts.find(data) else value
+            return (
+                self._texts.replace_in(data, REMOVED).decode() if self._texts.find(data) else value
+            )
         if isinstance(value, dict):
             return self._part(value) if "type" in value else self._map(value)
-        return [self._changed(each) for each in value] if isinstance(value, list | tuple) else value
+        return (
+            [self._rewrite_value(each) for each in value]
+            if isinstance(value, list | tuple)
+            else value
+        )
 
     def _map(self, value: dict[str, Any]) -> dict[str, Any]:
         kept: dict[str, Any] = {}
@@ -143,36 +147,36 @@ class _Reissuing:
                 continue
             if key in _SHORTENED:
                 each = [oid for oid in each if oid not in self._content]
-            kept[key] = self._changed(each)
+            kept[key] = self._rewrite_value(each)
         return kept
 
     def _part(self, part: dict[str, Any]) -> dict[str, Any]:
-        """Return a part of a message; where its content goes, one that a provider still takes."""
-        gone = [k for k in ("blob", "signature", "url") if part.get(k) in self._content]
-        if not gone:
+        """Return a message part that stays valid without its removed content."""
+        removed = [k for k in ("blob", "signature", "url") if part.get(k) in self._content]
+        if not removed:
             return self._map(part)
         if part["type"] == "tool_call" and part.get("format", "json") == "json":
             return self._map({**part, "blob": self._put(self._json)})
-        if part["type"] in ("tool_call", "reasoning") and gone == ["signature"]:
+        if part["type"] in ("tool_call", "reasoning") and removed == ["signature"]:
             return self._map({key: each for key, each in part.items() if key != "signature"})
         if part["type"] in ("image", "opaque"):
             return {"blob": self._plain, "type": "text"}
         return self._map({key: each for key, each in part.items() if key != "signature"})
 
 
-def _as_json(said: str) -> bytes:
-    """Return what stands for the arguments of a call, which have to be JSON."""
+def _as_json(text: str) -> bytes:
+    """Return placeholder arguments of a call, as JSON."""
     import json
 
-    return json.dumps({"purged": said}, ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps({"purged": text}, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _note(store: Store, issued: dict[ObjectId, ObjectId]) -> None:
-    """Add to the file what becomes of which id; what was refused before the refs were moved may be in it already."""
+def _save_new_ids(store: Store, new_ids: dict[ObjectId, ObjectId]) -> None:
+    """Add old and new ids to the file; it may contain some from a failed attempt."""
     path = os.path.join(store.layout.local_dir, FILE)
     make_durable_directory(store.disk, store.layout.local_dir)
     before = read_file(store.disk, path) or b""
     known = set(before.splitlines(keepends=True))
-    lines = [f"{old} {new}\n".encode() for old, new in issued.items()]
+    lines = [f"{old} {new}\n".encode() for old, new in new_ids.items()]
     data = before + b"".join(line for line in lines if line not in known)
     replace_file(store.disk, path, data, scratch=store.layout.tmp_dir)

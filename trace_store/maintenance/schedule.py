@@ -1,8 +1,7 @@
-"""When a process that goes on writing seals: at most every half minute, and when the journal has grown large.
+"""Schedule of automatic seals: every half minute, or when the journal is large.
 
-Rule: whoever asks has just been told that a commit is durable, and a seal that fails must not look as if that had
-failed. So no error leaves here, nobody waits for another process, and the next who asks tries again. Asking costs the
-same at any length of history; it looks at sizes that are known already.
+Invariant: the caller's commit is durable already, so a failed seal raises no error, waits for nobody, and is
+retried later. The check takes constant time.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from trace_store.store.handle import Store
 from trace_store.store.unsealed import INTERVAL_MS, MAXIMUM_JOURNAL_BYTES
 
 RETRY_MS = 1_000
-"""How long after a seal that failed for another reason than a lock the next one is tried at the earliest."""
+"""Minimum time before a retry after an error other than a lock."""
 
 
 class SealSchedule:
-    """Seals one store now and then; the first time an interval after it was made."""
+    """Seals one store periodically, first after one interval."""
 
     __slots__ = ("_last", "_not_before", "_store")
 
@@ -27,7 +26,7 @@ class SealSchedule:
         self._not_before = self._last
 
     def seal_if_due(self) -> SealReport | None:
-        """Seal when it is time, and return what was done; None when it is not, or when it cannot be done now."""
+        """Seal if due and return the report; None if not due or not possible now."""
         store = self._store
         if not store.local:
             return None
@@ -49,10 +48,12 @@ class SealSchedule:
 
 
 def seal_if_due_by_age(store: Store) -> SealReport | None:
-    """Seal when the oldest unsealed transaction is old, or the journal large; for processes that write once and end.
+    """Seal if the oldest unsealed transaction is old or the journal large.
+
+    For short-lived processes.
 
     Returns:
-        What was done; None when it is not time, or when it cannot be done now.
+        The report; None if not due or not possible now.
     """
     try:
         if not store.unsealed().due(store.clock.now()):

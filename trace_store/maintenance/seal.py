@@ -1,11 +1,11 @@
 """Seal: move the journal's content into packs and ref files.
 
-Rule: the steps, each of which may be repeated after an interruption at any point, are: close the live journal;
-write every object of the closed ones into a pack; sync pack and directory; create and remove ref files, synced; write
-the reflogs; replace `local/published`, which says that it is done. Only then are journals that an earlier seal covered
-removed, and packs that were folded into a new one. Writers are not held up after the first step.
+The steps, each repeatable after an interruption: close the live journal; write all objects of closed journals to a
+pack; sync pack and directory; write and remove ref files, synced; write the reflogs; replace `local/published`,
+which commits the seal. Only then are earlier sealed journals and consolidated packs removed. Writers are blocked
+only during the first step.
 
-Behind damage there may be transactions that were acknowledged: they are kept, for a repair to find.
+Transactions after damage were acknowledged and are kept for a repair.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from trace_store.journal.frames import END
 from trace_store.journal.published import save, stamp_of
 from trace_store.journal.ref_moves import RefMoves
 from trace_store.maintenance.consolidate import (
-    ALWAYS_FOLD_BYTES,
+    ALWAYS_CONSOLIDATE_BYTES,
     choose_packs,
     objects_of,
     remove_if_possible,
     remove_packs,
 )
-from trace_store.maintenance.fsck_journal import is_distrusted, rest_of
+from trace_store.maintenance.fsck_journal import is_distrusted, trailing_data
 from trace_store.maintenance.lock import brief_lock
 from trace_store.maintenance.lost_found import keep_bytes
-from trace_store.maintenance.second_copies import keep_copies, put_back_tips
+from trace_store.maintenance.second_copies import keep_copies, restore_tips
 from trace_store.maintenance.tmp_files import sweep
 from trace_store.odb.checks import check_hash
 from trace_store.odb.database import ObjectDatabase
@@ -44,36 +44,36 @@ if TYPE_CHECKING:
 
     from trace_store.journal.file import JournalFile
     from trace_store.journal.published import Published, PublishedTips
-    from trace_store.refs.summary import Look
+    from trace_store.refs.summary import Scan
     from trace_store.store.handle import Store
 
 
 QUICK_LEVEL = 3
-LEVELS = ((ALWAYS_FOLD_BYTES, 9), (256 * 1024, 16), (1024 * 1024, 9))
-"""How hard to compress, by the most content that this is for; it takes a few hundredths of a second at most.
+LEVELS = ((ALWAYS_CONSOLIDATE_BYTES, 9), (256 * 1024, 16), (1024 * 1024, 9))
+"""Compression level by maximum content; takes a few hundredths of a second.
 
-A pack that will stay as it is, and be tracked so, is compressed hardest; the smallest are soon folded into others.
+Packs that stay and are tracked by git are compressed most; the smallest are soon consolidated.
 """
 FRAME_BYTES = 1024 * 1024
-"""Larger than in packing, since no dictionary finds what frames have in common."""
+"""Larger than in a repack: no dictionary covers common content of frames."""
 READ_BYTES = 256 * 1024
-"""So much of a journal is read and checked in one go."""
+"""Bytes of a journal read and verified at once."""
 MAXIMUM_ATTEMPTS = 100
 _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EIO)
 
 
 @value
 class SealReport:
-    """What a seal did.
+    """Result of a seal.
 
     Attributes:
-        transactions: how many were sealed.
-        objects: how many were written to packs.
-        packs: the names of the new packs.
-        folded: how many packs were folded into the new ones.
-        refs: the names of the refs whose files were brought up to date.
-        accepted: the names of the refs that git had moved.
-        unlogged: the names of the refs whose reflog could not be written.
+        transactions: number of transactions sealed.
+        objects: number of objects written to packs.
+        packs: names of the new packs.
+        folded: number of packs consolidated into them.
+        refs: refs whose files were updated.
+        accepted: refs that git had moved.
+        unlogged: refs whose reflog could not be written.
     """
 
     transactions: int = 0
@@ -88,31 +88,31 @@ class SealReport:
 def seal(
     store: Store, *, level: int | None = None, wait: bool = True, fully: bool = False
 ) -> SealReport:
-    """Seal what the journals hold, and accept what git has moved; does nothing when there is neither.
+    """Seal the journals and accept ref moves by git; a no-op if there is neither.
 
     Args:
-        store: what to seal.
-        level: how hard to compress; None is for the content's size to say.
-        wait: whether to wait for another process that is sealing or packing.
-        fully: whether to look at the files of all refs; else only where something says that others changed them.
+        store: the repository.
+        level: zstd compression level; None chooses by size.
+        wait: wait for another maintenance process.
+        fully: check the files of all refs, not only those that changed since.
 
     Raises:
-        LockedError: another process has been sealing for a minute, or is at all when not asked to wait.
-        UnsupportedFormatError: the journal holds lasting frames that only a newer version understands.
-        CorruptJournalError: an object in it is damaged, with no other copy.
-        StorageError: the disk refuses; sealing again goes on where this stopped.
+        LockedError: another process has held the maintenance lock for a minute, or at all without `wait`.
+        UnsupportedFormatError: the journal has permanent frames of a newer version.
+        CorruptJournalError: an object in it is damaged and has no other copy.
+        StorageError: the disk refuses; another seal continues.
     """
     if not store.local or not _has_work(store, fully):
         return SealReport()
     with brief_lock(store, wait=wait):
-        return _Sealing(store, level, fully).run()
+        return _Sealer(store, level, fully).run()
 
 
 def seal_or_sync(store: Store) -> None:
-    """Seal, or where that cannot be done now make durable what was written, and log that it is not sealed.
+    """Seal; if that is not possible now, sync the journal and log a warning.
 
     Raises:
-        StorageError: the disk refuses to make it durable.
+        StorageError: the journal cannot be synced.
         UnsupportedFormatError, CorruptJournalError: as `seal`.
     """
     try:
@@ -131,18 +131,18 @@ def _has_work(store: Store, fully: bool) -> bool:
         if journal.lost or any(file.has_content() for file in journal.files):
             return True
         published, read = journal.published.tips, store.refs.files.read
-        names = _unsettled(store.refs.overview.look(fully=fully), published)
+        names = _unsettled(store.refs.summary.scan(fully=fully), published)
         return any(set(read(name)) != set(published.get(name)) for name in names)
 
 
-def _unsettled(look: Look, published: PublishedTips) -> list[str]:
-    """Return the names of refs whose files may be others than this working copy published, sorted."""
+def _unsettled(look: Scan, published: PublishedTips) -> list[str]:
+    """Return the refs whose files may differ from the published state, in name order."""
     if len(look.unsettled) > FEW:
-        published.all()  # one by one they would take longer
+        published.all()  # faster than one by one
     return sorted(look.unsettled)
 
 
-class _Sealing:
+class _Sealer:
     """One seal, under the lock."""
 
     def __init__(self, store: Store, level: int | None, fully: bool) -> None:
@@ -162,17 +162,17 @@ class _Sealing:
     def run(self) -> SealReport:
         store = self._store
         closed, before, covered = self._close_journals()
-        self._refuse_unknown(closed)
-        unended = [f for f in closed if f.frames and f.frames[-1].kind != END]
-        if unended:
-            keep_rests(store, unended)
+        self._check_frame_kinds(closed)
+        unfinished = [f for f in closed if f.frames and f.frames[-1].kind != END]
+        if unfinished:
+            keep_trailing_data(store, unfinished)
         with store.mutex:
-            look = self._refs.overview.look(fully=self._fully)
+            look = self._refs.summary.scan(fully=self._fully)
         packs, folded = self._write_packs(closed)
         keep_copies(store, packs)
         for file in closed:
             self._fold.apply_all(file.frames)
-        self._refuse_overtaken(before)
+        self._check_not_sealed_elsewhere(before)
         unsettled = _unsettled(look, before.tips)
         self._read_tips({*self._fold.refs, *unsettled}, before)
         moved = self._publish_moved(before)
@@ -184,15 +184,17 @@ class _Sealing:
                 append_log(store.disk, store.layout.logs_dir, store.layout.log_file(name), entries)
             except errors.StorageError as error:
                 if getattr(error, "errno", None) in _PASSING:
-                    raise  # a seal that is repeated may write it
-                unlogged.append(name)  # something stands in its place: it is worth less than a seal
+                    raise  # another attempt may succeed
+                unlogged.append(
+                    name
+                )  # another file has its name; a reflog is worth less than a seal
         sealed = before.sealed.copy()
         for file in closed:
             sealed.add(file.line, file.number, file.number)
         changes = {n: tips for n, tips in self._changes.items() if before.tips.get(n) != tips}
         if sealed != before.sealed or changes or before.stamp is None:
             save(store.disk, store.layout, sealed, before, changes)
-            self._refs.overview.note(look, before, changes)
+            self._refs.summary.update(look, before, changes)
         self._clean(covered, folded)
         transactions = sum(1 for file in closed for _ in file.transactions())
         return SealReport(
@@ -206,15 +208,15 @@ class _Sealing:
         )
 
     def _close_journals(self) -> tuple[list[JournalFile], Published, dict[int, object]]:
-        """Return the journals to seal, what was published before, and the journals that an earlier seal covered.
+        """Return journals to seal, the last published state, and journals sealed earlier.
 
-        Only journals that are there are sealed: one that is removed meanwhile is written anew into the next.
+        Only existing journals are sealed: one that was deleted is rewritten into the next.
         """
         store, journal = self._store, self._store.journal
         for _ in range(MAXIMUM_ATTEMPTS):
             with store.mutex:
                 journal.refresh()
-                self._refuse_unknown(journal.files)  # before another journal is begun
+                self._check_frame_kinds(journal.files)  # before a new journal is started
             keys = store.rotate()
             with store.mutex:
                 journal.refresh()
@@ -224,47 +226,52 @@ class _Sealing:
                 ):
                     live = journal.files[-1].number if journal.files else 0
                     spent = [f for f in journal.files if not f.line and f.number < live]
-                    gone = {number: stamp for number, (stamp, _) in journal.covered.items()}
+                    obsolete = {number: stamp for number, (stamp, _) in journal.covered.items()}
                     for file in spent:
                         if store.disk.identity(file.path) == file.identity:
-                            gone[file.number] = stamp_of(store.disk, file.path)
-                    return closed, journal.published, gone
-        raise errors.ConcurrencyError("the journal is removed again and again")
+                            obsolete[file.number] = stamp_of(store.disk, file.path)
+                    return closed, journal.published, obsolete
+        raise errors.ConcurrencyError("the journal keeps disappearing")
 
-    def _refuse_overtaken(self, before: Published) -> None:
-        """Accept that nobody else has sealed meanwhile, as only who deletes files of locks makes possible."""
+    def _check_not_sealed_elsewhere(self, before: Published) -> None:
+        """Raise if another process has sealed, possible only if lock files were deleted."""
         if stamp_of(self._store.disk, self._store.layout.published_file) != before.stamp:
-            raise errors.ConcurrencyError("another process has sealed at the same time")
+            raise errors.ConcurrencyError("another process sealed at the same time")
 
-    def _refuse_unknown(self, files: list[JournalFile]) -> None:
+    def _check_frame_kinds(self, files: list[JournalFile]) -> None:
         for file in files:
             kinds = file.unknown_kinds()
             if kinds:
                 names = tuple(f"journal frame kind {kind}" for kind in kinds)
                 path = self._store.layout.journal_file(file.number)
                 raise errors.UnsupportedFormatError(
-                    f"journal {file.number} holds frames unknown here", path=path, required=names
+                    f"journal {file.number} has frames of a newer version",
+                    path=path,
+                    required=names,
                 )
 
     def _write_packs(self, files: list[JournalFile]) -> tuple[list[str], list[str]]:
-        """Write the journals' objects, with those of the newest small packs, and return (new, folded) names."""
+        """Write the journals' objects with those of recent small packs.
+
+        Return (new, old) names.
+        """
         objects = self._objects
         with self._store.mutex:
             objects.packs.refresh()
         fresh = [(file, file.places()) for file in files]
-        purged = objects.look_for_tombstones()
+        purged = objects.refresh_tombstones()
         for oid in purged:
             for _, places in fresh:
                 places.pop(ObjectId(oid), None)
         oids = frozenset(oid for _, places in fresh for oid in places)
-        named = list(objects.packs.answers(lambda index: ids_among(index, oids)))
+        named = list(objects.packs.query(lambda index: ids_among(index, oids)))
         known = False
         for oid in frozenset().union(*(each or () for each in named)):
             if self._is_packed(oid):
                 known = True
                 for _, places in fresh:
                     places.pop(ObjectId(oid), None)
-        if known:  # their packs may be of a seal that was killed before their names were durable
+        if known:  # a killed seal may have left their names unsynced
             self._store.disk.sync_directory(self._store.layout.pack_dir)
             self._store.disk.sync_directory(self._store.layout.objects_dir)
         if not any(places for _, places in fresh):
@@ -285,7 +292,7 @@ class _Sealing:
                     self._written += writer.add(oid, data)
             names = writer.finish()
         finally:
-            writer.abandon()
+            writer.discard()
         with self._store.mutex:
             objects.packs.refresh()
         return names, [name for name in fold if name not in names]
@@ -294,21 +301,21 @@ class _Sealing:
         try:
             return self._objects.packs.read(oid) is not None
         except errors.FormatError:
-            return False  # the journal's copy may be the last sound one
+            return False  # the journal may have the last sound copy
 
     def _contents(
         self, file: JournalFile, places: dict[ObjectId, tuple[int, int]]
     ) -> Iterator[tuple[ObjectId, bytes]]:
-        """Yield (id, bytes) of objects that stand in a journal, each hash-checked."""
-        for oids, start, end in _neighbours(places):
+        """Yield (id, bytes) of a journal's objects, verified."""
+        for oids, start, end in _adjacent_batches(places):
             data = self._store.journal.read_from(file, start, end - start)
-            found = [
+            contents = [
                 data[offset - start : offset - start + size]
                 for offset, size in map(places.__getitem__, oids)
             ]
-            if joined_digests(found) != b"".join(oids):
-                found = list(map(self._sound, oids, found))
-            yield from zip(oids, found, strict=True)
+            if joined_digests(contents) != b"".join(oids):
+                contents = list(map(self._sound, oids, contents))
+            yield from zip(oids, contents, strict=True)
 
     def _sound(self, oid: bytes, data: bytes) -> bytes:
         try:
@@ -320,18 +327,21 @@ class _Sealing:
             return copy
 
     def _read_tips(self, names: set[str], before: Published) -> None:
-        """Read each ref's files once. A second read would race with git, and could lose a tip that git removed."""
+        """Read each ref's files once.
+
+        A second read would race with git and could lose a tip.
+        """
         read = self._refs.files.read
-        found = {name: read(name) for name in names}
-        gone = [
-            (name, tip) for name in names for tip in before.tips.get(name) if tip not in found[name]
+        files = {name: read(name) for name in names}
+        missing = [
+            (name, tip) for name in names for tip in before.tips.get(name) if tip not in files[name]
         ]
-        for name, tip in put_back_tips(self._store, gone):
-            found[name] = (*found[name], tip)
-        self._files = found
+        for name, tip in restore_tips(self._store, missing):
+            files[name] = (*files[name], tip)
+        self._files = files
 
     def _publish_moved(self, before: Published) -> list[str]:
-        """Write the files of the refs that the closed journals moved."""
+        """Write the files of refs moved in the closed journals."""
         for name, entries in entries_of(self._fold.frames).items():
             self._logs.setdefault(name, []).extend(entries)
         for name, fold in sorted(self._fold.refs.items()):
@@ -347,15 +357,15 @@ class _Sealing:
         return sorted(self._fold.refs)
 
     def _accept(self, names: list[str], before: Published) -> list[str]:
-        """Take note of the refs, of some, that something else moved, and drop tips that others supersede."""
+        """Record refs moved by another tool, and drop superseded tips."""
         accepted: list[str] = []
         pending = self._store.journal.fold.refs
         for name in names:
             here, known = self._files[name], before.tips.get(name)
             if set(here) == set(known) or (name in pending and name not in self._fold.refs):
                 continue
-            if not here and not self._fully and self._refs.witness.is_gone(name):
-                continue  # a commit to it is refused; an explicit seal accepts it
+            if not here and not self._fully and self._refs.rewind_guard.is_gone(name):
+                continue  # commits to it are refused; an explicit seal accepts it
             tips = self._refs.resolve(name, here, known, None)
             if len(tips) < len(here) and all(map(self._objects.contains, here)):
                 self._refs.files.write(name, tips, here, known)
@@ -371,19 +381,22 @@ class _Sealing:
     def _clean(self, covered: dict[int, object], folded: list[str]) -> None:
         store = self._store
         remove_packs(store, folded)
+        followers = store.layout.followers_dir
+        if store.disk.exists(followers) and journal.tail.is_followed(store.disk, store.layout):
+            covered = dict(sorted(covered.items())[: -journal.tail.KEPT_JOURNALS])
         for number, stamp in covered.items():
             path = store.layout.journal_file(number)
-            if stamp_of(store.disk, path) == stamp:  # not one that began anew under this number
+            if stamp_of(store.disk, path) == stamp:  # not a new journal with the same number
                 remove_if_possible(store.disk, path)
         sweep(store)
 
 
-def _neighbours(
+def _adjacent_batches(
     places: dict[ObjectId, tuple[int, int]],
 ) -> Iterator[tuple[list[ObjectId], int, int]]:
-    """Yield (objects, where the first begins, where the last ends), so many as stand one behind the other in a bound.
+    """Yield batches of adjacent objects (ids, start, end).
 
-    An object that is larger than that comes alone.
+    A larger object comes alone.
     """
     oids: list[ObjectId] = []
     start = end = 0
@@ -398,16 +411,16 @@ def _neighbours(
         yield oids, start, end
 
 
-def keep_rests(store: Store, files: list[JournalFile]) -> None:
-    """Put what stands behind the frames of journals into `lost-found/`, before a seal is done with them.
+def keep_trailing_data(store: Store, files: list[JournalFile]) -> None:
+    """Copy data after the frames of journals to `lost-found/` before they are sealed.
 
-    A write that did not come to its end was never acknowledged, and zeros are nothing.
+    Incomplete writes were never acknowledged, and zeros are empty.
 
     Raises:
         StorageError: the disk refuses.
     """
     for file in files:
-        rest = b"" if is_distrusted(store, file) else rest_of(store, file)
+        rest = b"" if is_distrusted(store, file) else trailing_data(store, file)
         if rest.strip(b"\0") and (
             journal.recovery.transactions_in(rest)
             or not journal.recovery.is_cut_off(rest, file.end)

@@ -1,9 +1,8 @@
-"""A second place for what git does not have yet, in the part of `.trace` that git ignores.
+"""Second copies, in the ignored part of `.trace`, of data that git lacks.
 
-Rule: `git clean`, `git stash -u` and the like take away files that git never had; what git itself has, it can bring
-back. So each new pack has a hard link under `local/packs/`, the values of refs stand in `local/published`, and both
-are put back when files are missing that no commit of git holds. What git had and took away (a switch to another
-branch, a reset) was meant, and stays away.
+Invariant: `git clean`, `git stash -u` and the like remove files that git never had. So each new pack has a hard
+link under `local/packs/`, and `local/published` has the ref values. Both are restored if files are missing that no
+git commit contains. What git had and removed, by a switch or reset, stays removed.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from trace_store.frozen import value
 from trace_store.layout import PACK_SUFFIX
 from trace_store.maintenance.git_settings import find_git
 from trace_store.odb.database import ObjectDatabase
+from trace_store.odb.packs import missing_packs
 from trace_store.oid import ObjectId, is_full_id
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.database import RefDatabase
@@ -30,11 +30,11 @@ MAXIMUM_REFLOG = 2_000
 
 
 @value
-class PutBack:
-    """What was put back.
+class RestoredData:
+    """Restored data.
 
     Attributes:
-        packs: the names of packs.
+        packs: names of packs.
         tips: (name, value) of refs.
     """
 
@@ -46,10 +46,10 @@ class PutBack:
 
 
 def keep_copies(store: Store, names: list[str]) -> None:
-    """Give packs a second name; a copy where the file system has no links. It need not survive a power cut.
+    """Add second names for packs, or copies without hard links; not synced.
 
     Raises:
-        StorageError: a pack is gone already, or the disk refuses.
+        StorageError: a pack is missing, or the disk refuses.
     """
     if not names:
         return
@@ -64,79 +64,83 @@ def keep_copies(store: Store, names: list[str]) -> None:
             continue
         data = read_file(disk, source)
         if data is None:
-            raise errors.StorageError("a pack was removed while it was being sealed", path=source)
+            raise errors.StorageError("a pack was removed during the seal", path=source)
         create_file(disk, target, data, durable=False)
 
 
 def forget_copies(store: Store, names: list[str]) -> None:
-    """Remove the second names of packs that are not wanted any more."""
+    """Remove second names of packs."""
     for name in names:
         store.disk.remove(store.layout.kept_pack_file(name))
 
 
 def forget_committed(store: Store) -> None:
-    """Remove the second names of packs that a commit of git holds."""
+    """Remove second names of packs that a git commit contains."""
     layout = store.layout
     kept = [n for n in store.disk.names(layout.kept_packs_dir) if n.endswith(PACK_SUFFIX)]
     paths = {layout.pack_file(n): n for n in (name.removesuffix(PACK_SUFFIX) for name in kept)}
     forget_copies(store, [paths[path] for path in _committed(store, list(paths)) or ()])
 
 
-def put_back(store: Store) -> PutBack:
-    """Put back what was taken away and git never had: packs, and tips of refs.
+def restore_missing(store: Store) -> RestoredData:
+    """Restore packs and ref tips that were deleted and that git never had.
 
-    Nothing is synced: the second copies stay, and what a power cut takes is put back again.
-    Where there is no git nothing is put back: packs and tips may have been removed there on purpose.
+    Nothing is synced: the second copies remain. Without git nothing is restored, since packs and tips may have been
+    deleted on purpose.
 
     Raises:
         StorageError: the disk refuses.
     """
     if not store.local or not isinstance(store.refs, RefDatabase):
-        return PutBack()
+        return RestoredData()
     with store.mutex:
         store.journal.refresh()
     if store.journal.published.stamp is None:
-        return PutBack(tips=_tips_of_index(store))
-    packs = store.missing_packs()
+        return RestoredData(tips=_tips_of_index(store))
+    packs = missing_packs(store.disk, store.layout)
     published, read = store.journal.published.tips, store.refs.files.read
-    moved = [name for name, _, _ in store.refs.standing().moved]
-    gone = [(name, tip) for name in moved for tip in published.get(name) if tip not in read(name)]
-    return _put_back(store, packs, gone)
+    moved = [name for name, _, _ in store.refs.status().moved]
+    missing = [
+        (name, tip) for name in moved for tip in published.get(name) if tip not in read(name)
+    ]
+    return _restore(store, packs, missing)
 
 
-def put_back_tips(
-    store: Store, gone: list[tuple[str, ObjectId]]
+def restore_tips(
+    store: Store, missing: list[tuple[str, ObjectId]]
 ) -> tuple[tuple[str, ObjectId], ...]:
-    """Put back those of some tips of refs that git never had, with all packs of that kind; return these tips.
+    """Restore those of some ref tips that git never had, with missing packs.
+
+    Return the tips.
 
     Args:
-        store: where.
-        gone: (name, tip) that this working copy has written, and that its files were seen without.
+        store: the repository.
+        missing: (name, tip) written by this working copy and missing from its files.
 
     Raises:
         StorageError: the disk refuses.
     """
-    return _put_back(store, [], gone).tips
+    return _restore(store, [], missing).tips
 
 
-def _put_back(store: Store, packs: list[str], tips: list[tuple[str, ObjectId]]) -> PutBack:
+def _restore(store: Store, packs: list[str], tips: list[tuple[str, ObjectId]]) -> RestoredData:
     assert isinstance(store.refs, RefDatabase)
     assert isinstance(store.objects, ObjectDatabase)
     layout, disk, files = store.layout, store.disk, store.refs.files
     if not (packs or tips):
-        return PutBack()
-    packs = packs or store.missing_packs()
+        return RestoredData()
+    packs = packs or missing_packs(store.disk, store.layout)
     paths = {layout.pack_file(name) for name in packs}
     paths.update(os.path.join(layout.ref_dir(name), str(tip)) for name, tip in tips)
     committed = _committed(store, sorted(paths))
     if committed is None:
-        return PutBack()
+        return RestoredData()
     packs = [name for name in packs if layout.pack_file(name) not in committed]
     for name, tip in tips:
         if os.path.join(layout.ref_dir(name), str(tip)) in committed:
-            store.refs.taken_by_git.add(name)
+            store.refs.removed_by_git.add(name)
     for name in packs:
-        _copy_back(disk, layout, name)
+        _restore_pack(disk, layout, name)
     if packs:
         with store.mutex:
             store.objects.packs.refresh()
@@ -148,7 +152,7 @@ def _put_back(store: Store, packs: list[str], tips: list[tuple[str, ObjectId]]) 
     ]
     for name, tip in tips:
         files.add(name, tip)
-    return PutBack(tuple(packs), tuple(tips))
+    return RestoredData(tuple(packs), tuple(tips))
 
 
 def _keep_settings(disk: Disk, layout: Layout) -> None:
@@ -158,11 +162,11 @@ def _keep_settings(disk: Disk, layout: Layout) -> None:
         create_file(disk, layout.kept_config_file, data, durable=False)
 
 
-def _copy_back(disk: Disk, layout: Layout, name: str) -> None:
+def _restore_pack(disk: Disk, layout: Layout, name: str) -> None:
     source, target = layout.kept_pack_file(name), layout.pack_file(name)
     disk.make_directory(layout.pack_dir)
     if not disk.exists(source):
-        return  # another process has folded it into a larger one meanwhile
+        return  # another process has consolidated it
     if not disk.link(source, target) and not disk.exists(target):
         data = read_file(disk, source)
         if data is not None:
@@ -170,10 +174,12 @@ def _copy_back(disk: Disk, layout: Layout, name: str) -> None:
 
 
 def _committed(store: Store, paths: list[str]) -> set[str] | None:
-    """Return those of some paths that a commit of git holds, other than a stash; None where git is not at hand.
+    """Return the paths that a git commit other than a stash contains.
 
-    Looked for in what branches, tags, HEAD and its reflog lead to: who resets to an earlier commit means it. Where git
-    fails none is, since to put back too much does less harm than to lose something.
+    None without git.
+
+    Searches what branches, tags, HEAD and its reflog reach, since a reset to an earlier commit is intended. If git
+    fails, the result is empty: restoring too much is less harmful than losing data.
     """
     root = store.layout.root
     if find_git(store.disk, root) is None:
@@ -185,34 +191,34 @@ def _committed(store: Store, paths: list[str]) -> set[str] | None:
 
     top = ask("rev-parse", "--show-toplevel")
     if top is None:
-        return None  # this is no work tree of its, or git is not installed
+        return None  # not a git work tree, or git is not installed
     if ask("rev-parse", "--verify", "-q", "HEAD") is None:
-        return set()  # nothing was committed yet
+        return set()  # no commit yet
     top = top.rstrip("\n")
-    here = os.path.realpath(root)
+    real_root = os.path.realpath(root)
     wanted = {
-        os.path.relpath(os.path.join(here, os.path.relpath(path, root)), top).replace(
+        os.path.relpath(os.path.join(real_root, os.path.relpath(path, root)), top).replace(
             os.sep, "/"
         ): path
         for path in paths
     }
     logged = ask("reflog", "show", "--format=%H", f"-n{MAXIMUM_REFLOG}", "HEAD") or ""
     log = ("log", "-m", "--format=", "--name-only", "-z", "--no-renames", "--diff-filter=A")
-    found = ask(
+    output = ask(
         *(*log, "--no-show-signature", "--branches", "--tags", "--remotes", "HEAD", "--stdin"),
         text="".join(
             [*(f"{line}\n" for line in logged.split()), "--\n"]
             + [f":(top,literal){each}\n" for each in wanted]
         ),
     )
-    return {wanted[each] for each in (found or "").split("\0") if each in wanted}
+    return {wanted[each] for each in (output or "").split("\0") if each in wanted}
 
 
 def _tips_of_index(store: Store) -> tuple[tuple[str, ObjectId], ...]:
-    """Put back tips that git's index has and the work tree has not, and return them.
+    """Restore and return tips that are in git's index but not in the work tree.
 
-    For a working copy that remembers nothing: `git clean -x` takes away what is sealed and what is known of it, and
-    leaves a branch without any tip.
+    For a working copy without local state: `git clean -x` removes sealed data together with its record, and leaves
+    a branch without a tip.
     """
     assert isinstance(store.refs, RefDatabase)
     root = store.layout.root
@@ -220,22 +226,23 @@ def _tips_of_index(store: Store) -> tuple[tuple[str, ObjectId], ...]:
         return ()
     folder, own = os.path.split(root)
     answer = _ask_git(folder, "ls-files", "--deleted", "-z", "--", f"{own}/refs") or ""
-    found: list[tuple[str, ObjectId]] = []
+    tips: list[tuple[str, ObjectId]] = []
     for path in answer.split("\0"):
         name, _, tip = path.removeprefix(f"{own}/").rpartition("/")
         if is_ref_name(name) and is_full_id(tip) and not store.refs.files.read(name):
-            found.append((name, ObjectId.parse(tip)))
-    here = tuple(each for each in found if store.objects.contains(each[1]))
-    for name, oid in here:
+            tips.append((name, ObjectId.parse(tip)))
+    restored = tuple(each for each in tips if store.objects.contains(each[1]))
+    for name, oid in restored:
         store.refs.files.add(name, oid)
-    return here
+    return restored
 
 
 def _ask_git(folder: str, *words: str, text: str = "") -> str | None:
-    """Return what git answers; None when it fails, or is not installed."""
-    import subprocess  # seldom needed, and slow to load
+    """Return git's output; None if it fails or is not installed."""
+    import subprocess  # rarely needed, slow to import
 
-    # The settings of a stranger's work tree shall start no program, and `.trace` itself be no repository of git's.
+    # A foreign work tree's settings must not start programs, and `.trace` must not be taken for a
+    # git repository.
     options = ("core.fsmonitor=false", "safe.bareRepository=explicit", "core.quotePath=false")
     command = ["git", "-C", folder, *(word for option in options for word in ("-c", option))]
     try:

@@ -1,13 +1,13 @@
-"""Secrets in what is stored: wherever it lies, packed or not, reachable or not.
+"""Scan of all stored objects for secrets, packed or not, reachable or not.
 
-Rule: reads, never writes, and never tells a value. What finds secrets is given; what is found is told by the object,
-and by the messages and refs that lead to it.
+Invariant: read-only, and never returns a secret value. Findings name the object, its messages and the refs that
+reach it.
 """
 
 from __future__ import annotations
 
 from trace_store.frozen import value
-from trace_store.maintenance.holders import Survey
+from trace_store.maintenance.holders import ObjectScan
 from trace_store.objects.codec import BLOB, COMMIT, blob_content
 from trace_store.odb.reachable import reachable_ids
 from trace_store.oid import ObjectId
@@ -28,13 +28,13 @@ class StoredSecret:
     """A secret in an object.
 
     Attributes:
-        rule: its kind.
-        id: by which it may be allowed.
+        rule: kind of secret.
+        id: id by which it can be allowed.
         oid: the object.
-        kind: of the object.
-        addresses: of the messages that say it.
-        commits: that name the object, also without saying it, such as by the record that they were read from.
-        refs: the full names of those that lead to one of them, sorted.
+        kind: kind of the object.
+        addresses: messages that contain it.
+        commits: commits that link to the object, also through raw records.
+        refs: sorted full names of refs that reach one of them.
     """
 
     rule: str
@@ -47,13 +47,13 @@ class StoredSecret:
 
 
 @value
-class Scan:
-    """What a search found.
+class SecretScan:
+    """Result of a scan.
 
     Attributes:
-        found: each secret once for each object that holds it.
-        objects, bytes: how much was looked through.
-        unreadable: objects that could not be, and why.
+        found: one entry per secret and object.
+        objects, bytes: amount scanned.
+        unreadable: unreadable objects with the reason.
     """
 
     found: tuple[StoredSecret, ...]
@@ -68,20 +68,20 @@ def scan_stored(
     start: ObjectId | None = None,
     *,
     progress: Callable[[int], None] | None = None,
-) -> Scan:
-    """Look through stored objects for secrets.
+) -> SecretScan:
+    """Scan stored objects for secrets.
 
     Args:
-        store: where.
+        store: the repository.
         find: returns the secrets in bytes, such as `Scanner.find_bytes`.
-        start: look only at what this object leads to; else at all that is here, in quarantine too.
-        progress: told how many objects were gone through.
+        start: scan only what this object reaches; default: everything, quarantine included.
+        progress: receives the number of objects scanned.
     """
-    survey = Survey()
+    scan = ObjectScan()
     within = None if start is None else reachable_ids(store.objects.read, [start])
     hits: dict[ObjectId, dict[tuple[str, str], str]] = {}
     count = size = 0
-    for oid, kind, data in survey.objects(store, within):
+    for oid, kind, data in scan.objects(store, within):
         count += 1
         size += len(data)
         if progress is not None:
@@ -89,22 +89,22 @@ def scan_stored(
         content = blob_content(data) if kind == BLOB else data
         for each in find(content):
             hits.setdefault(oid, {})[each.rule, each.id] = kind
-    holders = survey.holders(store, frozenset(hits))
+    holders = scan.holders(store, frozenset(hits))
     by_commit = {holder.commit: holder for holder in holders.commits}
-    found: list[StoredSecret] = []
+    stored: list[StoredSecret] = []
     for oid, secrets in hits.items():
         kind = next(iter(secrets.values()))
-        naming = [h for h in holders.commits if survey.names(h, oid)]
+        holding = [h for h in holders.commits if scan.names(h, oid)]
         if kind == COMMIT:
-            naming = [by_commit[oid]]
-        addresses = dict.fromkeys(a for h in naming for a in survey.messages_with(h, oid))
-        refs = sorted({ref for holder in naming for ref in holder.refs})
-        found += [
+            holding = [by_commit[oid]]
+        addresses = dict.fromkeys(a for h in holding for a in scan.messages_with(h, oid))
+        refs = sorted({ref for holder in holding for ref in holder.refs})
+        stored += [
             StoredSecret(
                 *(rule, id_, oid, kind, tuple(addresses)),
-                tuple(holder.commit for holder in naming),
+                tuple(holder.commit for holder in holding),
                 tuple(refs),
             )
             for rule, id_ in secrets
         ]
-    return Scan(tuple(found), count, size, survey.unreadable)
+    return SecretScan(tuple(stored), count, size, scan.unreadable)

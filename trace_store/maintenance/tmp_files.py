@@ -1,6 +1,6 @@
-"""Removing what interrupted operations left in `tmp/`.
+"""Removal of temporary files left by interrupted operations.
 
-Rule: only files of our own making that are a day old go, since a younger one may be in use.
+Invariant: only files older than a day are removed; younger ones may be in use.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ AGE_MILLISECONDS = 24 * 60 * 60 * 1000
 
 
 def sweep(store: Store) -> int:
-    """Remove old temporary files and return how many there were."""
+    """Remove old temporary files; return their number."""
     removed = 0
     limit = store.clock.now() - AGE_MILLISECONDS
     for name in store.disk.names(store.layout.tmp_dir):
         path = os.path.join(store.layout.tmp_dir, name)
-        found = store.disk.stat(path)
-        if found is not None and found.st_mtime_ns // 1_000_000 < limit:
+        status = store.disk.stat(path)
+        if status is not None and status.st_mtime_ns // 1_000_000 < limit:
             removed += store.disk.remove(path)
     return removed

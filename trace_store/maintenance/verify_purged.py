@@ -1,11 +1,9 @@
-"""Prove that a purged text is in no file, compressed or not.
+"""Verification that purged content is in no file, compressed or not.
 
-Rule: pure. A text that stands in none of these spellings is not found: cut in two, encrypted, or spelled by a rule of
-somebody's own.
-
-Rule: nothing the store says of itself is believed. Every file below `.trace` is read, whatever it is called; packs are
-walked frame by frame with the dictionaries that stand in them, and hashed, without their indexes; everything else that
-looks like a zstd frame, at any offset, is decompressed. What cannot be read is named, since nothing is proven of it.
+Invariant: nothing the store claims is trusted. Every file below `.trace` is read. Packs are walked frame by frame
+with their dictionaries and hashed, without their indexes; anything like a zstd frame, at any offset, is
+decompressed. Unreadable files are listed, since nothing is known of them. Text that is split, encrypted or encoded
+in another way is not found.
 """
 
 from __future__ import annotations
@@ -18,13 +16,12 @@ from trace_store.files import read_file
 from trace_store.frozen import value
 from trace_store.journal.file import open_journal
 from trace_store.objects.content import bytes_of
-from trace_store.odb.compression import inflate_first
+from trace_store.odb.compression import decompress_first
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.fingerprints import find as find_text
 from trace_store.odb.ingest import pack_of
 from trace_store.odb.loose import RAW
-from trace_store.odb.pack import DICTIONARY, MAGIC
-from trace_store.odb.pack_walk import PackWalk
+from trace_store.odb.pack import DICTIONARY, MAGIC, PackWalk
 from trace_store.odb.tombstones import placeholder_of
 from trace_store.oid import digest
 
@@ -38,13 +35,13 @@ if TYPE_CHECKING:
 
 
 SHORTEST_BYTES = 6
-"""A shorter text is in too many files by chance to be searched for."""
+"""Shorter texts occur in too many files by chance."""
 LONGEST_BYTES = 4096
-"""Of a longer text three pieces are searched for: from its beginning, its middle and its end."""
+"""For longer texts three pieces are searched: start, middle and end."""
 _PIECE_BYTES = 256
 _URL_SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
-SPELLINGS = (
+ENCODINGS = (
     "as it is, in UTF-8",
     "within a JSON string, and within a JSON string in one, with and without escapes for what is not ASCII",
     "in base64, standing anywhere in what is encoded, in both alphabets",
@@ -52,35 +49,38 @@ SPELLINGS = (
     "in hexadecimal digits, of either case",
     "percent-encoded, as in a URL",
 )
-"""What `spellings` knows, in words."""
+"""Descriptions of what `encodings` covers."""
 
 
-def spellings(content: bytes) -> set[bytes]:
-    """Return the bytes that stand for a content in its different spellings; those of text only when it is text."""
-    found = {content, content.hex().encode(), content.hex().upper().encode()}
+def encodings(content: bytes) -> set[bytes]:
+    """Return a content in all encodings; text encodings only if it is text."""
+    encoded_forms = {content, content.hex().encode(), content.hex().upper().encode()}
     for shift in range(3):
         encoded = b64encode(bytes(shift) + content)
-        # The first and last characters also hold bits of what stands before and behind.
+        # Characters at the edges also encode neighbouring bits.
         first, last = (0, 2, 3)[shift], -4 if (shift + len(content)) % 3 else len(encoded)
         core = encoded[first:last]
-        found |= {core, core.translate(bytes.maketrans(b"+/", b"-_"))}
-    found.add(b"".join(b"%c" % c if c in _URL_SAFE else b"%%%02X" % c for c in content))
+        encoded_forms |= {core, core.translate(bytes.maketrans(b"+/", b"-_"))}
+    encoded_forms.add(b"".join(b"%c" % c if c in _URL_SAFE else b"%%%02X" % c for c in content))
     try:
         text = content.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
-        return _long_enough(found)
-    import json  # late, as in all that plumbing may load
+        return _long_enough(encoded_forms)
+    import json  # late, as in all modules that plumbing may load
 
     for ascii_only in (False, True):
         once = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
-        found |= {bytes_of(once), bytes_of(json.dumps(once, ensure_ascii=ascii_only)[1:-1])}
+        encoded_forms |= {bytes_of(once), bytes_of(json.dumps(once, ensure_ascii=ascii_only)[1:-1])}
     for encoding in ("utf-16-le", "utf-16-be"):
-        found.add(text.encode(encoding, "surrogatepass"))
-    return _long_enough(found)
+        encoded_forms.add(text.encode(encoding, "surrogatepass"))
+    return _long_enough(encoded_forms)
 
 
-def pieces(content: bytes) -> list[bytes]:
-    """Return what of a content is searched for: all of it, three pieces of a long one, nothing of a short one."""
+def search_pieces(content: bytes) -> list[bytes]:
+    """Return what to search for.
+
+    The content, three pieces of a long one, nothing for a short one.
+    """
     if len(content) < SHORTEST_BYTES:
         return []
     if len(content) <= LONGEST_BYTES:
@@ -94,12 +94,12 @@ def pieces(content: bytes) -> list[bytes]:
 
 
 class Needles:
-    """Bytes to be searched for, with the names under which they are told."""
+    """Search terms with names for the results."""
 
     __slots__ = ("_by_name",)
 
     def __init__(self, contents: Iterable[tuple[str, bytes]] = ()) -> None:
-        """Prepare (name, content) pairs; each content is searched for in all its spellings."""
+        """Add (name, content) pairs, in all encodings."""
         self._by_name: dict[str, set[bytes]] = {}
         for name, content in contents:
             self.add(name, content)
@@ -108,30 +108,30 @@ class Needles:
         return len(self._by_name)
 
     def add(self, name: str, content: bytes) -> bool:
-        """Search for one more content; False when it is too short to be searched for."""
-        found = pieces(content)
-        for piece in found:
-            self._by_name.setdefault(name, set()).update(spellings(piece))
-        return bool(found)
+        """Add a content; return False if it is too short."""
+        pieces = search_pieces(content)
+        for piece in pieces:
+            self._by_name.setdefault(name, set()).update(encodings(piece))
+        return bool(pieces)
 
     def find(self, data: bytes) -> list[str]:
-        """Return the names of those that stand in some bytes."""
+        """Return the names of the contents that occur in `data`."""
         return [n for n, forms in self._by_name.items() if any(form in data for form in forms)]
 
     def forms(self) -> set[bytes]:
-        """Return all bytes that are searched for."""
+        """Return all byte strings to search for."""
         return set().union(*self._by_name.values())
 
-    def without(self, data: bytes, instead: bytes) -> bytes:
-        """Return bytes in which something else stands for whatever would be found."""
+    def replace_in(self, data: bytes, instead: bytes) -> bytes:
+        """Replace every match."""
         for forms in self._by_name.values():
             for form in sorted(forms, key=len, reverse=True):
                 data = data.replace(form, instead)
         return data
 
 
-def _long_enough(found: set[bytes]) -> set[bytes]:
-    return {form for form in found if len(form) >= SHORTEST_BYTES}
+def _long_enough(forms: set[bytes]) -> set[bytes]:
+    return {form for form in forms if len(form) >= SHORTEST_BYTES}
 
 
 MAXIMUM_FILE_BYTES = 1 << 30
@@ -143,12 +143,12 @@ _LONGEST_CONTENT_BYTES = 64 << 20
 
 @value
 class Remnant:
-    """Something that was to be nowhere, and is somewhere.
+    """Remaining purged content.
 
     Attributes:
-        path: the file, relative to `.trace`.
-        what: the id of a purged object, or the name of a text.
-        where: how it stands there.
+        path: file, relative to `.trace`.
+        what: id of a purged object, or name of a text.
+        where: how it is stored there.
     """
 
     path: str
@@ -157,15 +157,15 @@ class Remnant:
 
 
 @value
-class Absence:
-    """What a search found.
+class PurgeVerification:
+    """Result of a verification.
 
     Attributes:
-        files, bytes: how many were read.
-        frames: how many were decompressed.
-        objects: how many were hashed.
-        found: what was to be nowhere.
-        unread: files of which not all could be read, and why.
+        files, bytes: number and size of files read.
+        frames: number of frames decompressed.
+        objects: number of objects hashed.
+        found: remaining purged content.
+        unread: unreadable files with the reason.
     """
 
     files: int
@@ -177,33 +177,33 @@ class Absence:
 
     @property
     def is_proven(self) -> bool:
-        """Whether all was read, and nothing found."""
+        """True if everything was read and nothing found."""
         return not self.found and not self.unread
 
 
 def search(
     store: Store, oids: Container[bytes], texts: Needles, contents: Needles, *, below: str = ""
-) -> Absence:
-    """Look through every file of a repository on disk.
+) -> PurgeVerification:
+    """Search every file of a repository on disk.
 
     Args:
-        store: where.
-        oids: of purged objects, which must be nowhere.
-        texts: which must be nowhere either, in any spelling.
-        contents: of purged objects; they may stand within other objects, and nowhere else.
+        store: the repository.
+        oids: purged objects, which must not remain.
+        texts: texts that must not remain in any encoding.
+        contents: contents of purged objects, which may remain only inside other objects.
         below: only this folder of `.trace`.
     """
     root = store.layout.root
-    looking = _Search(store.disk, root, oids, texts, contents)
+    file_search = _FileSearch(store.disk, root, oids, texts, contents)
     if isinstance(store.objects, ObjectDatabase):
-        looking.purged_texts = store.objects.purged_texts
+        file_search.purged_texts = store.objects.purged_texts
     for path in files_below(store.disk, os.path.join(root, below) if below else root):
-        looking.look_into(path)
-    return looking.result()
+        file_search.search_file(path)
+    return file_search.result()
 
 
 def files_below(disk: Disk, folder: str) -> Iterator[str]:
-    """Yield the paths of all files below a folder, sorted; links are not followed."""
+    """Yield the sorted paths of all files below a folder; links are not followed."""
     folders, files = disk.scan(folder)
     for name in files:
         yield os.path.join(folder, name)
@@ -211,8 +211,8 @@ def files_below(disk: Disk, folder: str) -> Iterator[str]:
         yield from files_below(disk, os.path.join(folder, name))
 
 
-class _Search:
-    """One search on its way."""
+class _FileSearch:
+    """State of one search."""
 
     def __init__(
         self,
@@ -234,8 +234,8 @@ class _Search:
         self._found: dict[Remnant, None] = {}
         self._unread: list[tuple[str, str]] = []
 
-    def result(self) -> Absence:
-        return Absence(
+    def result(self) -> PurgeVerification:
+        return PurgeVerification(
             self._files,
             self._bytes,
             self._frames,
@@ -244,22 +244,22 @@ class _Search:
             tuple(self._unread),
         )
 
-    def look_into(self, path: str) -> None:
-        """Look through one file, and its name."""
+    def search_file(self, path: str) -> None:
+        """Search a file and its name."""
         self._path = os.path.relpath(path, self._root)
         holds_objects = self._path.startswith(_PLACES_OF_OBJECTS)
         self._needles = self._texts if holds_objects else self._everything
-        self._look_at(os.fsencode(self._path), "its name")
+        self._search(os.fsencode(self._path), "its name")
         try:
             data = read_file(self._disk, path, limit=MAXIMUM_FILE_BYTES)
         except errors.StorageError as error:
             self._unread.append((self._path, str(error)))
             return
         if data is None:
-            return  # gone meanwhile
+            return  # removed meanwhile
         self._files += 1
         self._bytes += len(data)
-        self._look_at(data, "as it is")
+        self._search(data, "as it is")
         if data.startswith(MAGIC) and self._walk_pack(data):
             return
         if data[:1] == bytes((RAW,)):
@@ -268,7 +268,7 @@ class _Search:
         if os.path.basename(os.path.dirname(path)) == "journal":
             self._walk_journal(path)
 
-    def _look_at(self, data: bytes, where: str) -> None:
+    def _search(self, data: bytes, where: str) -> None:
         names = [name for needles in self._needles for name in needles.find(data)]
         text = find_text(data, self.purged_texts) if self.purged_texts and not names else None
         if text is not None:
@@ -283,27 +283,27 @@ class _Search:
             self._found[Remnant(self._path, oid.hex(), where)] = None
 
     def _walk_pack(self, data: bytes) -> bool:
-        """Look through a pack; False when it cannot be walked to its end."""
+        """Search a pack; return False if it is damaged."""
         try:
             pack = pack_of(data, self._path)
             walk = PackWalk(pack)
             for number, place in enumerate(pack.places()):
                 where = f"frame {number} of a pack"
-                if place.sort == DICTIONARY:
+                if place.flags == DICTIONARY:
                     where = f"dictionary {number} of a pack"
-                    self._look_at(pack.decode(place), where)
+                    self._search(pack.decode(place), where)
                 objects = walk.objects(place)
                 self._frames += 1
                 for _, _, content in objects:
                     self._hash(content, where)
-                    self._look_at(content, where)
+                    self._search(content, where)
         except (errors.FormatError, errors.StorageError) as error:
             self._unread.append((self._path, str(error)))
             return False
         return True
 
     def _walk_journal(self, path: str) -> None:
-        """Hash the objects of a journal, whose payloads stand in it as they are."""
+        """Hash the objects of a journal."""
         name = os.path.basename(path)
         file = open_journal(self._disk, path, int(name)) if name.isdecimal() else None
         if file is None:
@@ -317,17 +317,17 @@ class _Search:
             self._disk.close(file.fd)
 
     def _inflate_all(self, data: bytes) -> None:
-        """Look through everything in a file that is a zstd frame of its own."""
+        """Decompress and search every zstd frame in a file."""
         at = data.find(_ZSTD)
         while at >= 0:
             try:
-                content = inflate_first(
+                content = decompress_first(
                     data[at : at + _LONGEST_FRAME_BYTES], _LONGEST_CONTENT_BYTES
                 )
             except errors.CorruptObjectError:
-                content = b""  # what begins like a frame and is none
+                content = b""  # not a frame after all
             if content:
                 self._frames += 1
-                self._look_at(content, "compressed")
+                self._search(content, "compressed")
                 self._hash(content, "compressed")
             at = data.find(_ZSTD, at + 1)

@@ -1,14 +1,9 @@
-"""Changes of one side, by message, and the operations that make them.
-
-Rule: plain values and pure functions.
-
-Rule: pure functions of orders. As few messages count as moved as explain the new order.
-"""
+"""Changes to messages and their order, and the operations that make them."""
 
 from __future__ import annotations
 
 from trace_store.context.entries import REPLACED
-from trace_store.history.diff import longest_rise
+from trace_store.history.diff import longest_increasing
 from trace_store.merge.conflicts import stored_text
 from trace_store.objects import operations as ops
 
@@ -25,23 +20,23 @@ if TYPE_CHECKING:
     Parts: TypeAlias = Sequence[Mapping[str, Any]]
     Put: TypeAlias = Callable[[bytes], ObjectId]
     Shown: TypeAlias = tuple[str, bool]
-    """How a message is hidden ("" when it is not), and whether a ghost stays."""
-    Step = tuple[list[Address], Address | None]
-    """Messages, and after which they come; None puts them first."""
+    """How a message is hidden ("" if it is not), and whether it leaves a ghost."""
+    Move = tuple[list[Address], Address | None]
+    """Messages, and the message to put them after; None puts them first."""
 
 
 MAXIMUM_TARGETS = 10_000
-"""Messages that one operation names."""
+"""Maximum number of targets of one operation."""
 
 
 class Change:
-    """What becomes of one message; None leaves a property as it is.
+    """The changes to one message; None leaves a property unchanged.
 
     Attributes:
-        parts: its new wording.
-        shown: how it is hidden, and whether a ghost stays; it holds for its unit, as the priority does.
+        parts: its new content.
+        shown: how it is hidden, and whether it leaves a ghost; like the priority, this applies to its unit.
         priority, keep: as annotated.
-        labels, unlabels: labels that come and go.
+        labels, unlabels: labels to add and to remove.
     """
 
     __slots__ = ("keep", "labels", "parts", "priority", "shown", "unlabels")
@@ -56,19 +51,19 @@ class Change:
 
     @property
     def marks(self) -> tuple[Any, ...]:
-        """What an `annotate` says of it; alike for messages that one operation can name together."""
+        """What `annotate` sets; messages with equal marks can share one operation."""
         return (self.priority, self.keep, self.labels, self.unlabels)
 
 
 class Changes(dict["Address", Change]):
-    """Changes by message; what is not there yet begins as none."""
+    """Changes by message; a missing entry is created."""
 
     def __missing__(self, address: Address) -> Change:
         made = self[address] = Change()
         return made
 
     def operations(self) -> list[Operation]:
-        """Return the operations that make the changes, as few as there can be."""
+        """Return as few operations as possible that make the changes."""
         made = [ops.edit(a, each.parts) for a, each in self.items() if each.parts is not None]
         shown: dict[Shown, list[Address]] = {}
         marks: dict[tuple[Any, ...], list[Address]] = {}
@@ -94,7 +89,7 @@ class Changes(dict["Address", Change]):
 
 
 def chunks(addresses: Sequence[Address]) -> Iterable[Sequence[Address]]:
-    """Yield addresses as many at a time as one operation names."""
+    """Yield addresses in lists that fit into one operation."""
     for start in range(0, len(addresses), MAXIMUM_TARGETS):
         yield addresses[start : start + MAXIMUM_TARGETS]
 
@@ -105,7 +100,7 @@ def shown_of(entry: Entry) -> Shown:
 
 
 def both_parts(ours: Parts, theirs: Parts) -> list[Any]:
-    """Return what both wordings of a message say, in stored form; a call has one result, which says both."""
+    """Combine two versions of a message, in stored form; two results of one call become one."""
     made = list(ours)
     held = {
         (part["type"], part.get("id")): at
@@ -124,7 +119,7 @@ def both_parts(ours: Parts, theirs: Parts) -> list[Any]:
 
 
 def reworded_parts(parts: Parts, text: str, put: Put) -> list[Any]:
-    """Return stored parts with another text in place of their texts, or of what their one tool result says."""
+    """Return stored parts with a new text, which replaces the content of the tool result if there is no text."""
     new = stored_text(text, put)
     if not any(part["type"] == "text" for part in parts):
         results = [part for part in parts if part["type"] == "tool_result"]
@@ -138,19 +133,19 @@ def reworded_parts(parts: Parts, text: str, put: Put) -> list[Any]:
 
 
 def moved(before: Sequence[Address], after: Sequence[Address]) -> set[Address]:
-    """Return the messages that stand elsewhere than before, among those that both orders hold: as few as explain it."""
+    """Return the smallest set of common messages whose move explains the new order."""
     kept = set(before) & set(after)
     old = [each for each in before if each in kept]
     new = [each for each in after if each in kept]
     if old == new:
         return set()
     ranks = {each: rank for rank, each in enumerate(old)}
-    staying = longest_rise([ranks[each] for each in new])
+    staying = longest_increasing([ranks[each] for each in new])
     return {each for at, each in enumerate(new) if at not in staying}
 
 
 def neighbour(order: Sequence[Address], of: Address, among: Collection[Address]) -> Address | None:
-    """Return the nearest message in front of `of` that is one of `among`; None when there is none."""
+    """Return the nearest message before `of` that is in `among`, or None."""
     for at in range(order.index(of) - 1, -1, -1):
         if order[at] in among:
             return order[at]
@@ -160,14 +155,14 @@ def neighbour(order: Sequence[Address], of: Address, among: Collection[Address])
 def steps(
     order: Sequence[Address], going: Collection[Address], among: Collection[Address]
 ) -> list[tuple[list[Address], Address | None]]:
-    """Return how to place messages as they stand in an order: (messages, after which), from front to back.
+    """Return the moves that give messages their places in an order: (messages, after which), front to back.
 
     Args:
-        order: the order that they are to have.
+        order: the wanted order.
         going: the messages to place.
-        among: messages that there are; others of the order are passed over.
+        among: messages that are in the context; others in the order are ignored.
     """
-    made: list[Step] = []
+    made: list[Move] = []
     last: Address | None = None
     open_run = False
     for each in order:

@@ -1,7 +1,7 @@
-"""Cherry-pick: what commits changed, or single messages, brought onto HEAD's branch.
+"""Cherry-picks of commits or single messages onto HEAD's branch.
 
-Rule: a message keeps its address and comes with its unit; what is there already is not brought twice. The new commit
-mentions where it comes from as text, since that need not stay.
+A message keeps its address and comes with its unit; one that is there already is not added again. The new commit names
+its origin as text, not as a link, since the original commit may be pruned.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from trace_store import revision as revisions
 from trace_store.ident import count_of, is_count
 from trace_store.merge import in_progress
 from trace_store.merge.conflicts import check_favour
-from trace_store.merge.replay import Rewriting
+from trace_store.merge.replay import Replay
 from trace_store.merge.todo import PICK, Step
 from trace_store.revision import commits_of, reach
 
@@ -37,32 +37,31 @@ def cherry_pick(
     resolver: Resolver | None = None,
     judge: Judge | None = None,
 ) -> Rewrite:
-    """Bring what commits changed, or single messages, onto HEAD's branch.
+    """Apply the changes of commits, or add single messages, on HEAD's branch.
 
     Args:
-        store: the repository.
-        wanted: commits, ranges `A..B` and `A...B` (oldest first), and addresses of single messages, in the order to
-            pick them.
+        store: the repository's store.
+        wanted: commits, ranges `A..B` and `A...B` (oldest first), and addresses of single messages, in this order.
         author: who runs the command; each commit keeps its own author.
-        at: the revision in whose context single messages are taken; "" is the commit that made each.
-        favour: "ours" or "theirs" settles every conflict that it can.
-        guard: looks for secrets in texts that settle conflicts.
+        at: the revision whose context gives the state of single messages; "" is the commit that created each.
+        favour: "ours" or "theirs" resolves every conflict that allows it.
+        guard: redacts secrets in texts that resolve conflicts.
         resolver: as in `merge`.
-        judge: says, as `judging.Judge` does, what may no longer mean what it meant; nobody is asked without one.
+        judge: reviews changes of meaning, as `judging.Judge`; None skips the review.
 
     Raises:
-        StateError: something else is in progress.
-        DetachedHeadError: HEAD is on no branch.
-        RevisionNotFoundError, MessageNotFoundError: something that is wanted is not here.
-        InvalidInputError: a range is empty, nothing is wanted, or there is no such side to favour.
-        RefChangedError: others move the branch again and again; each time the picks are made anew on top.
+        StateError: another operation is in progress.
+        DetachedHeadError: HEAD is detached.
+        RevisionNotFoundError, MessageNotFoundError: a commit or message does not exist.
+        InvalidInputError: nothing to pick, an empty range, or an unknown side.
+        RefChangedError: the branch kept moving; every retry lost the race.
     """
     in_progress.refuse_while_stopped(store)
     check_favour(favour)
     ref = history.branches.branch_of_head(store)
     steps = [step for text in wanted for step in _steps(store, text)]
     if not steps:
-        raise errors.InvalidInputError("there is nothing to pick")
+        raise errors.InvalidInputError("nothing to pick")
     inputs = {
         "steps": [step.as_json() for step in steps],
         "onto": None,
@@ -71,7 +70,7 @@ def cherry_pick(
         "favour": favour,
     }
     stop = in_progress.Stop(in_progress.CHERRY_PICK, ref, store.refs.read(ref), inputs, {}, [])
-    return Rewriting(store, stop, author, guard, resolver, judge).run()
+    return Replay(store, stop, author, guard, resolver, judge).run()
 
 
 def _steps(store: Store, text: str) -> list[Step]:

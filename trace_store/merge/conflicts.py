@@ -1,9 +1,7 @@
-"""Conflicts: both sides of a disagreement, and how it was resolved.
+"""Conflicts of a merge, and their resolutions.
 
-Rule: they do not change, whatever becomes of the context that they come from; what they say is read when asked for.
-
-Rule: plain values. A conflict is named by its kind and its first message, so that a settlement given once holds when
-the plan is made anew.
+A conflict is a snapshot: later changes to the context do not affect it, and content is read on demand. Its key consists
+of its kind and first message, so a resolution still applies after the merge is computed again.
 """
 
 from __future__ import annotations
@@ -25,18 +23,18 @@ if TYPE_CHECKING:
     from trace_store.objects.parts import Part
 
     Read: TypeAlias = Callable[[bytes], bytes]
-    Settlements = Mapping[str, "Settlement"]
-    Resolver: TypeAlias = Callable[["Conflict"], "Settlement | None"]
-    """Asked about a conflict, says how it is settled; None leaves it open."""
+    Resolutions = Mapping[str, "Resolution"]
+    Resolver: TypeAlias = Callable[["Conflict"], "Resolution | None"]
+    """Returns the resolution of a conflict, or None to leave it open."""
     T = TypeVar("T")
 
 
 class ConflictMessage(Entry):
-    """A message that a conflict is about, as one side has it.
+    """One side's version of a message in a conflict.
 
     Attributes:
         address: its id.
-        hidden: "" when it stands in the context, else "removed" or "replaced".
+        hidden: "" if it is visible, else "removed" or "replaced".
         ghost: whether a removed message leaves a short placeholder.
         priority, labels, keep: as annotated; `keep` holds the ids of must-keep patterns.
     """
@@ -46,7 +44,7 @@ class ConflictMessage(Entry):
 
     @classmethod
     def of(cls, entry: Entry, read: Read | None) -> ConflictMessage:
-        """Return a message of a context as it is now; `read` returns the content of what it says."""
+        """Return a snapshot of a message; `read` reads its content."""
         made = cls.__new__(cls)
         for name in Entry.__slots__:
             object.__setattr__(made, name, getattr(entry, name))
@@ -56,24 +54,26 @@ class ConflictMessage(Entry):
 
     @property
     def role(self) -> str:
-        """Who speaks."""
+        """The role of the author."""
         return str(self.message["role"])
 
     @property
     def content(self) -> tuple[Part, ...]:
-        """What it says on this side, as the parts of a `Message`.
+        """The parts of the message on this side.
 
         Raises:
-            ObjectNotFoundError: content is not here.
-            StateError: it was planned without a store.
+            ObjectNotFoundError: content is missing.
+            StateError: the merge was planned without a store.
         """
         if self._read is None:
-            raise errors.StateError("this conflict was planned without a store: nobody can read it")
+            raise errors.StateError(
+                "this conflict was planned without a store, so it cannot be read"
+            )
         return load_parts(self.parts, self._read)
 
     @property
     def text(self) -> str:
-        """Its texts, or those of its tool results where it has none, joined by newlines; raises as `content`."""
+        """Its texts, or else those of its tool results, joined by newlines; raises as `content`."""
         said = [part.text for part in self.content if isinstance(part, Text)]
         results = [part for part in self.content if isinstance(part, ToolResult)]
         inner = [each.text for part in results for each in part.content if isinstance(each, Text)]
@@ -86,7 +86,7 @@ class ConflictMessage(Entry):
         return self
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"{name} of a message that a conflict is about does not change")
+        raise AttributeError(f"{name}: a message of a conflict is read-only")
 
     def __repr__(self) -> str:
         return f"ConflictMessage({self.role!r}, address='{self.address}')"
@@ -111,46 +111,46 @@ BOTH = "both"
 TEXT = "text"
 
 KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    BOTH_EDITED: ("both sides reworded the message", (OURS, THEIRS, BOTH, TEXT)),
-    EDITED_AND_REMOVED: ("one side reworded the message, the other hid it", (OURS, THEIRS, TEXT)),
+    BOTH_EDITED: ("both sides edited the message", (OURS, THEIRS, BOTH, TEXT)),
+    EDITED_AND_REMOVED: ("one side edited the message, the other hid it", (OURS, THEIRS, TEXT)),
     COMPRESSED_AND_EDITED: (
-        "one side reworded the message, the other put a summary in its place",
+        "one side edited the message, the other replaced it with a summary",
         (OURS, THEIRS, TEXT),
     ),
     PINNED_AND_REMOVED: ("one side pinned the message, the other hid it", (OURS, THEIRS)),
-    CONTRADICTING_PRIORITIES: ("each side gave the message another priority", (OURS, THEIRS)),
+    CONTRADICTING_PRIORITIES: ("each side set another priority", (OURS, THEIRS)),
     BOTH_MOVED: ("each side moved the message to another place", (OURS, THEIRS)),
-    BOTH_COMPRESSED: ("each side put a summary of its own in its place", (OURS, THEIRS, BOTH)),
+    BOTH_COMPRESSED: ("each side replaced it with a different summary", (OURS, THEIRS, BOTH)),
     TWO_ANSWERS: ("both sides answer the same message", (OURS, THEIRS, BOTH, TEXT)),
-    CONTRADICTING_TOOLS: ("each side offers other tools", (OURS, THEIRS, BOTH)),
-    REWORDING: ("the to-do list asks for another wording", (OURS, TEXT)),
-    MISSING_TARGET: ("what theirs changes or answers is not here", (OURS, THEIRS)),
+    CONTRADICTING_TOOLS: ("each side set different tools", (OURS, THEIRS, BOTH)),
+    REWORDING: ("the to-do list asks for an edit", (OURS, TEXT)),
+    MISSING_TARGET: ("theirs changes or answers a message that is not here", (OURS, THEIRS)),
 }
-"""What each kind means, and which choices settle it."""
+"""The meaning of each kind, and the choices that resolve it."""
 
 REVERTED: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    BOTH_EDITED: ("the message was reworded again since", (OURS, THEIRS, TEXT)),
-    EDITED_AND_REMOVED: ("the message was reworded or hidden since", (OURS, THEIRS, TEXT)),
+    BOTH_EDITED: ("the message was edited again later", (OURS, THEIRS, TEXT)),
+    EDITED_AND_REMOVED: ("the message was edited or hidden later", (OURS, THEIRS, TEXT)),
     COMPRESSED_AND_EDITED: (
-        "a summary stands in the place of the message since",
+        "the message was replaced with a summary later",
         (OURS, THEIRS, TEXT),
     ),
-    CONTRADICTING_PRIORITIES: ("the message was given another priority since", (OURS, THEIRS)),
-    BOTH_MOVED: ("the message was moved again since", (OURS, THEIRS)),
-    MISSING_TARGET: ("what the commit changed is not here", (OURS,)),
-    BOTH_SET_TOOLS: ("other tools are offered since", (OURS, THEIRS)),
+    CONTRADICTING_PRIORITIES: ("the message got another priority later", (OURS, THEIRS)),
+    BOTH_MOVED: ("the message was moved again later", (OURS, THEIRS)),
+    MISSING_TARGET: ("the message that the commit changed is not here", (OURS,)),
+    BOTH_SET_TOOLS: ("the tools were set again later", (OURS, THEIRS)),
 }
-"""The same of what a revert takes back: ours is what there is now, theirs what there was before the commit."""
+"""The same for reverts: ours is the current state, theirs the state before the commit."""
 
 
 @value
-class Settlement:
-    """How a conflict is settled.
+class Resolution:
+    """The resolution of a conflict.
 
     Attributes:
         choice: "ours", "theirs", "both" or "text".
-        text: what the message says from now on, for "text".
-        about: the `stakes` that it was given about, and holds for; "" holds whatever is at stake.
+        text: the new text of the message, for "text".
+        about: the `stakes` that it is valid for; "" is valid for any.
     """
 
     choice: str
@@ -160,19 +160,19 @@ class Settlement:
 
 @value
 class Conflict:
-    """Something that the two sides cannot both have.
+    """A conflict between two sides.
 
     Attributes:
-        kind: its name, as `docs/merging.md` lists them, and `docs/branches.md` those of a revert.
-        addresses: the messages it is about; the first gives it its name. Empty for what is about none.
-        base: the message as both sides had it, where there is one.
-        ours: messages of our side that are at stake, with their state there.
-        theirs: the same of theirs.
-        step: which of several steps it belongs to; "" when there are none.
-        reverts: whether it stands in the way of a revert, so that theirs is what there was before.
-        settlement: how it was settled; None as long as it was not.
-        number: what it is called while something waits, from 1; 0 where nothing does yet, as for a resolver.
-        others: how many of the same kind about the same message, with other messages at stake, were met before it.
+        kind: its kind, as listed in `docs/merging.md` and, for reverts, `docs/branches.md`.
+        addresses: the messages in conflict; the first is part of the key. Empty if no message is involved.
+        base: the common version of the message, or None.
+        ours: our versions of the messages.
+        theirs: their versions.
+        step: the step that it belongs to; "" if there is only one.
+        reverts: whether it is a conflict of a revert, where theirs is the state before the commit.
+        resolution: its resolution; None while it is open.
+        number: its number while the operation is stopped, from 1; 0 before that, as for a resolver.
+        others: number of earlier conflicts with the same kind and message but different stakes.
     """
 
     kind: str
@@ -182,19 +182,19 @@ class Conflict:
     theirs: tuple[ConflictMessage, ...] = field(hidden=True)
     step: str = ""
     reverts: bool = False
-    settlement: Settlement | None = None
+    resolution: Resolution | None = None
     number: int = 0
     others: int = 0
 
     @property
     def key(self) -> str:
-        """Its name: the same for the same conflict whenever the plan is made."""
+        """Its key, which stays the same when the merge is computed again."""
         name = self.step + key_of(self.kind, self.addresses)
         return f"{name}#{self.others}" if self.others else name
 
     @property
     def stakes(self) -> str:
-        """A digest of what the messages at stake say and how they are shown, the same as long as these are."""
+        """A digest of the content and state of the messages in conflict."""
         sides = [
             [[*e.address, e.parts, e.hidden, e.ghost, e.priority] for e in side]
             for side in (self.ours, self.theirs)
@@ -203,84 +203,84 @@ class Conflict:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """What settles it."""
+        """The choices that resolve it."""
         return (REVERTED if self.reverts else KINDS)[self.kind][1]
 
     @property
     def meaning(self) -> str:
-        """What it is, in a few words."""
+        """A short description."""
         return (REVERTED if self.reverts else KINDS)[self.kind][0]
 
 
-def check_settlement(conflict: Conflict, said: object) -> None:
-    """Let nothing pass that does not settle a conflict.
+def check_resolution(conflict: Conflict, said: object) -> None:
+    """Check that a value resolves a conflict.
 
     Raises:
-        InvalidInputError: it is no settlement, not one of the conflict's choices, or a text is meant and there is none.
+        InvalidInputError: it is not a resolution, the choice is not allowed, or the text is missing.
     """
-    if not isinstance(said, Settlement):
+    if not isinstance(said, Resolution):
         raise errors.InvalidInputError(
-            f"a conflict is settled by a Settlement or a word, not by {type(said).__name__}"
+            f"expected a resolution or a choice, not {type(said).__name__}"
         )
     if said.choice not in conflict.choices:
         raise errors.InvalidInputError(
-            f"{conflict.kind} is settled by {', '.join(conflict.choices)}, not by {str(said.choice)[:40]!r}"
+            f"{conflict.kind} is resolved by {', '.join(conflict.choices)}, not by {str(said.choice)[:40]!r}"
         )
     text: object = said.text
     if said.choice == TEXT and not (text and isinstance(text, str)):
-        raise errors.InvalidInputError(f"{conflict.kind} is settled by a text, and none is given")
+        raise errors.InvalidInputError(f"no text is given to resolve {conflict.kind}")
 
 
-def settle_open(
+def resolve_open(
     resolver: Resolver | None,
-    settlements: dict[str, Settlement],
+    resolutions: dict[str, Resolution],
     made: T,
     again: Callable[[], T],
     open_of: Callable[[T], Sequence[Conflict]],
 ) -> T:
-    """Return what is made with the conflicts settled that somebody settles, and those that only this opens.
+    """Resolve open conflicts with a resolver, repeating until no new ones appear; return the last plan.
 
     Args:
-        resolver: asked about each conflict once, and again when other messages are at stake; None is nobody.
-        settlements: where it is noted how conflicts are settled, and about what, by their keys.
-        made: what is made with the settlements that there are.
-        again: makes it anew.
-        open_of: returns what is open in it.
+        resolver: called once for each conflict, and again if its stakes change; None resolves nothing.
+        resolutions: resolutions by conflict key; new ones are added.
+        made: the plan with the current resolutions.
+        again: computes the plan again.
+        open_of: returns the open conflicts of a plan.
 
     Raises:
-        InvalidInputError: as `check_settlement`.
+        InvalidInputError: as `check_resolution`.
     """
     asked: set[tuple[str, str]] = set()
     while resolver is not None:
         new = [each for each in open_of(made) if (each.key, each.stakes) not in asked]
         asked.update((each.key, each.stakes) for each in new)
-        found: dict[str, Settlement] = {}
+        found: dict[str, Resolution] = {}
         for conflict in new:
             said = resolver(conflict)
             if said is not None:
-                check_settlement(conflict, said)
+                check_resolution(conflict, said)
                 found[conflict.key] = replace(said, about=conflict.stakes)
         if not found:
             break
-        settlements.update(found)
+        resolutions.update(found)
         made = again()
     return made
 
 
 def check_favour(favour: str) -> None:
-    """Let nothing pass but OURS, THEIRS, and "" for neither.
+    """Check a side to favour: OURS, THEIRS or "".
 
     Raises:
         InvalidInputError: it is something else.
     """
     if favour not in ("", OURS, THEIRS):
         raise errors.InvalidInputError(
-            f"conflicts favour {OURS} or {THEIRS}, not {str(favour)[:40]!r}"
+            f"favour must be {OURS} or {THEIRS}, not {str(favour)[:40]!r}"
         )
 
 
 def key_of(kind: str, addresses: Sequence[Address]) -> str:
-    """Return the name of a conflict."""
+    """Return the key of a conflict."""
     if not addresses:
         return kind
     return f"{kind}:{addresses[0].hex}"
@@ -289,3 +289,76 @@ def key_of(kind: str, addresses: Sequence[Address]) -> str:
 def stored_text(text: str, put: Any) -> dict[str, Any]:
     """Return a text as a part of a stored message."""
     return {"blob": put(text.encode("utf-8", "surrogatepass")), "type": "text"}
+
+
+class ConflictCollector:
+    """Collects conflicts and returns their resolutions.
+
+    Attributes:
+        open: conflicts without a resolution, in order.
+        settled: resolved conflicts.
+    """
+
+    __slots__ = ("_favour", "_met", "_read", "_resolutions", "_reverts", "_step", "open", "settled")
+
+    def __init__(
+        self,
+        resolutions: Resolutions,
+        favour: str = "",
+        step: str = "",
+        *,
+        reverts: bool = False,
+        read: Read | None = None,
+    ) -> None:
+        """Start without conflicts.
+
+        Args:
+            resolutions: resolutions by conflict key.
+            favour: OURS or THEIRS resolves all others that allow it.
+            step: prefix of conflict keys.
+            reverts: whether they are conflicts of a revert.
+            read: reads content, for resolvers.
+        """
+        self._read = read
+        self._step = step
+        self._reverts = reverts
+        self._resolutions = resolutions
+        self._favour = favour
+        self._met: dict[str, list[str]] = {}
+        self.open: list[Conflict] = []
+        self.settled: list[Conflict] = []
+
+    def add(
+        self,
+        kind: str,
+        addresses: Sequence[Address],
+        base: Entry | None = None,
+        ours: Sequence[Entry] = (),
+        theirs: Sequence[Entry] = (),
+    ) -> Resolution:
+        """Add a conflict and return its resolution; OURS while it is open."""
+        # A snapshot, since the merge goes on to change the entries.
+        conflict = Conflict(
+            kind,
+            tuple(addresses),
+            None if base is None else ConflictMessage.of(base, self._read),
+            tuple(ConflictMessage.of(entry, self._read) for entry in ours),
+            tuple(ConflictMessage.of(entry, self._read) for entry in theirs),
+            self._step,
+            self._reverts,
+        )
+        met = self._met.setdefault(conflict.key, [])
+        if conflict.stakes not in met:
+            met.append(conflict.stakes)
+        conflict = replace(conflict, others=met.index(conflict.stakes))
+        found = self._resolutions.get(conflict.key)
+        contradicts = kind != REWORDING  # a requested edit has no sides
+        if found is None and contradicts and self._favour in conflict.choices:
+            found = Resolution(self._favour)
+        if found is not None and found.about not in ("", conflict.stakes):
+            found = None  # the stakes have changed
+        if found is None or found.choice not in conflict.choices:
+            self.open.append(conflict)
+            return Resolution(OURS)
+        self.settled.append(replace(conflict, resolution=found))
+        return found

@@ -1,6 +1,6 @@
-"""Two answers to one message: of two sides that go on from the same question, and of two results of one call.
+"""Duplicate answers: two replies to the same question, or two results of one call.
 
-Rule: which answer is shown is a decision, so it is brought to the desk; until then it is ours. A call has one result.
+Which answer to show is a conflict; until it is resolved, ours is shown. A call has only one result.
 """
 
 from __future__ import annotations
@@ -20,24 +20,25 @@ if TYPE_CHECKING:
 
     from trace_store.context.entries import Entry
     from trace_store.merge.changes import Changes, Put
-    from trace_store.merge.conflicts import Settlement
-    from trace_store.merge.resolver import Desk
+    from trace_store.merge.conflicts import ConflictCollector, Resolution
     from trace_store.objects.commit import Operation
 
 _HIDDEN = (REMOVED, False)
 
 
 class Answers:
-    """Settles two answers between two sides."""
+    """Detects and resolves duplicate answers of two sides."""
 
-    def __init__(self, base: Fold, ours: Fold, theirs: Fold, desk: Desk, put: Put) -> None:
+    def __init__(
+        self, base: Fold, ours: Fold, theirs: Fold, conflicts: ConflictCollector, put: Put
+    ) -> None:
         self._base, self._ours, self._theirs = base, ours, theirs
-        self._desk, self._put = desk, put
+        self._conflicts, self._put = conflicts, put
 
     def settle_results(self, new: Sequence[Entry], changes: Changes) -> set[Address]:
-        """Settle that both sides have a result of one call; return the messages of theirs that are left out by it.
+        """Resolve duplicate results of a call; return the messages of theirs to leave out.
 
-        The result of ours stays, and says what was settled; what else a message of theirs says comes in.
+        Our result stays, with the content that was chosen; the other parts of their message come in.
         """
         mine = {
             (call, part["id"]): entry
@@ -47,13 +48,13 @@ class Answers:
         }
         left_out: set[Address] = set()
         for entry in new if mine else ():
-            rivals = [(key, part) for key, part in _keyed(entry) if key in mine]
+            rivals = [(key, part) for key, part in _results_by_call(entry) if key in mine]
             for key, part in rivals:
                 self._settle_result(mine[key], entry, key, part, changes)
             if rivals:
                 gone = [part for _, part in rivals]
                 left = [part for part in entry.parts if not any(part is each for each in gone)]
-                # What a tool says beside its result is nothing without it.
+                # A tool message without its result is meaningless.
                 if any(part["type"] == RESULT for part in left) or (
                     left and entry.message["role"] != "tool"
                 ):
@@ -74,7 +75,7 @@ class Answers:
         if own["parts"] == part["parts"]:
             return
         call = self._ours.entry(key[0]) if key[0] in self._ours else None
-        settled = self._desk.bring(TWO_ANSWERS, [key[0]], call, [mine], [yours])
+        settled = self._conflicts.add(TWO_ANSWERS, [key[0]], call, [mine], [yours])
         if settled.choice == OURS:
             return
         if settled.choice == THEIRS:
@@ -87,7 +88,7 @@ class Answers:
         changes[mine.address].parts = [*parts[:at], said, *parts[at + 1 :]]
 
     def settle_turns(self, new: Sequence[Entry], changes: Changes) -> list[Operation]:
-        """Settle that both sides answer the last message that they share; return what a text that settles it adds."""
+        """Resolve different answers to the last common message; return operations that add a new text."""
         shared = [entry for entry in self._ours.entries if entry.address in self._theirs]
         last = next((entry for entry in reversed(shared) if entry.visible), None)
         if last is None or not _is_question(last):
@@ -101,16 +102,16 @@ class Answers:
         yours = [entry for entry in yours if entry.address in coming]
         if not mine or not yours:
             return []
-        if _say_the_same(mine, yours):
-            _hide(yours, changes)
+        if _are_equal(mine, yours):
+            _hide_entries(yours, changes)
             return []
-        settled = self._desk.bring(TWO_ANSWERS, [last.address], last, mine, yours)
-        return self._settled(settled, last, mine, yours, changes)
+        settled = self._conflicts.add(TWO_ANSWERS, [last.address], last, mine, yours)
+        return self._apply_choice(settled, last, mine, yours, changes)
 
     def settle_hidden_by_each(self, shared: Sequence[Entry], changes: Changes) -> None:
-        """Settle that each side shows one of two answers and hides that of the other: no answer would be left.
+        """Resolve the case that each side shows one answer and hides the other's, which would hide both.
 
-        This comes of two merges of the same lines that chose differently.
+        It happens if two merges of the same lines chose differently.
         """
         going: list[Entry] = []
         hidden: list[Entry] = []
@@ -126,7 +127,7 @@ class Answers:
         questions = _questions(self._theirs)
         for question, (mine_, yours_) in _by_question(questions, going, hidden).items():
             known = {entry.address in self._base for entry in (*mine_, *yours_)}
-            if question in self._ours and len(known) == 2:  # the base has one of the two
+            if question in self._ours and len(known) == 2:  # only one of the two is in the base
                 self._settle_choice(question, mine_, yours_, changes)
 
     def _settle_choice(
@@ -138,7 +139,7 @@ class Answers:
     ) -> None:
         mine = [self._ours.entry(each.address) for each in going]
         asked = self._ours.entry(question)
-        settled = self._desk.bring(TWO_ANSWERS, [question], asked, mine, hidden)
+        settled = self._conflicts.add(TWO_ANSWERS, [question], asked, mine, hidden)
         if settled.choice in (OURS, BOTH):
             for entry in mine:
                 changes[entry.address].shown = None
@@ -151,18 +152,18 @@ class Answers:
             says = mine[-1]
             changes[says.address].parts = reworded_parts(says.parts, settled.text, self._put)
 
-    def _settled(
+    def _apply_choice(
         self,
-        settled: Settlement,
+        settled: Resolution,
         question: Entry,
         mine: Sequence[Entry],
         yours: Sequence[Entry],
         changes: Changes,
     ) -> list[Operation]:
         if settled.choice in (OURS, TEXT):
-            _hide(yours, changes)
+            _hide_entries(yours, changes)
         if settled.choice in (THEIRS, TEXT):
-            _hide(mine, changes)
+            _hide_entries(mine, changes)
         if settled.choice != TEXT:
             return []
         said = store_message(Message("assistant", settled.text), self._put)
@@ -176,16 +177,16 @@ def _key(part: Mapping[str, Any]) -> tuple[Address, str] | None:
     return Address(birth, number), part["id"]
 
 
-def _keyed(entry: Entry) -> list[tuple[Any, Mapping[str, Any]]]:
+def _results_by_call(entry: Entry) -> list[tuple[Any, Mapping[str, Any]]]:
     return [(key, part) for part in entry.parts if (key := _key(part)) is not None]
 
 
 def _results(entry: Entry) -> list[tuple[Any, Mapping[str, Any]]]:
-    return [(key[0], part) for key, part in _keyed(entry)]
+    return [(key[0], part) for key, part in _results_by_call(entry)]
 
 
 def _tail(side: Fold, other: Fold) -> list[Entry]:
-    """Return what one side has behind the last message that both have."""
+    """Return the messages of one side after the last common one."""
     at = len(side.entries)
     while at and side.entries[at - 1].address not in other:
         at -= 1
@@ -193,7 +194,7 @@ def _tail(side: Fold, other: Fold) -> list[Entry]:
 
 
 def _turn(tail: Iterable[Entry]) -> list[Entry]:
-    """Return the visible messages of the answer that a tail begins with: up to where somebody else speaks."""
+    """Return the visible messages at the start of a tail, up to the next user message."""
     found: list[Entry] = []
     for entry in tail:
         if not entry.visible:
@@ -209,7 +210,7 @@ def _is_question(entry: Entry) -> bool:
 
 
 def _questions(fold: Fold) -> dict[Address, Address]:
-    """Return for each message the one that it answers: the nearest before it that asks."""
+    """Return, for each message, the question it answers: the nearest one before it."""
     found: dict[Address, Address] = {}
     asked: Address | None = None
     for entry in fold.entries:
@@ -222,7 +223,7 @@ def _questions(fold: Fold) -> dict[Address, Address]:
 def _by_question(
     questions: Mapping[Address, Address], going: Sequence[Entry], hidden: Sequence[Entry]
 ) -> dict[Address, tuple[list[Entry], list[Entry]]]:
-    """Return the messages of two lists by what they answer, where both have some."""
+    """Return two lists of messages by the question they answer, where both have some."""
     found: dict[Address, tuple[list[Entry], list[Entry]]] = {}
     for at, entries in enumerate((going, hidden)):
         for entry in entries:
@@ -232,13 +233,13 @@ def _by_question(
     return {question: both for question, both in found.items() if all(both)}
 
 
-def _say_the_same(one: Sequence[Entry], other: Sequence[Entry]) -> bool:
+def _are_equal(one: Sequence[Entry], other: Sequence[Entry]) -> bool:
     return len(one) == len(other) and all(
         mine.message["role"] == yours.message["role"] and mine.parts == yours.parts
         for mine, yours in zip(one, other, strict=True)
     )
 
 
-def _hide(entries: Iterable[Entry], changes: Changes) -> None:
+def _hide_entries(entries: Iterable[Entry], changes: Changes) -> None:
     for entry in entries:
         changes[entry.address].shown = _HIDDEN

@@ -1,8 +1,8 @@
-"""What stopped half-way, and waits for somebody to settle it.
+"""Operations in progress: a stopped merge, pick, revert or rebase.
 
-Rule: one local file holds the inputs (what was asked for, where the branch stood) and the settlements given so far, and
-nothing else. What is to be done is computed from these each time, and no ref, object or journal is touched before all
-is settled; so to abort is to remove the file.
+One local file holds the inputs (the request and the branch's tip) and the resolutions so far. Everything else is
+computed from them, and no ref, object or journal changes before all conflicts are resolved. So abort only removes the
+file.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.files import read_file, replace_file
 from trace_store.frozen import field, mutable, replace
-from trace_store.merge.conflicts import Settlement
+from trace_store.merge.conflicts import Resolution
 from trace_store.oid import ObjectId
 from trace_store.refs.names import BRANCHES
 from trace_store.revision import commits_of
@@ -36,31 +36,31 @@ _INPUTS = {
     REVERT: ("commits", "favour", "message"),
     REBASE: ("drop_pinned", "elsewhere", "name", "onto", "reordered", "steps"),
 }
-"""What each kind asks for."""
+"""The required inputs of each kind."""
 
 
 @mutable
 class Stop:
-    """An operation that waits.
+    """A stopped operation.
 
     Attributes:
         kind: MERGE, CHERRY_PICK, REVERT or REBASE.
-        ref: full name of the branch; HEAD for a revert where that is detached.
-        before: where that stood; None when it had no commit.
-        inputs: what was asked for, as JSON.
-        settlements: how conflicts were settled so far, by their keys.
-        skipped: steps to leave out.
-        number: of the step that it stopped at, counted from 0.
-        met: the keys of conflicts that somebody was or is to settle, in the order in which they were met.
-        tip: what it is about to move the branch to; None before that.
-        file: what the file held that it was read from; nothing when it begins.
+        ref: full name of the branch; HEAD for a revert on a detached HEAD.
+        before: its tip at the start; None without a commit.
+        inputs: the request, as JSON.
+        resolutions: resolutions so far, by conflict key.
+        skipped: numbers of steps to skip.
+        number: number of the step that it stopped at, from 0.
+        met: keys of all conflicts that need or needed a resolution by hand, in order.
+        tip: the commit that the branch is about to move to; None before that.
+        file: the content of the file that it was read from; empty for a new operation.
     """
 
     kind: str
     ref: str
     before: ObjectId | None
     inputs: dict[str, Any]
-    settlements: dict[str, Settlement]
+    resolutions: dict[str, Resolution]
     skipped: list[int]
     number: int = 0
     met: list[str] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Stop:
 
     @property
     def said(self) -> str:
-        """What it is, in words: `a merge of idea into main`."""
+        """A description, such as `a merge of idea into main`."""
         branch = self.ref.removeprefix(BRANCHES)
         name = str(self.inputs.get("name", ""))[:80]
         words = {
@@ -80,7 +80,7 @@ class Stop:
         return words.get(self.kind, f"a rebase of {branch}")
 
     def numbered(self, found: Iterable[Conflict]) -> tuple[Conflict, ...]:
-        """Return conflicts with their numbers, which they keep until all is done."""
+        """Return conflicts with their numbers, which stay the same until the operation ends."""
         numbers = {key: number for number, key in enumerate(self.met, 1)}
         made = []
         for each in found:
@@ -90,9 +90,9 @@ class Stop:
         return tuple(made)
 
     def by_hand(self, settled: Iterable[Conflict]) -> tuple[Conflict, ...]:
-        """Return conflicts that were settled; those that somebody settled one by one have numbers."""
+        """Return resolved conflicts; those resolved by hand have numbers."""
         numbered = {
-            c.key: c for c in self.numbered(c for c in settled if c.key in self.settlements)
+            c.key: c for c in self.numbered(c for c in settled if c.key in self.resolutions)
         }
         return tuple(numbered.get(each.key, each) for each in settled)
 
@@ -103,10 +103,10 @@ def stop_file(store: Store) -> str:
 
 
 def read_stop(store: Store) -> Stop | None:
-    """Return what waits in a repository, or None.
+    """Return the operation in progress, or None.
 
     Raises:
-        FormatError: the file is not readable; `--abort` removes it.
+        FormatError: the file is damaged; `--abort` removes it.
     """
     if not store.local:
         return None
@@ -127,7 +127,7 @@ def read_stop(store: Store) -> Stop | None:
             str(fields["ref"]),
             None if before is None else ObjectId.parse(before),
             dict(fields["inputs"]),
-            {key: Settlement(*said) for key, said in fields["settlements"].items()},
+            {key: Resolution(*said) for key, said in fields["resolutions"].items()},
             [int(number) for number in fields["skipped"]],
             int(fields["number"]),
             [str(key) for key in fields.get("met", ())],
@@ -141,22 +141,22 @@ def read_stop(store: Store) -> Stop | None:
 
 
 def write_stop(store: Store, stop: Stop, instead_of: bytes | None = None) -> None:
-    """Write down what waits. A repository in memory keeps nothing of it: whoever asks again says how to settle it.
+    """Save a stopped operation; a repository in memory saves nothing.
 
     Args:
-        store: the repository.
-        stop: what waits.
-        instead_of: what the file holds, as far as the caller knows; None overwrites whatever it holds.
+        store: the repository's store.
+        stop: the operation.
+        instead_of: the expected content of the file; None overwrites any content.
 
     Raises:
-        StateError: it is gone by now.
-        ConcurrencyError: it holds something else by now.
-        StorageError: the disk refuses.
+        StateError: the operation is no longer in progress.
+        ConcurrencyError: another process changed the file.
+        StorageError: the disk failed.
     """
     if not store.local:
         return
     if instead_of is None:
-        stop.tip = None  # it stops, whatever was about to be written before
+        stop.tip = None  # it stopped, so an earlier tip is obsolete
     import json  # as above
 
     fields = {
@@ -166,9 +166,9 @@ def write_stop(store: Store, stop: Stop, instead_of: bytes | None = None) -> Non
         "met": stop.met,
         "number": stop.number,
         "ref": stop.ref,
-        "settlements": {
+        "resolutions": {
             key: [said.choice, said.text, said.about]
-            for key, said in sorted(stop.settlements.items())
+            for key, said in sorted(stop.resolutions.items())
         },
         "skipped": stop.skipped,
         **({"tip": str(stop.tip)} if stop.tip is not None else {}),
@@ -179,23 +179,25 @@ def write_stop(store: Store, stop: Stop, instead_of: bytes | None = None) -> Non
     def write(_: object) -> None:
         held = None if instead_of is None else read_file(store.disk, path)
         if instead_of and held is None:
-            raise _nothing_waits(
-                "it is not in progress any more: somebody else went on with it, or gave it up"
+            raise _not_in_progress_error(
+                "it is no longer in progress: another process has continued or aborted it"
             )
         if instead_of is not None and (held or b"") != instead_of:
-            raise errors.ConcurrencyError(f"somebody else wrote it meanwhile: {path}", path=path)
+            raise errors.ConcurrencyError(f"another process changed {path}", path=path)
         replace_file(store.disk, path, data, scratch=scratch)
         stop.file = data
 
-    store.transact(write)  # under the lock of the journal, so that nobody else writes it meanwhile
+    store.transact(
+        write
+    )  # under the journal's lock, so that no other process writes the file meanwhile
 
 
-def note_tip(store: Store, stop: Stop, tip: ObjectId) -> None:
-    """Write down what the branch is about to be moved to, by something that has stopped before.
+def save_tip(store: Store, stop: Stop, tip: ObjectId) -> None:
+    """Save the commit that a resumed operation is about to move the branch to.
 
     Raises:
-        StateError: somebody else went on with it, or gave it up.
-        ConcurrencyError: somebody else settled something meanwhile.
+        StateError: another process has continued or aborted it.
+        ConcurrencyError: another process has resolved a conflict.
     """
     if stop.file:
         stop.tip = tip
@@ -203,18 +205,18 @@ def note_tip(store: Store, stop: Stop, tip: ObjectId) -> None:
 
 
 def is_written(store: Store, stop: Stop) -> bool:
-    """Tell whether the branch was moved by now, and only the file is left, since somebody was cut off."""
+    """Return True if the branch was already moved, and only the file remained after a crash."""
     now = store.refs.read(stop.ref) if stop.ref.startswith("refs/") else store.refs.head().oid
     if stop.tip is None or now is None or not store.objects.contains(stop.tip):
         return False
     is_ancestor = commits_of(store).is_ancestor
     if stop.before is not None and is_ancestor(stop.tip, stop.before):
-        return now == stop.tip  # a rebase left out what came after it
+        return now == stop.tip  # the rebase dropped the last commits
     return is_ancestor(stop.tip, now)
 
 
 def clear_stop(store: Store) -> None:
-    """Forget what waits; nothing was written that would have to be taken back."""
+    """Delete the file of the operation in progress."""
 
     def remove(_: object) -> None:
         store.disk.remove(store.layout.stopped_file)
@@ -222,30 +224,30 @@ def clear_stop(store: Store) -> None:
     if store.local:
         store.transact(
             remove
-        )  # under the lock, so that nobody who settles a conflict brings it back
+        )  # under the lock, so that a concurrent resolution does not restore it
 
 
 def required_stop(store: Store, kind: str = "") -> Stop:
-    """Return what waits.
+    """Return the operation in progress.
 
     Raises:
-        StateError: nothing waits, or something of another kind.
+        StateError: there is none, or it is of another kind.
     """
     found = read_stop(store)
     if found is None or (kind and found.kind != kind):
         what = WORDS.get(kind, "merge, pick, revert or rebase")
         also = "" if found is None else f", but a {WORDS[found.kind]} is"
         waiting = "" if found is None else found.kind
-        raise _nothing_waits(f"no {what} is in progress{also}", kind=kind, waiting=waiting)
+        raise _not_in_progress_error(f"no {what} is in progress{also}", kind=kind, waiting=waiting)
     return found
 
 
-def _nothing_waits(message: str, **data: str) -> errors.StateError:
+def _not_in_progress_error(message: str, **data: str) -> errors.StateError:
     return errors.StateError(message, code=errors.ErrorCode.NOTHING_IN_PROGRESS, **data)
 
 
 def refuse_while_stopped(store: Store, refs: Collection[str] = ()) -> None:
-    """Raise StateError when something waits already; with refs, when it is one of these that it waits to move."""
+    """Raise StateError if an operation is in progress; with refs, only if it will move one of them."""
     found = read_stop(store)
     if found is not None and (not refs or found.ref in refs):
         raise errors.StateError(

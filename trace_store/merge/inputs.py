@@ -1,8 +1,6 @@
-"""Inputs of a merge: commits, contexts and merge bases, each read once.
+"""Inputs of a merge: cached commits, contexts and merge bases; and the plan that it results in.
 
-Rule: reads and changes nothing. A commit that is about to be written counts as one that is here.
-
-Rule: plain values.
+A commit that is not written yet can be added to the cache.
 """
 
 from __future__ import annotations
@@ -23,8 +21,8 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 
-class Reading:
-    """Commits and contexts of one store."""
+class ContextCache:
+    """Cached commits and contexts of a store."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -37,7 +35,7 @@ class Reading:
         """Return a commit.
 
         Raises:
-            ObjectNotFoundError, CorruptObjectError: it is not here, or damaged.
+            ObjectNotFoundError, CorruptObjectError: it is missing or damaged.
         """
         found = self._read.get(oid)
         if found is None:
@@ -45,38 +43,38 @@ class Reading:
         return found
 
     def remember(self, oid: bytes, commit: Commit) -> None:
-        """Take a commit for one that is here: it is about to be written."""
+        """Add a commit that is not written yet."""
         self._read[oid] = commit
         self._new.add(oid)
 
     def fold(self, tip: bytes | None) -> Fold:
-        """Return the context of a commit, which must not be changed; None has none. Raises as `context.fold_of`."""
+        """Return the context of a commit, which must not be changed; None gives an empty one. Raises as `fold_of`."""
         if tip is None:
             return Fold()
         found = self._folds.get(tip)
         if found is None:
-            found = self._folds[tip] = self._made(tip)
+            found = self._folds[tip] = self._compute_fold(tip)
         return found
 
     def before(self, oid: bytes) -> Fold:
-        """Return the context that a commit continues."""
+        """Return the context before a commit."""
         parents = self.commit(oid).parents
         return self.fold(parents[0] if parents else None)
 
     def time(self, address: Address) -> int:
-        """Return when a message was written, in milliseconds; 0 where the commit that it was born in is gone."""
+        """Return the time of a message in milliseconds since the epoch; 0 if its birth commit is missing."""
         found = self.store.objects.resolve_prefix(address.birth.hex())
         return self.commit(found[0]).time if len(found) == 1 else 0
 
     def bases(self, ours: ObjectId, theirs: ObjectId) -> list[ObjectId]:
-        """Return the best common ancestors of two commits, the newest first."""
+        """Return the best common ancestors of two commits, newest first."""
         if self._new.isdisjoint((ours, theirs)):
             found = self.commits.merge_bases(ours, theirs)
         else:
             found = graph.merge_bases(ours, theirs, lambda oid: self.commit(oid).parents)
         return sorted(found, key=lambda oid: (self.commit(oid).time, oid), reverse=True)
 
-    def _made(self, tip: bytes) -> Fold:
+    def _compute_fold(self, tip: bytes) -> Fold:
         if tip not in self._new:
             return context.snapshots.fold_of(self.store, tip, self._folds)
         commit = self.commit(tip)
@@ -96,13 +94,13 @@ DECISION = "decision"
 
 @value
 class Plan:
-    """What a merge does to our context.
+    """The plan of a merge.
 
     Attributes:
         operations: in order.
-        conflicts: those that nobody settled; while there are any the operations leave ours as it is there.
-        settled: those that somebody did.
-        included: messages of theirs that come in.
+        conflicts: the open ones; as long as there are any, the operations keep ours in each.
+        settled: the resolved ones.
+        included: messages of theirs that are added.
     """
 
     operations: tuple[Operation, ...]
@@ -112,5 +110,5 @@ class Plan:
 
 
 def no_put(content: bytes) -> ObjectId:
-    """Refuse content, where no text settles anything."""
-    raise errors.InvalidOperationError("no text can be stored here")
+    """Refuse to store content, where no text can resolve a conflict."""
+    raise errors.InvalidOperationError("no content can be stored here")

@@ -1,13 +1,13 @@
-"""What another order of messages may do to their meaning, by rules that always say the same.
+"""Warnings about messages whose meaning may change in a new context.
 
-Rule: pure functions of contexts. They warn and change nothing; each warning names its messages.
+The rules are deterministic. They change nothing, and each warning names its messages.
 """
 
 from __future__ import annotations
 
 from trace_store import errors
 from trace_store.frozen import value
-from trace_store.history.diff import longest_rise
+from trace_store.history.diff import longest_increasing
 from trace_store.merge.inputs import DECISION
 from trace_store.objects.address import Address
 from trace_store.objects.content import read_content, text_of
@@ -34,14 +34,14 @@ JUDGED = "judged"
 MEANINGS: Mapping[str, str] = {
     REFERENCE_LATER: "it refers to a message that would now come later",
     RESULT_BEFORE_CALL: "the result would come before its call",
-    INSTRUCTION_MOVED: "the instruction would no longer stand before what it is about",
-    DECISION_LATER: "the decision would come after what it decided",
+    INSTRUCTION_MOVED: "the instruction would come after messages that it applied to",
+    DECISION_LATER: "the decision would come after messages that followed it",
     CALL_WITHOUT_RESULT: "the call has no result here",
     RESULT_WITHOUT_CALL: "the result has no call here",
-    PIN_LOST: "it is not pinned any more",
-    QUESTION_REWORDED: "the message that it answers was reworded",
-    INSTRUCTION_ADDED: "an instruction was added that it was given without",
-    JUDGED: "a model says that it may not mean what it meant",
+    PIN_LOST: "it is no longer pinned",
+    QUESTION_REWORDED: "the message that it answers was edited",
+    INSTRUCTION_ADDED: "an instruction was added before it",
+    JUDGED: "a model says that its meaning may have changed",
 }
 _SHORTEST = 8
 _HEX = frozenset("0123456789abcdef")
@@ -49,13 +49,13 @@ _HEX = frozenset("0123456789abcdef")
 
 @value
 class MeaningWarning:
-    """Something that may not mean what it meant before.
+    """A warning that a message may have changed its meaning.
 
     Attributes:
         kind: one of MEANINGS.
         address: the message.
-        others: the messages that it is about; the first few.
-        said: what a model says of it, for JUDGED.
+        others: the first few messages that cause it.
+        said: the model's explanation, for JUDGED.
     """
 
     kind: str
@@ -65,12 +65,12 @@ class MeaningWarning:
 
     @property
     def meaning(self) -> str:
-        """What it is, in a few words."""
+        """A short description."""
         return self.said or MEANINGS[self.kind]
 
 
 def texts_of(entry: Entry, read: Callable[[bytes], bytes]) -> str:
-    """Return what a message says in its texts; nothing where they are not here."""
+    """Return the texts of a message; "" if they are missing."""
     said = [part["blob"] for part in entry.parts if part.get("type") == "text"]
     try:
         return "\n".join(text_of(read_content(oid, read)) for oid in said)
@@ -83,12 +83,12 @@ def check_order(
     after: Sequence[Address],
     said_by: Callable[[Entry], str],
 ) -> list[MeaningWarning]:
-    """Return warnings about an order of the visible messages of a context, against the one that they had.
+    """Return warnings about a new order of the visible messages.
 
     Args:
-        before: the messages as they stood.
-        after: where they stand; messages that are not among `before` are passed over.
-        said_by: what a message says, asked only of those that others passed.
+        before: the messages in the old order.
+        after: the new order; messages not in `before` are ignored.
+        said_by: returns the text of a message; called only for messages that moved past others.
     """
     places = {address: at for at, address in enumerate(after)}
     entries = [entry for entry in before if entry.address in places]
@@ -98,18 +98,19 @@ def check_order(
     found: list[MeaningWarning] = []
     for at, others in sorted(passed(ranks).items()):
         entry = entries[at]
-        overtook = [entries[each] for each in sorted(others) if each > at]
-        fell = [entries[each] for each in sorted(others) if each < at]
-        found += _judged(entry, overtook, fell, said_by)
+        moved_before = [entries[each] for each in sorted(others) if each > at]
+        moved_after = [entries[each] for each in sorted(others) if each < at]
+        found += _warnings_about(entry, moved_before, moved_after, said_by)
     return found
 
 
 def passed(ranks: Sequence[int]) -> dict[int, list[int]]:
-    """Return for each old place those whose order against it changes; `ranks` are the new places of what stands there.
+    """Return, for each old position, the positions whose order relative to it changes.
 
-    Two messages that did not move keep their order, so such pairs, which are nearly all, are not tried.
+    `ranks` are the new positions by old position. Two messages that did not move keep their order, so nearly all pairs
+    are skipped.
     """
-    staying = longest_rise(ranks)
+    staying = longest_increasing(ranks)
     found: dict[int, list[int]] = {}
     for at in range(len(ranks)):
         if at in staying:
@@ -122,37 +123,37 @@ def passed(ranks: Sequence[int]) -> dict[int, list[int]]:
     return found
 
 
-def _judged(
+def _warnings_about(
     entry: Entry,
-    overtook: Sequence[Entry],
-    fell: Sequence[Entry],
+    moved_before: Sequence[Entry],
+    moved_after: Sequence[Entry],
     said_by: Callable[[Entry], str],
 ) -> list[MeaningWarning]:
     found: list[MeaningWarning] = []
-    calls = [each for each in fell if each.address in entry.answers]
+    calls = [each for each in moved_after if each.address in entry.answers]
     if calls:
         found.append(_warning(RESULT_BEFORE_CALL, entry, calls))
-    if overtook and is_instruction(entry):
-        found.append(_warning(INSTRUCTION_MOVED, entry, overtook))
-    if overtook and DECISION in entry.labels:
-        found.append(_warning(DECISION_LATER, entry, overtook))
-    if fell:
+    if moved_before and is_instruction(entry):
+        found.append(_warning(INSTRUCTION_MOVED, entry, moved_before))
+    if moved_before and DECISION in entry.labels:
+        found.append(_warning(DECISION_LATER, entry, moved_before))
+    if moved_after:
         said = set(mentions(said_by(entry)))
-        named = [e for e in fell if any(_is_called(e.address, each) for each in said)]
+        named = [e for e in moved_after if any(_is_called(e.address, each) for each in said)]
         if named:
             found.append(_warning(REFERENCE_LATER, entry, named))
     return found
 
 
 def loose_ends(state: Fold, touched: Iterable[Address]) -> list[MeaningWarning]:
-    """Return warnings about calls and results among some messages whose other half a context does not show."""
+    """Return warnings about calls and results whose other half is not visible."""
     found: list[MeaningWarning] = []
     for address in touched:
         entry = state.entry(address) if address in state else None
         if entry is None or not entry.visible:
             continue
         others = [state.entry(each) for each in state.unit(address)[1:]]
-        answered = {call for each in others if each.visible for call in _answered(each)}
+        answered = {call for each in others if each.visible for call in _answered_calls(each)}
         if any((address, name) not in answered for name in _calls(entry)):
             found.append(MeaningWarning(CALL_WITHOUT_RESULT, address))
         shown = {each.address for each in others if each.visible}
@@ -162,7 +163,7 @@ def loose_ends(state: Fold, touched: Iterable[Address]) -> list[MeaningWarning]:
 
 
 def newly_loose(before: Fold, after: Fold) -> list[MeaningWarning]:
-    """Return warnings about messages whose other half a context does not show, and did."""
+    """Return warnings about messages whose other half was visible before and is not now."""
     old = [entry.address for entry in before.visible()]
     was = {(each.kind, each.address) for each in loose_ends(before, old)}
     now = loose_ends(after, old)
@@ -170,7 +171,7 @@ def newly_loose(before: Fold, after: Fold) -> list[MeaningWarning]:
 
 
 def lost_pins(before: Iterable[Entry], after: Fold) -> list[MeaningWarning]:
-    """Return warnings about messages that were pinned and are shown without that."""
+    """Return warnings about pinned messages that are visible but no longer pinned."""
     pinned = [entry.address for entry in before if entry.priority == PINNED]
     shown = [after.entry(address) for address in pinned if address in after]
     return [
@@ -181,12 +182,12 @@ def lost_pins(before: Iterable[Entry], after: Fold) -> list[MeaningWarning]:
 
 
 def changed_premises(was: Fold, now: Fold, new: Collection[Address]) -> list[MeaningWarning]:
-    """Return warnings about new messages that answer what says something else by now, or what more instructs.
+    """Return warnings about new answers whose question was edited, or which now follow additional instructions.
 
     Args:
-        was: the context that they were given to.
-        now: the context that they go on by now.
-        new: the messages.
+        was: the context that they were written for.
+        now: the context that they are in now.
+        new: the new messages.
     """
     found: list[MeaningWarning] = []
     question = next((e for e in reversed(was.entries) if e.visible), None)
@@ -211,7 +212,7 @@ def _calls(entry: Entry) -> list[str]:
     return [part["id"] for part in entry.parts if part["type"] == "tool_call"]
 
 
-def _answered(entry: Entry) -> list[tuple[Address, str]]:
+def _answered_calls(entry: Entry) -> list[tuple[Address, str]]:
     return [
         (Address(*part["call"]), part["id"])
         for part in entry.parts
@@ -220,13 +221,13 @@ def _answered(entry: Entry) -> list[tuple[Address, str]]:
 
 
 def is_instruction(entry: Entry) -> bool:
-    """Tell whether a message instructs the model."""
+    """Return True if a message instructs the model."""
     message = entry.message
     return message.get("role") in ("system", "developer") or message.get("kind") == "instruction"
 
 
 def mentions(text: str) -> list[str]:
-    """Return what may be addresses in a text: at least 8 hex digits, a point and a number."""
+    """Return possible addresses in a text: at least 8 hex digits, a dot and a number."""
     found: list[str] = []
     for word in text.replace("`", " ").replace("(", " ").replace(")", " ").split():
         prefix, dot, number = word.strip(".,;:!?[]\"'").rpartition(".")

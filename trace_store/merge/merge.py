@@ -1,8 +1,7 @@
-"""Merge: another line of history becomes part of HEAD's branch.
+"""Merges of another line of history into HEAD's branch.
 
-Rule: what is asked for and settled decides everything, so that a merge that stopped is computed anew; it is written in
-one transaction, or not at all. The tips that git leaves of a branch are joined by a commit that follows from them
-alone, so that everybody makes the same one.
+Inputs and resolutions determine the result, so a stopped merge is computed again when it continues. It is written in
+one transaction. Joining diverged tips depends on the tips alone, so that every clone creates the same commit.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import value
 from trace_store.merge import in_progress
 from trace_store.merge.conflicts import OURS
-from trace_store.merge.inputs import DECISIONS, SEMANTIC, Reading
-from trace_store.merge.merge_commits import EVEN, MergeCommits, until_written
+from trace_store.merge.inputs import DECISIONS, SEMANTIC, ContextCache
+from trace_store.merge.merge_commits import EVEN, MergeCommits, retry_until_written
 from trace_store.merge.result import (
     FAST_FORWARD,
     JOINER,
@@ -29,7 +28,7 @@ from trace_store.merge.result import (
     Merge,
     MergeOptions,
 )
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId
 from trace_store.refs.log_messages import DIVERGED_TIPS
 from trace_store.refs.names import BRANCHES
@@ -40,13 +39,13 @@ if TYPE_CHECKING:
 
     from trace_store.contracts import RefReader
     from trace_store.merge.conflicts import Conflict, Resolver
-    from trace_store.merge.merge_commits import GivenAdvice
+    from trace_store.merge.merge_commits import CachedAdvice
     from trace_store.merge.result import Advise
     from trace_store.secrets.guard import Guard
     from trace_store.store.handle import Store
 
 _FEW = 4
-"""Of so many tips each order is tried; of more only that of their ages."""
+"""For up to this many tips every order is tried; for more, only the order by age."""
 
 
 def merge(
@@ -59,34 +58,31 @@ def merge(
     resolver: Resolver | None = None,
     advise: Advise | None = None,
 ) -> Merge:
-    """Bring another line of history into HEAD's branch: what is named, or the branch's other tips, or its upstream.
+    """Merge a revision, or else the branch's other tips or its upstream, into HEAD's branch.
 
     Args:
-        store: the repository.
-        revision: what to merge; "" joins what git has left of a diverged branch; of another one it is the upstream,
-            if any.
-        options: how.
-        author: who.
-        guard: looks for secrets in texts that settle conflicts.
-        resolver: asked about each conflict; None as an answer leaves it open. With open conflicts nothing is written
-            but what is needed to go on: see `continue_merge` and `abort`.
-        advise: asked about the whole of a merge by the strategy `semantic`, as `semantic.Advisor` is.
+        store: the repository's store.
+        revision: what to merge; "" is the other tips of a diverged branch, or else the upstream.
+        options: the strategy and other options.
+        author: the author of the merge commit.
+        guard: redacts secrets in texts that resolve conflicts.
+        resolver: returns the resolution of a conflict, or None to leave it open. With open conflicts the merge stops
+            and writes only its state: see `continue_merge` and `abort`.
+        advise: resolves a whole merge for the strategy `semantic`, as `semantic.Advisor`.
 
     Raises:
-        StateError: something else is in progress, the branch cannot go forward and that was asked for, or nobody
-            advises a semantic merge.
-        ModelError, BudgetError, ConflictError: as who advises does.
-        DetachedHeadError: HEAD is on no branch.
+        StateError: another operation is in progress, a fast-forward was required but is not possible, or a semantic
+            merge has no model.
+        ModelError, BudgetError, ConflictError: as `advise` raises them.
+        DetachedHeadError: HEAD is detached.
         RevisionNotFoundError: there is no such commit.
-        InvalidInputError: there is no such option, or the histories share nothing and that was not allowed.
-        RefChangedError: others move the branch again and again; each time the merge is made anew on top.
+        InvalidInputError: an option is not valid, or the histories are unrelated.
+        RefChangedError: the branch kept moving; every retry lost the race.
     """
     in_progress.refuse_while_stopped(store)
     options.check()
     if options.strategy == SEMANTIC and advise is None:
-        raise errors.StateError(
-            "a semantic merge asks a model, and none is given", code=errors.ErrorCode.NO_MODEL
-        )
+        raise errors.StateError("a semantic merge needs a model", code=errors.ErrorCode.NO_MODEL)
     ref = history.branches.branch_of_head(store)
     tips = store.refs.tips(ref)
     before = tips[0] if tips else None
@@ -96,7 +92,7 @@ def merge(
     name = revision or " ".join([DIVERGED_TIPS, *(tip.short() for tip in theirs)])
     inputs = options.as_inputs(name, theirs, joins=not revision)
     stop = in_progress.Stop(in_progress.MERGE, ref, before, inputs, {}, [])
-    return _Merging(store, stop, author, guard, resolver, advise).run()
+    return _MergeRun(store, stop, author, guard, resolver, advise).run()
 
 
 def continue_merge(
@@ -108,11 +104,11 @@ def continue_merge(
     resolver: Resolver | None = None,
     skip: bool = False,
 ) -> Merge:
-    """Go on with a merge that stopped, on what the branch is by now; with `skip` without the tip that it stopped at.
+    """Continue a stopped merge on the branch's current tip; `skip` leaves out the tip that it stopped at.
 
     Raises:
         StateError: no merge is in progress.
-        RefChangedError: the branch is gone since, or has another name.
+        RefChangedError: the branch was deleted or renamed.
         As `merge`.
     """
     stop = in_progress.required_stop(store, in_progress.MERGE)
@@ -122,8 +118,8 @@ def continue_merge(
         return Merge(UP_TO_DATE, stop.ref, tip, tip, ())
     if stop.before is not None and store.refs.read(stop.ref) is None:
         raise errors.RefChangedError(
-            f"there is no {stop.ref} any more: {stop.said} cannot go on",
-            hint="`trace branch NAME ORIG_HEAD` or `trace undo` brings it back; --abort gives the merge up",
+            f"{stop.ref} no longer exists, so {stop.said} cannot continue",
+            hint="`trace branch NAME ORIG_HEAD` or `trace undo` restores it; --abort aborts the merge",
             ref=stop.ref,
             expected=stop.before,
         )
@@ -131,24 +127,24 @@ def continue_merge(
         stop.inputs["message"] = message
     if skip:
         stop.skipped.append(stop.number)
-    return _Merging(store, stop, author, guard, resolver).run()
+    return _MergeRun(store, stop, author, guard, resolver).run()
 
 
 def look_at_merge(store: Store) -> Merge:
-    """Return what the merge that is in progress comes to by now, and write nothing; raises as `continue_merge`."""
+    """Return the current result of the merge in progress without writing it; raises as `continue_merge`."""
     stop = in_progress.required_stop(store, in_progress.MERGE)
-    return _Merging(store, stop, JOINER, None, None).look()
+    return _MergeRun(store, stop, JOINER, None, None).look()
 
 
 @value
-class _Course:
-    """What merging some tips, one after the other, comes to.
+class _Outcome:
+    """The result of merging tips one after the other.
 
     Attributes:
-        commits: the commits that it takes.
+        commits: the merge commits.
         outcome: as in `Merge`.
-        tip: where it ends; where it began when it stopped.
-        conflicts: what it stopped at.
+        tip: the last commit; the original tip if the merge stopped.
+        conflicts: the open conflicts.
     """
 
     commits: MergeCommits
@@ -158,12 +154,12 @@ class _Course:
 
     @property
     def is_clean(self) -> bool:
-        """Whether it takes nobody's decision."""
+        """Whether no conflict needed a resolution."""
         return not self.conflicts and not self.commits.settled
 
 
-class _Merging:
-    """A merge from its inputs to the transaction."""
+class _MergeRun:
+    """A merge in progress, from its inputs to the transaction."""
 
     def __init__(
         self,
@@ -180,33 +176,33 @@ class _Merging:
         self._guard = guard
         self._resolver = resolver
         self._advise = advise
-        self._reading = Reading(store)
-        self._advice: dict[ObjectId, GivenAdvice] = {}
+        self._cache = ContextCache(store)
+        self._advice: dict[ObjectId, CachedAdvice] = {}
         self._theirs = [ObjectId.parse(each) for each in stop.inputs["theirs"]]
 
     def run(self) -> Merge:
-        """Merge, or stop and write down what is needed to go on."""
-        return until_written(self._attempt)
+        """Merge, or stop and save the state."""
+        return retry_until_written(self._attempt)
 
     def _attempt(self) -> Merge:
         ours = self._store.refs.read(self._stop.ref)
-        course = self._course(ours)
+        course = self._compute(ours)
         found = self._result(ours, course)
         if course.outcome == STOPPED:
             in_progress.write_stop(self._store, self._stop)
             return found
         if course.tip is not None and course.tip != ours:
-            in_progress.note_tip(self._store, self._stop, course.tip)
+            in_progress.save_tip(self._store, self._stop, course.tip)
             self._write(ours, course.tip, course)
         in_progress.clear_stop(self._store)
         return found
 
     def look(self) -> Merge:
-        """Return what the merge comes to, and write nothing."""
+        """Return the result without writing it."""
         ours = self._store.refs.read(self._stop.ref)
-        return self._result(ours, self._course(ours))
+        return self._result(ours, self._compute(ours))
 
-    def _result(self, ours: ObjectId | None, course: _Course) -> Merge:
+    def _result(self, ours: ObjectId | None, course: _Outcome) -> Merge:
         commits = course.commits
         return Merge(
             course.outcome,
@@ -221,58 +217,60 @@ class _Merging:
             self._stop.by_hand(commits.settled),
         )
 
-    def _course(self, ours: ObjectId | None) -> _Course:
+    def _compute(self, ours: ObjectId | None) -> _Outcome:
         inputs = self._stop.inputs
         if ours is None or not inputs["joins"] or inputs["strategy"] not in EVEN:
-            return self._one_by_one(ours, self._theirs)
-        if self._stop.skipped or self._stop.file:  # somebody is deciding already
-            return self._one_by_one(ours, self._theirs)
-        # Whoever joins them comes to the same: the first order that takes nobody's decision.
+            return self._merge_in_turn(ours, self._theirs)
+        if self._stop.skipped or self._stop.file:  # already being resolved by hand
+            return self._merge_in_turn(ours, self._theirs)
+        # Every clone must get the same result: the first order without conflicts.
         tips = sorted([ours, *self._theirs], key=self._age)
         stuck: set[tuple[ObjectId, ...]] = set()
         for order in permutations(tips) if len(tips) <= _FEW else [tuple(tips)]:
             if any(order[: len(start)] == start for start in stuck):
                 continue
-            course = self._one_by_one(order[0], order[1:], asks=False)
+            course = self._merge_in_turn(order[0], order[1:], asks=False)
             if course.is_clean:
                 return course
             if course.conflicts:
                 stuck.add(order[: self._stop.number + 2])
-        return self._one_by_one(ours, self._theirs)
+        return self._merge_in_turn(ours, self._theirs)
 
     def _age(self, oid: ObjectId) -> tuple[int, bytes]:
-        return self._reading.commit(oid).time, oid
+        return self._cache.commit(oid).time, oid
 
-    def _one_by_one(
+    def _merge_in_turn(
         self, ours: ObjectId | None, theirs: Sequence[ObjectId], *, asks: bool = True
-    ) -> _Course:
-        """Merge tips into ours; `asks` tells whether anybody is asked about what they contradict each other in."""
-        gathering = Gathering() if self._guard is None else self._guard.gathering()
-        commits = MergeCommits(self._reading, self._stop, self._author, gathering)
+    ) -> _Outcome:
+        """Merge tips into ours; `asks` allows the resolver and the model to resolve conflicts."""
+        gathering = ObjectCollector() if self._guard is None else self._guard.gathering()
+        commits = MergeCommits(self._cache, self._stop, self._author, gathering)
         if asks:
             commits.ask(self._resolver, self._advise, self._advice)
         outcome, tip = UP_TO_DATE, ours
         for self._stop.number, other in enumerate(theirs):
             if self._stop.number in self._stop.skipped:
                 continue
-            bases = [] if tip is None else self._reading.bases(tip, other)
-            step = self._step(tip, other, bases)
+            bases = [] if tip is None else self._cache.bases(tip, other)
+            step = self._outcome_of(tip, other, bases)
             if tip is None or step == FAST_FORWARD:
                 outcome, tip = FAST_FORWARD, other
             elif step != UP_TO_DATE:
                 made, conflicts = commits.join(tip, other, bases)
                 if conflicts:
-                    return _Course(commits, STOPPED, ours, tuple(conflicts))
+                    return _Outcome(commits, STOPPED, ours, tuple(conflicts))
                 if made is not None:
                     outcome, tip = step, made
-        return _Course(commits, outcome, tip)
+        return _Outcome(commits, outcome, tip)
 
-    def _step(self, ours: ObjectId | None, theirs: ObjectId, bases: Sequence[ObjectId]) -> str:
-        """Return what merging one tip is to come to.
+    def _outcome_of(
+        self, ours: ObjectId | None, theirs: ObjectId, bases: Sequence[ObjectId]
+    ) -> str:
+        """Return the outcome of merging one tip.
 
         Raises:
-            StateError: it cannot go forward, and that was asked for.
-            InvalidInputError: the two share nothing, and that was not allowed.
+            StateError: a fast-forward was required but is not possible.
+            InvalidInputError: the histories are unrelated, which was not allowed.
         """
         inputs = self._stop.inputs
         if ours is None:
@@ -285,19 +283,19 @@ class _Merging:
         branch = self._stop.ref.removeprefix(BRANCHES)
         if inputs["fast_forward"] == ONLY:
             raise errors.StateError(
-                f"{branch} has commits that {inputs['name']} has not",
+                f"{branch} has commits that {inputs['name']} does not have",
                 code=errors.ErrorCode.NOT_FAST_FORWARD,
                 ref=self._stop.ref,
             )
         if not bases and not inputs["unrelated"]:
             name = "its other tip" if inputs["joins"] else inputs["name"]
             raise errors.InvalidInputError(
-                f"{branch} and {name} share no commit",
+                f"{branch} and {name} have no common commit",
                 code=errors.ErrorCode.UNRELATED_HISTORIES,
             )
         return SQUASHED if inputs["squash"] else MERGED
 
-    def _write(self, ours: ObjectId | None, tip: ObjectId, course: _Course) -> None:
+    def _write(self, ours: ObjectId | None, tip: ObjectId, course: _Outcome) -> None:
         stop = self._stop
         said = f"merge {stop.inputs['name']}"
         if course.outcome == FAST_FORWARD:

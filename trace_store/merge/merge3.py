@@ -7,10 +7,9 @@ from trace_store.context.fold import Fold
 from trace_store.merge import changes
 from trace_store.merge import conflicts as kinds
 from trace_store.merge.changes import Changes, both_parts, reworded_parts, shown_of
-from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS
+from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS, ConflictCollector
 from trace_store.merge.duplicate_answers import Answers
 from trace_store.merge.inputs import APPEND, DECISION, DECISIONS, INTERLEAVE, Plan, no_put
-from trace_store.merge.resolver import Desk
 from trace_store.objects import operations as ops
 
 TYPE_CHECKING = False
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from trace_store.context.entries import Entry
     from trace_store.merge.changes import Put, Shown
-    from trace_store.merge.conflicts import Read, Settlement, Settlements
+    from trace_store.merge.conflicts import Read, Resolution, Resolutions
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Operation
 
@@ -30,7 +29,7 @@ def three_way(
     theirs: Fold,
     *,
     strategy: str = APPEND,
-    settlements: Settlements | None = None,
+    resolutions: Resolutions | None = None,
     favour: str = "",
     step: str = "",
     reverts: bool = False,
@@ -38,26 +37,26 @@ def three_way(
     put: Put = no_put,
     read: Read | None = None,
 ) -> Plan:
-    """Return what brings theirs into ours.
+    """Return the plan that merges the changes of theirs into ours.
 
     Args:
-        base: what theirs is compared with; an empty fold for histories that share nothing.
-        ours: the context that goes on.
-        theirs: what is brought in.
+        base: the common ancestor; an empty fold for unrelated histories.
+        ours: the context to change.
+        theirs: the context to merge.
         strategy: APPEND, INTERLEAVE, OURS, THEIRS or DECISIONS.
-        settlements: how conflicts are settled, by their keys.
-        favour: OURS or THEIRS settles the conflicts without one.
-        step: which of several steps this is, for the names of conflicts.
-        reverts: whether theirs is the context before a commit that is taken back, so that what theirs lacks goes.
-        time_of: the time at which a message was written, for INTERLEAVE.
-        put: stores the content of texts that settle conflicts.
-        read: returns content, for those who settle conflicts.
+        resolutions: resolutions by conflict key.
+        favour: OURS or THEIRS resolves all other conflicts.
+        step: prefix of conflict keys if there are several merges.
+        reverts: whether this is a revert: theirs is the context before a commit, so messages that it lacks are removed.
+        time_of: returns the time of a message, for INTERLEAVE.
+        put: stores texts that resolve conflicts.
+        read: reads content, for resolvers.
 
     Raises:
-        InvalidOperationError: a text settles a conflict and there is no `put`.
+        InvalidOperationError: a text resolves a conflict, and there is no `put`.
     """
-    desk = Desk(settlements or {}, favour, step, reverts=reverts, read=read)
-    made = _Merge(base, ours, theirs, desk, put, reverts=reverts)
+    conflicts = ConflictCollector(resolutions or {}, favour, step, reverts=reverts, read=read)
+    made = _Merge(base, ours, theirs, conflicts, put, reverts=reverts)
     if strategy == THEIRS:
         made.take_theirs()
     elif strategy == DECISIONS:
@@ -65,64 +64,74 @@ def three_way(
     elif strategy != OURS:
         made.join(time_of if strategy == INTERLEAVE else None)
     return Plan(
-        tuple(made.operations()), tuple(desk.open), tuple(desk.settled), tuple(made.brought)
+        tuple(made.operations()),
+        tuple(conflicts.open),
+        tuple(conflicts.settled),
+        tuple(made.brought),
     )
 
 
 class _Merge:
-    """A merge that is being planned.
+    """A three-way merge in progress.
 
     Attributes:
-        changes: what becomes of messages.
-        brought: messages of theirs that come in.
+        changes: changes to messages.
+        brought: messages of theirs that are added.
     """
 
     def __init__(
-        self, base: Fold, ours: Fold, theirs: Fold, desk: Desk, put: Put, *, reverts: bool
+        self,
+        base: Fold,
+        ours: Fold,
+        theirs: Fold,
+        conflicts: ConflictCollector,
+        put: Put,
+        *,
+        reverts: bool,
     ) -> None:
         self.changes = Changes()
         self.brought: list[Address] = []
         self._base, self._ours, self._theirs = base, ours, theirs
-        self._desk, self._put, self._reverts = desk, put, reverts
-        self._placed: list[Operation] = []
+        self._conflicts, self._put, self._reverts = conflicts, put, reverts
+        self._placements: list[Operation] = []
         self._tools: tuple[bytes, ...] | None = None
-        self._said: list[Operation] = []
-        self._kept: set[Address] = set()  # messages that were settled to stay as ours has them
+        self._answers: list[Operation] = []
+        self._kept: set[Address] = set()  # messages that a resolution keeps as they are in ours
         self._order = [entry.address for entry in ours.entries]
         self._shared = [e for e in theirs.entries if e.address in ours]
 
     def operations(self) -> list[Operation]:
-        """Return all that the merge does, in order."""
+        """Return all operations of the merge, in order."""
         tools = [] if self._tools is None else [ops.tools(list(self._tools))]  # type: ignore[arg-type]
-        return [*self._placed, *tools, *self._said, *self.changes.operations()]
+        return [*self._placements, *tools, *self._answers, *self.changes.operations()]
 
     def join(self, time_of: Callable[[Address], int] | None) -> None:
-        """Bring everything in that theirs has new, and what it changed; with `time_of` ends are put in its order."""
-        self._settle_shown()
-        self._settle_properties()
+        """Merge new and changed messages of theirs; `time_of` interleaves the ends by time."""
+        self._merge_visibility()
+        self._merge_properties()
         new = self._new_of_theirs()
-        self._settle_summaries(new)
-        answers = Answers(self._base, self._ours, self._theirs, self._desk, self._put)
+        self._resolve_summaries(new)
+        answers = Answers(self._base, self._ours, self._theirs, self._conflicts, self._put)
         if not self._reverts:
             left_out = answers.settle_results(new, self.changes)
             new = [each for each in new if each.address not in left_out]
-            self._said += answers.settle_turns(new, self.changes)
+            self._answers += answers.settle_turns(new, self.changes)
             answers.settle_hidden_by_each(self._shared, self.changes)
-        self._move()
-        self._bring(new, time_of)
-        self._settle_tools()
+        self._merge_moves()
+        self._add_new(new, time_of)
+        self._merge_tools()
 
     def take_decisions(self) -> None:
-        """Bring in what theirs labelled as decisions, each with its unit."""
+        """Add the messages of theirs that are labelled as decisions, with their units."""
         wanted = [e.address for e in self._theirs.visible() if DECISION in e.labels]
         units = set(self._theirs.units(wanted))
         new = [
             e for e in self._theirs.entries if e.address in units and e.address not in self._ours
         ]
-        self._bring(new, None)
+        self._add_new(new, None)
 
     def take_theirs(self) -> None:
-        """Let the context become theirs, whatever ours did; what only ours has is hidden."""
+        """Make the context equal to theirs; messages that only ours has are hidden."""
         for entry in self._shared:
             mine = self._ours.entry(entry.address)
             if mine.same_state(entry):
@@ -141,15 +150,15 @@ class _Merge:
         self._add(new, self._order[-1] if self._order else None)
         wanted = [each.address for each in self._theirs.entries]
         going = changes.moved([a for a in self._order if a in self._theirs], wanted)
-        going |= self._whole(going) & {*wanted}
+        going |= self._whole_units(going) & {*wanted}
         self._place(changes.steps(wanted, going, set(self._order)))
         if self._theirs.tools != self._ours.tools:
             self._tools = self._theirs.tools
 
     # How units are shown
 
-    def _was(self, entry: Entry) -> Entry:
-        """Return a message as the base has it, or as it was created: both sides may have brought it."""
+    def _base_entry(self, entry: Entry) -> Entry:
+        """Return a message in the base, or as it was created, since both sides may have added it."""
         if entry.address in self._base:
             return self._base.entry(entry.address)
         created = entry.copy()
@@ -157,15 +166,15 @@ class _Merge:
         created.priority, created.labels, created.keep = ops.NORMAL, frozenset(), ()
         return created
 
-    def _unit_was(self, unit: Iterable[Address]) -> Entry:
-        """Return a message of a unit as the base has the unit, or as it was created."""
+    def _base_unit(self, unit: Iterable[Address]) -> Entry:
+        """Return the state of a unit in the base, or as it was created."""
         known = [each for each in unit if each in self._base]
-        return self._was(
+        return self._base_entry(
             self._ours.entry(([each for each in known if each in self._ours] or [*unit])[0])
         )
 
-    def _settle_shown(self) -> None:
-        """Settle for each unit whether it is shown; it is asked of the whole, never of half of it."""
+    def _merge_visibility(self) -> None:
+        """Merge the visibility of units, always as a whole."""
         done: set[Address] = set()
         same = set() if self._reverts else {id(entry) for entry in self._theirs.entries}
         for mine in self._ours.entries:
@@ -175,117 +184,117 @@ class _Merge:
             unit = self._ours.unit(address)
             done.update(unit[1:])
             yours = next((self._theirs.entry(a) for a in unit if a in self._theirs), None)
-            is_lost = self._is_lost(unit)
+            is_lost = self._is_reverted_add(unit)
             if is_lost or (yours is not None and shown_of(yours) != shown_of(mine)):
                 theirs = (REMOVED, False) if is_lost or yours is None else shown_of(yours)
-                was = self._unit_was(unit)
-                self._settle_unit(unit, shown_of(was), shown_of(mine), theirs)
+                was = self._base_unit(unit)
+                self._merge_unit(unit, shown_of(was), shown_of(mine), theirs)
 
-    def _is_lost(self, unit: Iterable[Address]) -> bool:
-        """Tell whether a commit brought a message of a unit that is to be taken back."""
+    def _is_reverted_add(self, unit: Iterable[Address]) -> bool:
+        """Return True if the reverted commit added a message of a unit."""
         return self._reverts and any(a in self._base and a not in self._theirs for a in unit)
 
-    def _settle_unit(self, unit: Sequence[Address], was: Shown, mine: Shown, yours: Shown) -> None:
+    def _merge_unit(self, unit: Sequence[Address], was: Shown, mine: Shown, yours: Shown) -> None:
         if mine[0] and yours[0] and mine != was:
             return
         if yours == was:
-            self._settle_clash(unit, self._theirs, yours, keeps=mine != was and bool(mine[0]))
+            self._resolve_hidden_change(
+                unit, self._theirs, yours, keeps=mine != was and bool(mine[0])
+            )
             return
-        clashing = self._settle_clash(unit, self._ours, yours, keeps=bool(yours[0]))
+        clashing = self._resolve_hidden_change(unit, self._ours, yours, keeps=bool(yours[0]))
         if clashing:
             return
-        if mine != was:  # one shows it, the other hides it in another way than before
-            self._settle_between(unit, kinds.EDITED_AND_REMOVED, yours)
+        if mine != was:  # one shows it, the other hides it differently
+            self._resolve_visibility(unit, kinds.EDITED_AND_REMOVED, yours)
         else:
             self.changes[unit[0]].shown = yours
 
-    def _settle_clash(
+    def _resolve_hidden_change(
         self, unit: Sequence[Address], changer: Fold, yours: Shown, *, keeps: bool
     ) -> bool:
-        """Settle that one side hides a unit (`keeps`) in which `changer` reworded or pinned a message."""
+        """Resolve the conflict that one side hides a unit (`keeps`) and `changer` edited or pinned a message of it."""
         if not keeps:
             return False
         for address in unit:
             if address not in changer:
                 continue
             entry = changer.entry(address)
-            was = self._was(entry)
+            was = self._base_entry(entry)
             if entry.parts != was.parts:
-                replaced = self._hider(changer, unit) == REPLACED
+                replaced = self._hidden_kind(changer, unit) == REPLACED
                 kind = kinds.COMPRESSED_AND_EDITED if replaced else kinds.EDITED_AND_REMOVED
             elif entry.priority == ops.PINNED != was.priority:
-                # What a revert takes back was pinned since.
+                # In a revert, the message was pinned after the commit.
                 kind = kinds.EDITED_AND_REMOVED if self._reverts else kinds.PINNED_AND_REMOVED
             else:
                 continue
-            self._settle_between((address, *unit), kind, yours)
+            self._resolve_visibility((address, *unit), kind, yours)
             return True
         return False
 
-    def _hider(self, changer: Fold, unit: Iterable[Address]) -> str:
+    def _hidden_kind(self, changer: Fold, unit: Iterable[Address]) -> str:
         other = self._theirs if changer is self._ours else self._ours
         return next((other.entry(a).hidden for a in unit if a in other), REMOVED)
 
-    def _settle_between(self, unit: Sequence[Address], kind: str, yours: Shown) -> None:
-        """Bring to the desk that one side shows a unit and the other hides it; the first message gives its name."""
-        settled = self._bring_up(kind, unit[0], yours)
+    def _resolve_visibility(self, unit: Sequence[Address], kind: str, yours: Shown) -> None:
+        """Resolve the conflict that one side shows a unit and the other hides it; the first message gives the key."""
+        settled = self._resolve(kind, unit[0], yours)
         if settled.choice == THEIRS:
             self.changes[unit[0]].shown = yours
-            self._unskip(unit[0])
+            self._reset_skip(unit[0])
         elif settled.choice == TEXT:
             change = self.changes[unit[0]]
             change.shown = ("", False)
             both = [side.entry(unit[0]) for side in (self._ours, self._theirs) if unit[0] in side]
             says = next((entry for entry in both if not entry.hidden), both[0])
             change.parts = reworded_parts(says.parts, settled.text, self._put)
-            self._unskip(unit[0])
+            self._reset_skip(unit[0])
         if settled.choice != THEIRS:
             self._kept.update(unit)
 
-    def _unskip(self, address: Address) -> None:
-        """Let a message that was settled to be shown have a priority by which it is."""
+    def _reset_skip(self, address: Address) -> None:
+        """Reset the priority `skip` of a message that a resolution shows."""
         sides = [side.entry(address) for side in (self._ours, self._theirs) if address in side]
         change = self.changes[address]
         if change.shown == ("", False) and sides[0].priority == ops.SKIP:
             change.priority = ops.NORMAL if sides[-1].priority == ops.SKIP else sides[-1].priority
 
-    def _bring_up(self, kind: str, address: Address, yours: Shown | None = None) -> Settlement:
-        """Return how a conflict about one message is settled; `yours` is how theirs shows its unit, if that counts."""
+    def _resolve(self, kind: str, address: Address, yours: Shown | None = None) -> Resolution:
+        """Return the resolution of a conflict about a message; `yours` overrides how theirs shows its unit."""
         mine, theirs = (
             [side.entry(address)] if address in side else [] for side in (self._ours, self._theirs)
         )
-        if yours is not None:  # before a commit that is reverted, the message may not be there
+        if yours is not None:  # in a revert, theirs may lack the message
             theirs = [each.copy() for each in theirs or mine]
             for each in theirs:
                 each.hidden, each.ghost = yours
         base = self._base.entry(address) if address in self._base else None
-        return self._desk.bring(kind, [address], base, mine, theirs)
+        return self._conflicts.add(kind, [address], base, mine, theirs)
 
     # What messages are
 
-    def _settle_properties(self) -> None:
-        """Settle for each message that both have what it says, and how it is marked."""
+    def _merge_properties(self) -> None:
+        """Merge content, priority, labels and patterns of common messages."""
         ranked: set[Address] = set()
         for yours in self._shared:
             mine = self._ours.entry(yours.address)
             if mine.same_state(yours) or yours.address in self._kept:
                 continue
-            was = self._was(mine)
-            self._settle_wording(was, mine, yours)
+            was = self._base_entry(mine)
+            self._merge_content(was, mine, yours)
             if yours.address not in ranked:
-                unit = self._ours.unit(yours.address)
-                ranked.update(unit)
-                self._settle_priority(self._unit_was(unit), mine, yours)
-            self._add_up(was, mine, yours)
+                ranked.update(self._merge_priority(yours.address))
+            self._merge_labels(was, mine, yours)
 
-    def _settle_wording(self, was: Entry, mine: Entry, yours: Entry) -> None:
+    def _merge_content(self, was: Entry, mine: Entry, yours: Entry) -> None:
         if yours.parts in (mine.parts, was.parts):
             return
         change = self.changes
         if mine.parts == was.parts:
             change[mine.address].parts = yours.parts
         elif not (mine.hidden and yours.hidden):
-            settled = self._bring_up(kinds.BOTH_EDITED, mine.address)
+            settled = self._resolve(kinds.BOTH_EDITED, mine.address)
             if settled.choice == THEIRS:
                 change[mine.address].parts = yours.parts
             elif settled.choice == BOTH:
@@ -293,17 +302,34 @@ class _Merge:
             elif settled.choice == TEXT:
                 change[mine.address].parts = reworded_parts(mine.parts, settled.text, self._put)
 
-    def _settle_priority(self, was: Entry, mine: Entry, yours: Entry) -> None:
-        if yours.priority in (mine.priority, was.priority):
-            return
-        if mine.priority != was.priority:
+    def _merge_priority(self, address: Address) -> list[Address]:
+        """Merge the priority of the unit of a common message; return the messages of that unit in both contexts."""
+        unit = self._joint_unit(address)
+        present = [each for each in unit if each in self._ours]
+        was = self._base_unit(present).priority
+        mine, yours = (_unit_priority(side, unit, was) for side in (self._ours, self._theirs))
+        chosen = mine if yours == was else yours
+        if mine not in (was, yours) and yours != was:
             kind = kinds.CONTRADICTING_PRIORITIES
-            if self._bring_up(kind, self._ours.unit_id(mine.address)).choice != THEIRS:
-                return
-        self.changes[mine.address].priority = yours.priority
+            if self._resolve(kind, self._ours.unit_id(address)).choice != THEIRS:
+                chosen = mine
+        # A unit with new messages of theirs may take over its priority from one of them.
+        grows = chosen != yours and len(present) < len(unit)
+        if grows or any(self._ours.entry(each).priority != chosen for each in present):
+            self.changes[address].priority = chosen
+        return unit
 
-    def _add_up(self, was: Entry, mine: Entry, yours: Entry) -> None:
-        """Bring labels and patterns together: what either side gave, and neither took away, stays."""
+    def _joint_unit(self, address: Address) -> list[Address]:
+        """Return the messages of a unit in either context; a result may join calls that the other side holds apart."""
+        unit = [address]
+        for each in unit:
+            for side in (self._ours, self._theirs):
+                if each in side:
+                    unit += [a for a in side.unit(each) if a not in unit]
+        return unit
+
+    def _merge_labels(self, was: Entry, mine: Entry, yours: Entry) -> None:
+        """Merge labels and patterns: additions of both sides, minus removals of either."""
         labels = (mine.labels | (yours.labels - was.labels)) - (was.labels - yours.labels)
         if labels != mine.labels:
             change = self.changes[mine.address]
@@ -317,13 +343,13 @@ class _Merge:
                 if more:
                     self.changes[mine.address].keep = (*mine.keep, *more)
 
-    def _settle_tools(self) -> None:
+    def _merge_tools(self) -> None:
         was, mine, yours = self._base.tools, self._ours.tools, self._theirs.tools
         if yours in (mine, was):
             return
         if mine != was:
             kind = kinds.BOTH_SET_TOOLS if self._reverts else kinds.CONTRADICTING_TOOLS
-            settled = self._desk.bring(kind, [])
+            settled = self._conflicts.add(kind, [])
             if settled.choice == BOTH:
                 yours = (*mine, *(each for each in yours if each not in mine))
             elif settled.choice != THEIRS:
@@ -333,10 +359,10 @@ class _Merge:
     # What comes in
 
     def _new_of_theirs(self) -> list[Entry]:
-        """Return the messages of theirs that come in, in their order.
+        """Return the messages of theirs to add, in their order.
 
-        What the base has and ours has not was left out before, and stays out; that theirs changed it is a conflict, and
-        so is a new result of a call that is not here.
+        A message that is in the base but not in ours was dropped on purpose and stays out. If theirs changed it, or
+        added a result to its call, that is a conflict.
         """
         coming: set[Address] = set()
         missing: dict[Address, None] = {}
@@ -357,13 +383,13 @@ class _Merge:
             base = self._base.entry(address) if address in self._base else None
             unit = self._theirs.unit(address)
             entries = [self._theirs.entry(each) for each in self._theirs.in_order(unit)]
-            settled = self._desk.bring(kinds.MISSING_TARGET, [address], base, (), entries)
+            settled = self._conflicts.add(kinds.MISSING_TARGET, [address], base, (), entries)
             if settled.choice == THEIRS:
                 coming.update(each for each in unit if each not in self._ours)
         return [entry for entry in self._theirs.entries if entry.address in coming]
 
-    def _settle_summaries(self, new: Sequence[Entry]) -> None:
-        """Settle that both sides put summaries of their own in the place of the same messages."""
+    def _resolve_summaries(self, new: Sequence[Entry]) -> None:
+        """Resolve the conflict that both sides replaced the same messages with different summaries."""
         coming = {entry.address for entry in new}
         done: set[Address] = set()
         for first in self._replaced_by_both():
@@ -374,7 +400,7 @@ class _Merge:
             done |= gone & left
             if not mine or not yours:
                 continue
-            settled = self._desk.bring(
+            settled = self._conflicts.add(
                 *(kinds.BOTH_COMPRESSED, [first], self._base.entry(first), mine, yours)
             )
             if settled.choice == OURS:
@@ -395,14 +421,14 @@ class _Merge:
         ]
 
     def _is_replaced(self, entry: Entry) -> bool:
-        """Tell whether a side has put something in the place of a message since the base."""
+        """Return True if a side has replaced a message since the base."""
         was = self._base.entry(entry.address) if entry.address in self._base else None
         return entry.hidden == REPLACED and was is not None and not was.hidden
 
     def _replaced_around(
         self, side: Fold, first: Address, is_new: Callable[[Address], bool]
     ) -> tuple[set[Address], list[Entry]]:
-        """Return the messages around one that a side replaced with it, and what is shown in their place."""
+        """Return the adjacent messages that a side replaced, and what is visible in their place."""
         entries = side.entries
         at = end = entries.index(side.entry(first))
         while end < len(entries) and self._is_replaced(entries[end]):
@@ -417,8 +443,8 @@ class _Merge:
         for entry in entries:
             self.changes[entry.address].shown = (REMOVED, False)
 
-    def _bring(self, new: Sequence[Entry], time_of: Callable[[Address], int] | None) -> None:
-        """Bring in messages, each behind what it follows in theirs, and results at their calls."""
+    def _add_new(self, new: Sequence[Entry], time_of: Callable[[Address], int] | None) -> None:
+        """Add messages after their predecessors in theirs, and results after their calls."""
         coming = {entry.address for entry in new}
         answering = [e for e in new if any(a in self._ours for a in self._theirs.unit(e.address))]
         for entry in answering:
@@ -432,7 +458,7 @@ class _Merge:
                 run.append(entry)
             elif entry.address in there:
                 if run:
-                    self._add(run, self._behind_ours(after, there))
+                    self._add(run, self._end_of_ours(after, there))
                 run, after = [], entry.address
         if time_of is None:
             self._add(run, self._order[-1] if self._order else None)
@@ -441,14 +467,14 @@ class _Merge:
             self._interleave(run, self._order[end:], time_of)
 
     def _last_of_unit(self, address: Address) -> Address:
-        """Return the last of the messages in ours that a result of theirs stands with."""
+        """Return our last message of a unit that a result of theirs belongs to."""
         unit = set(self._theirs.unit(address))
         for each in self._theirs.unit(address):
             unit.update(self._ours.unit(each) if each in self._ours else ())
         return next(each for each in reversed(self._order) if each in unit)
 
-    def _behind_ours(self, after: Address | None, there: Collection[Address]) -> Address | None:
-        """Return the last message of what ours put behind a shared one: theirs comes after ours."""
+    def _end_of_ours(self, after: Address | None, there: Collection[Address]) -> Address | None:
+        """Return the last message that ours added after a common one; theirs goes after it."""
         at = -1 if after is None else self._order.index(after)
         while at + 1 < len(self._order) and self._order[at + 1] not in there:
             at += 1
@@ -457,9 +483,9 @@ class _Merge:
     def _interleave(
         self, run: Sequence[Entry], own: Sequence[Address], time_of: Callable[[Address], int]
     ) -> None:
-        """Bring in the end of theirs by time; units stay whole, and the order of each side as it is."""
-        mine = _timed(own, self._ours, time_of)
-        yours = _timed([entry.address for entry in run], self._theirs, time_of)
+        """Add the last messages of theirs by time, without splitting units or reordering a side."""
+        mine = _unit_times(own, self._ours, time_of)
+        yours = _unit_times([entry.address for entry in run], self._theirs, time_of)
         mixed: list[Address] = []
         for _times, _of_ours, addresses in sorted(
             [(time, 0, a) for time, a in mine] + [(time, 1, a) for time, a in yours],
@@ -473,27 +499,25 @@ class _Merge:
             self._add([self._theirs.entry(each) for each in targets], after)
 
     def _add(self, entries: Sequence[Entry], after: Address | None) -> None:
-        """Add messages of theirs behind one, None puts them first."""
+        """Add messages of theirs after another one; None puts them first."""
         if not entries:
             return
         addresses = [entry.address for entry in entries]
         is_end = bool(self._order) and after == self._order[-1]
         carried = [entry.carried() for entry in entries]
-        if (
-            self._order and after is None
-        ):  # an `add` names what it comes behind: at the front is nothing
-            self._placed.append(ops.add(carried))
-            self._placed.append(ops.move(addresses, after=None))
+        if self._order and after is None:  # `add` cannot insert at the start
+            self._placements.append(ops.add(carried))
+            self._placements.append(ops.move(addresses, after=None))
         else:
-            self._placed.append(ops.add(carried, after=None if is_end else after))
+            self._placements.append(ops.add(carried, after=None if is_end else after))
         at = 0 if after is None else self._order.index(after) + 1
         self._order[at:at] = addresses
         self.brought += addresses
 
     # Places
 
-    def _move(self) -> None:
-        """Place what theirs moved as theirs has it."""
+    def _merge_moves(self) -> None:
+        """Apply the moves of theirs."""
         before = [entry.address for entry in self._base.entries]
         ours = [entry.address for entry in self._ours.entries]
         theirs = [entry.address for entry in self._theirs.entries]
@@ -505,25 +529,31 @@ class _Merge:
         still = shared - by_us - going
         for address in [a for a in theirs if a in by_us & going]:
             places = [changes.neighbour(order, address, still) for order in (ours, theirs)]
-            if places[0] == places[1] or self._bring_up(kinds.BOTH_MOVED, address).choice == OURS:
+            if places[0] == places[1] or self._resolve(kinds.BOTH_MOVED, address).choice == OURS:
                 going.discard(address)
-        self._place(changes.steps(theirs, self._whole(going) & shared, shared))
+        self._place(changes.steps(theirs, self._whole_units(going) & shared, shared))
 
-    def _whole(self, addresses: Iterable[Address]) -> set[Address]:
+    def _whole_units(self, addresses: Iterable[Address]) -> set[Address]:
         return {each for a in addresses if a in self._ours for each in self._ours.unit(a)}
 
     def _place(self, steps: Iterable[tuple[list[Address], Address | None]]) -> None:
         for targets, after in steps:
-            moved = [*targets, *(a for a in self._whole(targets) if a not in targets)]
+            moved = [*targets, *(a for a in self._whole_units(targets) if a not in targets)]
             rest = [each for each in self._order if each not in moved]
             at = 0 if after is None else rest.index(after) + 1
-            self._placed.append(ops.move(targets, after=after))
+            self._placements.append(ops.move(targets, after=after))
             whole = [each for each in self._order if each in moved]
-            self._order = [*rest[:at], *_as_moved(targets, whole, self._ours), *rest[at:]]
+            self._order = [*rest[:at], *_moved_order(targets, whole, self._ours), *rest[at:]]
 
 
-def _as_moved(targets: Sequence[Address], moved: Sequence[Address], fold: Fold) -> list[Address]:
-    """Return moved messages in the order that the fold gives them: units as named, each in the context's order."""
+def _unit_priority(side: Fold, unit: Iterable[Address], was: str) -> str:
+    """Return the priority of a unit, changed as soon as one of its messages is."""
+    found = (side.entry(each).priority for each in unit if each in side)
+    return next((each for each in found if each != was), was)
+
+
+def _moved_order(targets: Sequence[Address], moved: Sequence[Address], fold: Fold) -> list[Address]:
+    """Return moved messages in the order of the fold: units as named, each in context order."""
     found: dict[Address, None] = {}
     for address in targets:
         unit = set(fold.unit(address)) if address in fold else {address}
@@ -532,10 +562,10 @@ def _as_moved(targets: Sequence[Address], moved: Sequence[Address], fold: Fold) 
     return list(found)
 
 
-def _timed(
+def _unit_times(
     tail: Sequence[Address], fold: Fold, time_of: Callable[[Address], int]
 ) -> list[tuple[int, list[Address]]]:
-    """Return units with the time of their last message; what is earlier than something before it counts as later."""
+    """Return units with the time of their last message, raised so that times never decrease."""
     there, latest = set(tail), 0
     done: set[Address] = set()
     found: list[tuple[int, list[Address]]] = []
@@ -545,7 +575,7 @@ def _timed(
         whole = set(fold.unit(address))
         unit = [each for each in tail if each in whole]
         done |= whole
-        if whole <= there:  # what answers a call from before stays where it is
+        if whole <= there:  # an answer to an earlier call keeps its position
             latest = max(latest, *map(time_of, unit))
         found.append((latest, unit))
     return found

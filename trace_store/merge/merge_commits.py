@@ -1,19 +1,17 @@
-"""The commits that a merge makes: each joins two tips, and nothing is written yet.
+"""Merge commits: each joins two tips, and is prepared before anything is written.
 
-Rule: a plan is a pure function of the tips, the strategy and the settlements. What was merged without a conflict adds
-no message to the context.
-
-Rule: an attempt that failed so has written nothing. What was settled in it stays settled, while it is about the same.
+The plan is a pure function of tips, strategy and resolutions. A merge without conflicts adds no message of its own. If
+an attempt loses the race for the ref, resolutions stay valid for the retry as long as their stakes are the same.
 """
 
 from __future__ import annotations
 
 from trace_store import errors
 from trace_store.frozen import replace, value
-from trace_store.merge.conflicts import settle_open
+from trace_store.merge.conflicts import resolve_open
 from trace_store.merge.inputs import APPEND, INTERLEAVE, Plan
 from trace_store.merge.merge3 import three_way
-from trace_store.merge.result import JOINER, Matter, message_of, meta_of
+from trace_store.merge.result import JOINER, MergeRequest, message_of, meta_of
 from trace_store.objects import address
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import SQUASHES, Commit
@@ -25,111 +23,111 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from trace_store.merge.changes import Put
-    from trace_store.merge.conflicts import Conflict, Resolver, Settlement
+    from trace_store.merge.conflicts import Conflict, Resolution, Resolver
     from trace_store.merge.in_progress import Stop
-    from trace_store.merge.inputs import Reading
-    from trace_store.merge.result import Advise, Advised
+    from trace_store.merge.inputs import ContextCache
+    from trace_store.merge.result import Advise, MergeAdvice
     from trace_store.objects.commit import Operation
-    from trace_store.objects.content import Gathering
+    from trace_store.objects.content import ObjectCollector
 
     T = TypeVar("T")
 
 
 EVEN = (APPEND, INTERLEAVE)
-"""Strategies that name no side."""
+"""Strategies that treat both sides alike."""
 
 
 @value
-class GivenAdvice:
-    """What was advised of a merge, while a model was thinking about ours as it was.
+class CachedAdvice:
+    """A model's advice, kept in case the branch moves while the model answers.
 
     Attributes:
-        ours: the tip that it thought about.
-        advised: what it said.
-        gathering: the content of that.
+        ours: the tip that it is about.
+        advised: the advice.
+        gathering: its content.
     """
 
     ours: ObjectId
-    advised: Advised
-    gathering: Gathering
+    advised: MergeAdvice
+    gathering: ObjectCollector
 
 
 class MergeCommits:
-    """The merge commits of one command, which go on each other.
+    """The merge commits of one command, each on top of the one before.
 
     Attributes:
-        included: how many messages of theirs came in.
-        hidden: how many of these came in hidden.
-        changed: how many messages of ours were changed.
-        settled: conflicts that were settled.
+        included: number of messages that were added.
+        hidden: number of those that are hidden.
+        changed: number of our messages that were changed.
+        settled: resolved conflicts.
     """
 
     def __init__(
         self,
-        reading: Reading,
+        cache: ContextCache,
         stop: Stop,
         author: str,
-        gathering: Gathering,
+        gathering: ObjectCollector,
     ) -> None:
         self.included = self.hidden = self.changed = 0
         self.settled: list[Conflict] = []
-        self._store = reading.store
-        self._reading = reading
+        self._store = cache.store
+        self._cache = cache
         self._stop = stop
         self._author = author
         self._gathering = gathering
         self._resolver: Resolver | None = None
         self._advise: Advise | None = None
-        self._advice: dict[ObjectId, GivenAdvice] = {}
+        self._advice: dict[ObjectId, CachedAdvice] = {}
         self._new: list[tuple[ObjectId, bytes]] = []
-        self._facts: Mapping[str, object] = {}  # of content that was gathered before
+        self._facts: Mapping[str, object] = {}  # metadata of earlier advice
 
     def ask(
         self,
         resolver: Resolver | None,
         advise: Advise | None,
-        advice: dict[ObjectId, GivenAdvice],
+        advice: dict[ObjectId, CachedAdvice],
     ) -> None:
-        """Ask somebody about conflicts; without that they stay open.
+        """Set who resolves conflicts; without this they stay open.
 
         Args:
-            resolver: asked about each.
-            advise: asked about the whole of a semantic merge.
-            advice: what was advised before, by the tip that it is about; what is advised is added.
+            resolver: resolves single conflicts.
+            advise: resolves a whole semantic merge.
+            advice: earlier advice by tip; new advice is added.
         """
         self._resolver, self._advise, self._advice = resolver, advise, advice
 
     @property
     def objects(self) -> list[tuple[ObjectId, bytes]]:
-        """What is to be written: the commits, and what texts that settled conflicts say."""
+        """The objects to write: commits, and texts that resolve conflicts."""
         return [*self._gathering.objects, *self._new]
 
     def join(
         self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId]
     ) -> tuple[ObjectId | None, Sequence[Conflict]]:
-        """Merge two tips: return the commit's id (None: there is nothing to say), and the conflicts left open.
+        """Merge two tips; return the commit's id (None if nothing changes) and the open conflicts.
 
         Args:
-            ours: the tip that goes on.
-            theirs: the one that comes in.
+            ours: the tip to merge into.
+            theirs: the tip to merge.
             bases: their merge bases.
 
         Raises:
-            InvalidInputError: as `check_settlement`, of what a resolver says.
-            ModelError, BudgetError, ConflictError: as who advises does.
+            InvalidInputError: a resolver returned an invalid resolution.
+            ModelError, BudgetError, ConflictError: as `advise` raises them.
         """
 
         def made() -> Plan:
             return self._plan(ours, theirs, bases)
 
         def settled(plan: Plan) -> Plan:
-            said = self._stop.settlements
-            return settle_open(self._resolver, said, plan, made, lambda each: each.conflicts)
+            said = self._stop.resolutions
+            return resolve_open(self._resolver, said, plan, made, lambda each: each.conflicts)
 
         plan, advised = settled(made()), None
         if self._advise is not None:
-            plan, advised = self._advised(self._advise, ours, theirs, bases, plan)
-            plan = settled(plan)  # what the advice opens
+            plan, advised = self._ask_model(self._advise, ours, theirs, bases, plan)
+            plan = settled(plan)  # conflicts that the advice causes
         self.settled += plan.settled
         if plan.conflicts:
             return None, plan.conflicts
@@ -139,106 +137,106 @@ class MergeCommits:
             if not operations:
                 return None, ()
             links = [(SQUASHES, str(theirs))]
-            return self._made([ours], operations, plan, advised, links), ()
-        return self._made([ours, theirs], operations, plan, advised), ()
+            return self._create([ours], operations, plan, advised, links), ()
+        return self._create([ours, theirs], operations, plan, advised), ()
 
-    def _advised(
+    def _ask_model(
         self,
         advise: Advise,
         ours: ObjectId,
         theirs: ObjectId,
         bases: Sequence[ObjectId],
         plan: Plan,
-    ) -> tuple[Plan, Advised]:
-        """Return the plan as is advised, and the advice; what was given before holds where ours has only grown."""
+    ) -> tuple[Plan, MergeAdvice]:
+        """Return the plan with a model's advice, and the advice; earlier advice is reused if ours only grew."""
         given = self._advice.pop(theirs, None)
-        if given is not None:  # what it settles is settled by now
-            if not plan.conflicts and self._has_grown(given.ours, ours):
+        if given is not None:  # its resolutions are part of the plan already
+            if not plan.conflicts and self._only_grew(given.ours, ours):
                 for oid, data in given.gathering.objects:
                     self._gathering.add(oid, data)
                 self._facts = {**self._facts, **given.gathering.facts}
                 self._advice[theirs] = given
                 return plan, given.advised
-            for key in given.advised.settlements:
-                self._stop.settlements.pop(key, None)
+            for key in given.advised.resolutions:
+                self._stop.resolutions.pop(key, None)
             plan = self._plan(ours, theirs, bases)
-        advised = advise(self._matter(ours, theirs, bases, plan))
-        self._stop.settlements.update(advised.settlements)
+        advised = advise(self._request(ours, theirs, bases, plan))
+        self._stop.resolutions.update(advised.resolutions)
         plan = self._plan(ours, theirs, bases)
-        # What is at stake in a conflict may depend on how others are settled.
+        # The stakes of a conflict may depend on how others are resolved.
         stakes = {each.key: each.stakes for each in plan.settled}
         about = {
             key: replace(said, about=stakes.get(key, ""))
-            for key, said in advised.settlements.items()
+            for key, said in advised.resolutions.items()
         }
-        self._stop.settlements.update(about)
-        self._advice[theirs] = GivenAdvice(
-            ours, replace(advised, settlements=about), self._gathering
+        self._stop.resolutions.update(about)
+        self._advice[theirs] = CachedAdvice(
+            ours, replace(advised, resolutions=about), self._gathering
         )
         return plan, advised
 
-    def _has_grown(self, earlier: ObjectId, now: ObjectId) -> bool:
-        """Tell whether a tip goes on an earlier one with messages, and nothing else."""
+    def _only_grew(self, earlier: ObjectId, now: ObjectId) -> bool:
+        """Return True if only appends were committed since an earlier tip."""
         oid = now
         while oid != earlier:
-            commit = self._reading.commit(oid)
+            commit = self._cache.commit(oid)
             if len(commit.parents) != 1 or not ops.only_appends(commit):
                 return False
             oid = commit.parents[0]
         return True
 
-    def _matter(
+    def _request(
         self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId], plan: Plan
-    ) -> Matter:
-        def replan(settlements: Mapping[str, Settlement], put: Put) -> Plan:
-            return self._plan(ours, theirs, bases, settlements, put)
+    ) -> MergeRequest:
+        def replan(resolutions: Mapping[str, Resolution], put: Put) -> Plan:
+            return self._plan(ours, theirs, bases, resolutions, put)
 
-        fold = self._reading.fold
+        fold = self._cache.fold
         base = fold(bases[0] if bases else None)
-        return Matter(base, fold(ours), fold(theirs), plan, replan, self._gathering)
+        return MergeRequest(base, fold(ours), fold(theirs), plan, replan, self._gathering)
 
     def _plan(
         self,
         ours: ObjectId,
         theirs: ObjectId,
         bases: Sequence[ObjectId],
-        settlements: Mapping[str, Settlement] | None = None,
+        resolutions: Mapping[str, Resolution] | None = None,
         put: Put | None = None,
     ) -> Plan:
         inputs = self._stop.inputs
         step = f"{self._stop.number}:" if len(inputs["theirs"]) > 1 else ""
-        fold = self._reading.fold
-        base = fold(bases[0] if bases else None)  # first, so that the others share its entries
+        fold = self._cache.fold
+        base = fold(bases[0] if bases else None)  # first, so that the others can share its entries
         return three_way(
             base,
             fold(ours),
             fold(theirs),
             strategy=inputs["strategy"],
-            settlements={**self._stop.settlements, **(settlements or {})},
+            resolutions={**self._stop.resolutions, **(resolutions or {})},
             favour=inputs["favour"],
             step=step,
-            time_of=self._reading.time,
+            time_of=self._cache.time,
             put=put or self._gathering.put,
             read=self._store.objects.read,
         )
 
-    def _made(
+    def _create(
         self,
         parents: Sequence[ObjectId],
         operations: Sequence[Operation],
         plan: Plan,
-        advised: Advised | None = None,
+        advised: MergeAdvice | None = None,
         links: Sequence[tuple[str, str]] = (),
     ) -> ObjectId:
-        """Return the id of the commit, which is checked against the contexts of its parents, and kept to be written."""
+        """Create a merge commit, check it against its parents, and return its id."""
         inputs = self._stop.inputs
-        nobodys = self._is_nobodys(plan, advised)
+        is_joint = self._is_joint(plan, advised)
         message = inputs["message"] or message_of(inputs, self._stop.ref)
         commit = Commit(
             parents,
-            JOINER if nobodys else self._author,
-            max(self._reading.commit(each).time for each in parents)
-            if nobodys
+            JOINER if is_joint else self._author,
+            max(self._cache.commit(each).time for each in parents)
+            if is_joint
             else self._store.clock.now(),
             operations,
             self._gathering.text(message),
@@ -249,7 +247,7 @@ class MergeCommits:
             },
             links,
         )
-        merged = self._reading.fold(parents[0]).copy()
+        merged = self._cache.fold(parents[0]).copy()
         merged.apply(address.HERE, commit)
         came = set(plan.included)
         named = {
@@ -260,11 +258,11 @@ class MergeCommits:
         data = commit.encode()
         oid = hash_object(data)
         self._new.append((oid, data))
-        self._reading.remember(oid, commit)
+        self._cache.remember(oid, commit)
         return oid
 
-    def _is_nobodys(self, plan: Plan, advised: Advised | None) -> bool:
-        """Tell whether it joins the tips of a branch without anybody's decision."""
+    def _is_joint(self, plan: Plan, advised: MergeAdvice | None) -> bool:
+        """Return True if the tips of a branch were joined without a decision, so that the commit has no author."""
         inputs = self._stop.inputs
         decided = plan.settled or advised is not None
         return inputs["joins"] and inputs["strategy"] in EVEN and not decided
@@ -273,22 +271,22 @@ class MergeCommits:
 MAXIMUM_ATTEMPTS = 100
 
 
-def until_written(attempt: Callable[[], T]) -> T:
-    """Return what an attempt returns; it is made again, on what the branch is by then, where somebody was quicker.
+def retry_until_written(attempt: Callable[[], T]) -> T:
+    """Retry an attempt until its ref update wins the race; return its result.
 
     Raises:
-        RefChangedError: others move the branch again and again, or it is gone.
+        RefChangedError: every attempt lost the race, or the ref is gone.
         As the attempt.
     """
     for _ in range(MAXIMUM_ATTEMPTS - 1):
         try:
             return attempt()
         except errors.RefChangedError as error:
-            if not is_outpaced(error):
+            if not lost_race(error):
                 raise
     return attempt()
 
 
-def is_outpaced(error: errors.RefChangedError) -> bool:
-    """Tell whether a ref stands elsewhere by now, rather than being gone, or being one that does not count any more."""
+def lost_race(error: errors.RefChangedError) -> bool:
+    """Return True if a ref update lost a race, so that a retry makes sense; not if the ref is gone."""
     return error.data.get("actual") is not None

@@ -1,6 +1,6 @@
-"""Move messages of HEAD's context, with what they stand with, and warn when that may change their meaning.
+"""Moves of messages within HEAD's context, with warnings about changed meaning.
 
-Rule: a call and its results move as one, and nothing is put between them.
+A call and its results move as a unit, and nothing is put between them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from trace_store import context, errors, history
 from trace_store.frozen import value
 from trace_store.merge import meaning_warnings
-from trace_store.merge.merge_commits import until_written
+from trace_store.merge.merge_commits import retry_until_written
 from trace_store.revision import as_address, resolve_address, resolve_commit
 
 TYPE_CHECKING = False
@@ -25,14 +25,14 @@ AFTER, BEFORE, FIRST, LAST = "after", "before", "first", "last"
 
 
 @value
-class MovedMessages:
-    """What was moved.
+class MoveResult:
+    """The result of a move.
 
     Attributes:
         moved: the messages, in their order.
-        after: the one that they come after; None when they are first.
-        warnings: what may not mean what it meant before.
-        result: the commit; None when they stand there already, or nothing was to be written.
+        after: the message before them; None if they are first.
+        warnings: possible changes of meaning.
+        result: the commit; None if nothing moved or nothing was to be written.
     """
 
     moved: tuple[Address, ...]
@@ -50,26 +50,26 @@ def move(
     author: str,
     message: str = "",
     dry_run: bool = False,
-) -> MovedMessages:
-    """Place visible messages elsewhere in HEAD's context.
+) -> MoveResult:
+    """Move visible messages within HEAD's context.
 
     Args:
-        store: the repository.
-        targets: addresses, or their texts; the messages keep their order.
+        store: the repository's store.
+        targets: addresses or their texts; the messages keep their order.
         where: AFTER or BEFORE a neighbour, FIRST or LAST.
-        neighbour: the address of that, or its text.
-        author: who.
-        message: what to say about the commit.
-        dry_run: whether to write nothing.
+        neighbour: the neighbour's address or its text.
+        author: the author of the commit.
+        message: the commit message.
+        dry_run: write nothing.
 
     Raises:
-        MessageNotFoundError: the context does not show such a message.
-        InvalidOperationError: a message would be placed beside itself.
-        InvalidInputError: something is no address.
-        RefChangedError: others move the branch again and again.
+        MessageNotFoundError: a message is not visible in the context.
+        InvalidOperationError: a message would be moved next to itself.
+        InvalidInputError: a value is not an address.
+        RefChangedError: the branch kept moving; every retry lost the race.
         As `history.write`.
     """
-    return until_written(
+    return retry_until_written(
         lambda: _move(store, targets, where, neighbour, author, message, dry_run=dry_run)
     )
 
@@ -83,22 +83,22 @@ def _move(
     message: str,
     *,
     dry_run: bool,
-) -> MovedMessages:
+) -> MoveResult:
     tip = resolve_commit(store, "HEAD")
-    named = [_named(store, each) for each in targets]
-    beside = _named(store, neighbour) if where in (AFTER, BEFORE) else None
+    named = [_as_address(store, each) for each in targets]
+    neighbour_address = _as_address(store, neighbour) if where in (AFTER, BEFORE) else None
     state = context.snapshots.fold_of(store, tip)
     seen = list(state.visible())
-    blocks = _blocks(state)
-    wanted = [_block(blocks, each) for each in named]
+    blocks = _split_blocks(state)
+    wanted = [_block_of(blocks, each) for each in named]
     going = [block for block in blocks if any(block is each for each in wanted)]
     staying = [block for block in blocks if not any(block is each for each in going)]
     at = len(staying) if where == LAST else 0
-    if beside is not None:
-        neighbours = _block(blocks, beside)
+    if neighbour_address is not None:
+        neighbours = _block_of(blocks, neighbour_address)
         places = [number for number, block in enumerate(staying) if block is neighbours]
         if not places:
-            raise errors.InvalidOperationError("a message cannot be placed beside itself")
+            raise errors.InvalidOperationError("a message cannot be moved next to itself")
         at = places[0] + (where == AFTER)
     order = [e.address for block in [*staying[:at], *going, *staying[at:]] for e in block]
     moved = tuple(entry.address for block in going for entry in block)
@@ -109,19 +109,19 @@ def _move(
         )
     )
     if dry_run or order == [entry.address for entry in seen]:
-        return MovedMessages(moved, after, warnings, None)
+        return MoveResult(moved, after, warnings, None)
     draft = history.commit.new_draft(store)
     draft.move(list(moved), after=after)
     result = history.commit.write(store, draft, author=author, message=message, onto=tip)
-    return MovedMessages(moved, after, warnings, result)
+    return MoveResult(moved, after, warnings, result)
 
 
-def _named(store: Store, given: str | tuple[bytes, int]) -> Address:
+def _as_address(store: Store, given: str | tuple[bytes, int]) -> Address:
     return resolve_address(store, given) if isinstance(given, str) else as_address(given)
 
 
-def _blocks(state: context.fold.Fold) -> list[list[Entry]]:
-    """Return the visible messages in blocks that nothing is put into: a unit, with what stands between its messages."""
+def _split_blocks(state: context.fold.Fold) -> list[list[Entry]]:
+    """Return the visible messages in blocks that must not be split: a unit and everything between its messages."""
     seen = list(state.visible())
     places = {entry.address: at for at, entry in enumerate(seen)}
     found: list[list[Entry]] = []
@@ -134,7 +134,7 @@ def _blocks(state: context.fold.Fold) -> list[list[Entry]]:
     return found
 
 
-def _block(blocks: Sequence[list[Entry]], address: Address) -> list[Entry]:
+def _block_of(blocks: Sequence[list[Entry]], address: Address) -> list[Entry]:
     for block in blocks:
         if any(entry.address == address for entry in block):
             return block

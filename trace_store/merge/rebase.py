@@ -1,14 +1,14 @@
-"""Rebase: reapply the commits of a branch on top of another."""
+"""Rebases of HEAD's branch."""
 
 from __future__ import annotations
 
 from trace_store import history
 from trace_store import revision as revisions
 from trace_store.merge import in_progress
-from trace_store.merge.conflicts import OURS, REWORDING, Settlement, check_favour
-from trace_store.merge.replay import Rewriting
+from trace_store.merge.conflicts import OURS, REWORDING, Resolution, check_favour
+from trace_store.merge.replay import Replay
 from trace_store.merge.result import UP_TO_DATE, Rewrite
-from trace_store.merge.todo import DROP, PICK, Step, checked, commits_since, take_along
+from trace_store.merge.todo import DROP, PICK, Step, add_new_commits, checked, commits_since
 from trace_store.oid import ObjectId
 from trace_store.revision import commits_of
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 def to_rebase(
     store: Store, base: ObjectId | None, tip: ObjectId, start: ObjectId | None
 ) -> list[ObjectId]:
-    """Return the commits to make anew, oldest first.
+    """Return the commits to rebase, oldest first.
 
     Args:
-        store: the repository.
-        base: what is not made anew: everything in its past; None makes all of the line anew.
-        tip: where the line ends.
-        start: what the commits go on; None is nothing. What lies in its past is not made anew either.
+        store: the repository's store.
+        base: this commit and its ancestors are not rebased; None rebases everything.
+        tip: the tip of the branch.
+        start: the new base; None is none. Its ancestors are not rebased either.
     """
     every = commits_since(store, base, tip)
     if start is None or start == base:
@@ -53,31 +53,30 @@ def rebase(
     resolver: Resolver | None = None,
     judge: Judge | None = None,
 ) -> Rewrite:
-    """Make the commits of HEAD's branch since another anew, on top of that.
+    """Reapply the commits of HEAD's branch on top of another base.
 
-    A commit of which all is there already is left out.
+    Commits that the new base already contains are left out.
 
     Args:
-        store: the repository.
-        upstream: what is not made anew: everything in its past; "" is the branch's upstream, and None makes all of the
-            branch anew, from its root on.
-        author: who.
-        onto: what they go on; "" is upstream, or nothing.
-        plan: given a step for each commit, oldest first, returns those to do; None does them all. What is committed on
-            the branch meanwhile is made anew, too, after all else.
-        drop_pinned: whether a pinned message may be dropped.
-        favour: "ours" or "theirs" settles every conflict that it can; ours is what they go on.
-        guard: looks for secrets in texts that settle conflicts.
+        store: the repository's store.
+        upstream: this revision and its ancestors are not rebased; "" is the branch's upstream, None rebases everything.
+        author: who runs the command.
+        onto: the new base; "" is `upstream`.
+        plan: gets a step for each commit, oldest first, and returns the steps to do; None does all. Commits that are
+            made meanwhile are rebased at the end.
+        drop_pinned: allow dropping pinned messages.
+        favour: "ours" or "theirs" resolves every conflict that allows it; ours is the new base.
+        guard: redacts secrets in texts that resolve conflicts.
         resolver: as in `merge`.
-        judge: says, as `judging.Judge` does, what may no longer mean what it meant; nobody is asked without one.
+        judge: reviews changes of meaning, as `judging.Judge`; None skips the review.
 
     Raises:
-        StateError: something else is in progress.
-        DetachedHeadError, UnbornBranchError: HEAD is on no branch, or its branch has no commit.
-        RevisionNotFoundError: there is no such commit, or nothing is named and the branch has no upstream.
+        StateError: another operation is in progress.
+        DetachedHeadError, UnbornBranchError: HEAD is detached, or its branch has no commit.
+        RevisionNotFoundError: there is no such commit, or the branch has no upstream.
         ConflictError: a pinned message would be dropped.
-        InvalidInputError: the plan is not sound, or there is no such side to favour.
-        RefChangedError: the branch was moved elsewhere meanwhile, or others go on with it again and again.
+        InvalidInputError: the plan or the side to favour is not valid.
+        RefChangedError: the branch was moved away meanwhile, or every retry lost the race.
     """
     in_progress.refuse_while_stopped(store)
     check_favour(favour)
@@ -91,7 +90,7 @@ def rebase(
     every = [Step(PICK, oid) for oid in commits]
     steps = every if plan is None else checked(plan(every), commits)
     ranks = {step.oid: rank for rank, step in enumerate(every)}
-    order = [ranks.get(step.oid, -1) for step in steps if step.deed != DROP]
+    order = [ranks.get(step.oid, -1) for step in steps if step.action != DROP]
     inputs = {
         "steps": [step.as_json() for step in steps],
         "onto": "" if start is None else str(start),
@@ -102,8 +101,8 @@ def rebase(
         "favour": favour,
     }
     stop = in_progress.Stop(in_progress.REBASE, ref, tip, inputs, {}, [])
-    take_along(store, stop)  # a plan may take its time, while an agent goes on
-    return Rewriting(store, stop, author, guard, resolver, judge).run()
+    add_new_commits(store, stop)  # an agent may have committed while the plan was edited
+    return Replay(store, stop, author, guard, resolver, judge).run()
 
 
 def continue_rewriting(
@@ -117,38 +116,38 @@ def continue_rewriting(
     judge: Judge | None = None,
     drop_pinned: bool = False,
 ) -> Rewrite:
-    """Go on with a pick or a rebase that stopped; with `skip` without the step that it stopped at.
+    """Continue a stopped pick or rebase; `skip` leaves out the step that it stopped at.
 
-    A step that stopped for other wordings goes on with those that were given; the others stay. What was committed on
-    the branch while a rebase waited is made anew, too, after all else. With `drop_pinned` pinned messages may go.
+    A step that stopped for edits uses the texts given so far. A rebase includes commits made meanwhile, at the end.
+    `drop_pinned` allows dropping pinned messages.
 
     Raises:
-        StateError: nothing of this kind is in progress.
+        StateError: no operation of this kind is in progress.
         ConflictError: a pinned message would be dropped.
-        RefChangedError: the branch went elsewhere since the rebase began.
+        RefChangedError: the branch was moved away meanwhile.
     """
     stop = in_progress.required_stop(store, kind)
     if in_progress.is_written(store, stop):
         in_progress.clear_stop(store)
         tip = store.refs.read(stop.ref)
         return Rewrite(UP_TO_DATE, stop.ref, tip, tip)
-    take_along(store, stop)
+    add_new_commits(store, stop)
     if drop_pinned:
         stop.inputs["drop_pinned"] = True
     if skip:
         stop.skipped.append(stop.number)
     else:
         at = stop.number
-        found, _ = Rewriting(store, stop, author, guard).look()
+        found, _ = Replay(store, stop, author, guard).look()
         for conflict in found.conflicts:
             if conflict.kind == REWORDING and stop.number == at:
-                stop.settlements[conflict.key] = Settlement(OURS)
-    return Rewriting(store, stop, author, guard, resolver, judge).run()
+                stop.resolutions[conflict.key] = Resolution(OURS)
+    return Replay(store, stop, author, guard, resolver, judge).run()
 
 
 def look_at_rewriting(store: Store) -> Rewrite:
-    """Return what the pick or rebase that is in progress comes to by now, and write nothing."""
+    """Return the current result of the pick or rebase in progress, without writing it."""
     stop = in_progress.required_stop(store)
-    take_along(store, stop)
-    found, _ = Rewriting(store, stop, "").look()
+    add_new_commits(store, stop)
+    found, _ = Replay(store, stop, "").look()
     return found

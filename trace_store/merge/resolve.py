@@ -1,6 +1,6 @@
-"""Settle conflicts of what is in progress, go on with it, or give it up.
+"""Resolving, continuing and aborting the operation in progress.
 
-Rule: a settlement is checked against the conflicts that there are by now, and written down; nothing else is touched.
+A resolution is checked against the current conflicts and saved; nothing else changes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from trace_store import errors
 from trace_store.frozen import replace
 from trace_store.ident import count_of, is_count
 from trace_store.merge import in_progress, merge, rebase, revert
-from trace_store.merge.conflicts import Settlement, check_settlement
+from trace_store.merge.conflicts import Resolution, check_resolution
 from trace_store.objects.address import BIRTH_BYTES, Address
 
 TYPE_CHECKING = False
@@ -29,67 +29,67 @@ MAXIMUM_ATTEMPTS = 100
 
 
 def open_conflicts(store: Store) -> tuple[Conflict, ...]:
-    """Return the conflicts of what is in progress that nobody settled yet, with their numbers.
+    """Return the open conflicts of the operation in progress, with their numbers.
 
     Raises:
         StateError: nothing is in progress.
     """
-    found = _look(store)
+    found = _current_result(store)
     return () if found is None else found.conflicts
 
 
 def met_conflicts(store: Store) -> tuple[Conflict, ...]:
-    """Return the conflicts of what is in progress by their numbers: open ones, and those that somebody settled.
+    """Return all conflicts of the operation in progress, open or resolved by hand, by number.
 
     Raises:
         StateError: nothing is in progress.
     """
-    found = _look(store)
+    found = _current_result(store)
     if found is None:
         return ()
     settled = (each for each in found.settled if each.number)
     return tuple(sorted([*found.conflicts, *settled], key=lambda each: each.number))
 
 
-def resolve(store: Store, which: str, settlement: Settlement) -> tuple[Conflict, ...]:
-    """Settle a conflict, one that is settled already anew, and return those that are left.
+def resolve(store: Store, which: str, resolution: Resolution) -> tuple[Conflict, ...]:
+    """Resolve a conflict, or change its resolution; return the open conflicts.
 
     Args:
-        store: the repository.
-        which: its number; the address of a message that it is about; "all" for every open one that can be settled so;
-            or "" for the only open one.
-        settlement: how.
+        store: the repository's store.
+        which: its number; the address of one of its messages; "all" for every open conflict that allows the choice; or
+            "" for the only open one.
+        resolution: the resolution.
 
     Raises:
         StateError: nothing is in progress.
-        InvalidInputError: there is no such conflict, there are several, or it cannot be settled so.
-        RefChangedError: the branch went elsewhere since.
-        ConcurrencyError: others settle conflicts, or go on, again and again.
+        InvalidInputError: there is no such conflict, there are several, or the choice is not allowed.
+        RefChangedError: the branch was moved away meanwhile.
+        ConcurrencyError: other processes kept changing the operation in progress.
     """
     for _ in range(MAXIMUM_ATTEMPTS):
         try:
-            return _settle(store, which, settlement)
+            return _resolve_once(store, which, resolution)
         except errors.RefChangedError:
-            raise  # what waits cannot go on where the branch is by now
+            raise  # the operation cannot continue on the branch's current tip
         except errors.ConcurrencyError:
-            continue  # it is worked out anew, with what the other has settled
-    raise errors.ConcurrencyError("what waits changes again and again")
+            continue  # lost the race: retry with the other resolutions
+    raise errors.ConcurrencyError("the operation in progress keeps changing")
 
 
-def _settle(store: Store, which: str, settlement: Settlement) -> tuple[Conflict, ...]:
+def _resolve_once(store: Store, which: str, resolution: Resolution) -> tuple[Conflict, ...]:
     stop = in_progress.required_stop(store)
     found = met_conflicts(store)
-    chosen = _chosen(found, which, settlement)
+    chosen = _choose(found, which, resolution)
     for conflict in chosen:
-        check_settlement(conflict, settlement)
-        stop.settlements[conflict.key] = replace(settlement, about=conflict.stakes)
+        check_resolution(conflict, resolution)
+        stop.resolutions[conflict.key] = replace(resolution, about=conflict.stakes)
     stop.numbered(found)
     in_progress.write_stop(store, stop, stop.file)
     return open_conflicts(store)
 
 
-def _look(store: Store) -> Merge | Revert | Rewrite | None:
-    """Return what is in progress comes to by now, and write nothing; None when only going on can tell."""
+def _current_result(store: Store) -> Merge | Revert | Rewrite | None:
+    """Return the current result of the operation in progress; None if only continuing can tell."""
     stop = in_progress.required_stop(store)
     try:
         if stop.kind == in_progress.MERGE:
@@ -97,7 +97,7 @@ def _look(store: Store) -> Merge | Revert | Rewrite | None:
         if stop.kind == in_progress.REVERT:
             return revert.look_at_revert(store)
         return rebase.look_at_rewriting(store)
-    except errors.StateError:  # all is settled, and something else is in the way
+    except errors.StateError:  # all is resolved, but something else prevents it
         return None
 
 
@@ -113,10 +113,10 @@ def resume(
     skip: bool = False,
     drop_pinned: bool = False,
 ) -> Merge | Revert | Rewrite:
-    """Go on with what is in progress, whatever it is; with `skip` without the step that it stopped at.
+    """Continue the operation in progress; `skip` leaves out the step that it stopped at.
 
     Raises:
-        StateError: nothing, or nothing of this kind, is in progress.
+        StateError: no operation, or none of this kind, is in progress.
         As `continue_merge`, `continue_revert` and `continue_rewriting`.
     """
     kind = in_progress.required_stop(store, kind).kind
@@ -141,52 +141,51 @@ def resume(
 
 
 def abort(store: Store, kind: str = "") -> Stop:
-    """Give up what is in progress, and return what it was; refs and journal are as they were before.
+    """Abort the operation in progress and return it; refs and journal are unchanged.
 
     Raises:
-        StateError: nothing, or nothing of this kind, is in progress.
+        StateError: no operation, or none of this kind, is in progress.
     """
     try:
         stop = in_progress.required_stop(store, kind)
     except errors.FormatError:
-        stop = in_progress.Stop(
-            kind or in_progress.MERGE, "", None, {}, {}, []
-        )  # what is damaged goes, too
+        # A damaged file is removed, too.
+        stop = in_progress.Stop(kind or in_progress.MERGE, "", None, {}, {}, [])
     in_progress.clear_stop(store)
     return stop
 
 
-def _chosen(found: Sequence[Conflict], which: str, settlement: Settlement) -> Sequence[Conflict]:
-    open_ = [each for each in found if each.settlement is None]
+def _choose(found: Sequence[Conflict], which: str, resolution: Resolution) -> Sequence[Conflict]:
+    open_ = [each for each in found if each.resolution is None]
     if which == "all":
         if not open_ and any(
-            each.settlement.choice != settlement.choice for each in found if each.settlement
+            each.resolution.choice != resolution.choice for each in found if each.resolution
         ):
             raise errors.InvalidInputError(
-                "all is settled; what is settled is settled anew by its number"
+                "all conflicts are resolved; change a resolution by the conflict's number"
             )
-        return [each for each in open_ if settlement.choice in each.choices]
+        return [each for each in open_ if resolution.choice in each.choices]
     if not which:
         if len(open_) == 1:
             return open_
-        raise errors.InvalidInputError(f"{len(open_)} conflicts are open: say which, or all")
+        raise errors.InvalidInputError(f"{len(open_)} conflicts are open; name one, or use `all`")
     return [find_conflict(found, which)]
 
 
 def find_conflict(found: Sequence[Conflict], which: str) -> Conflict:
-    """Return the conflict among some that has a number, or is about a message whose address begins so.
+    """Return the conflict with a number, or about a message whose address starts with a text.
 
     Raises:
-        InvalidInputError: there is none, or several are about the message.
+        InvalidInputError: there is none, or there are several.
     """
-    open_ = [each for each in found if each.settlement is None]
+    open_ = [each for each in found if each.resolution is None]
     if is_count(which):
         chosen = [each for each in found if each.number == count_of(which)]
         if chosen:
             return chosen[0]
-        raise errors.InvalidInputError(f"no conflict has the number {which[:20]}")
+        raise errors.InvalidInputError(f"no conflict {which[:20]}")
     for among in (open_, found):
-        chosen = [each for each in among if any(_is_called(a, which) for a in each.addresses)]
+        chosen = [each for each in among if any(_is_address_of(a, which) for a in each.addresses)]
         if len(chosen) == 1:
             return chosen[0]
         if chosen:
@@ -194,11 +193,11 @@ def find_conflict(found: Sequence[Conflict], which: str) -> Conflict:
     raise errors.InvalidInputError(f"no conflict is about {which[:80]}")
 
 
-def _is_called(address: Address, text: str) -> bool:
+def _is_address_of(address: Address, text: str) -> bool:
     prefix, dot, digits = text.rpartition(".")
-    return bool(dot and prefix) and str(address.number) == digits and _begins(address, prefix)
+    return bool(dot and prefix) and str(address.number) == digits and _has_birth(address, prefix)
 
 
-def _begins(address: Address, prefix: str) -> bool:
-    """Tell whether an address begins so, or the whole id of the commit that it was born in was given."""
+def _has_birth(address: Address, prefix: str) -> bool:
+    """Return True if an address starts with a prefix, which may be a whole commit id."""
     return address.birth.hex().startswith(prefix[: 2 * BIRTH_BYTES])

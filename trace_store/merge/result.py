@@ -1,9 +1,4 @@
-"""Requests and results of merges, picks and rebases.
-
-Rule: plain values, and functions of them.
-
-Rule: plain values.
-"""
+"""Options and results of merges, picks and rebases."""
 
 from __future__ import annotations
 
@@ -20,12 +15,12 @@ if TYPE_CHECKING:
 
     from trace_store.context.fold import Fold
     from trace_store.merge.changes import Put
-    from trace_store.merge.conflicts import Settlement
+    from trace_store.merge.conflicts import Resolution
     from trace_store.merge.inputs import Plan
     from trace_store.objects.commit import Operation
-    from trace_store.objects.content import Gathering
+    from trace_store.objects.content import ObjectCollector
 
-    Advise: TypeAlias = Callable[["Matter"], "Advised"]
+    Advise: TypeAlias = Callable[["MergeRequest"], "MergeAdvice"]
     from collections.abc import Sequence
 
     from trace_store.merge.conflicts import Conflict
@@ -35,9 +30,9 @@ if TYPE_CHECKING:
 
 
 JOINER = "trace"
-"""The author of a commit that joins the tips of a diverged branch without a conflict: it is nobody's in particular."""
+"""The author of a commit that joins diverged tips without a conflict, which nobody in particular makes."""
 ALLOWED, NEVER, ONLY = "allowed", "never", "only"
-"""Whether a merge may, must not, or must be a mere step forward of the branch."""
+"""Whether fast-forwards are allowed, forbidden or required."""
 
 UP_TO_DATE = "up-to-date"
 FAST_FORWARD = "fast-forward"
@@ -48,19 +43,19 @@ STOPPED = "stopped"
 
 @value
 class Merge:
-    """What a merge came to.
+    """The result of a merge.
 
     Attributes:
         outcome: "up-to-date", "fast-forward", "merged", "squashed", or "stopped" at conflicts, with nothing written.
         ref: full name of the branch.
-        before: where it stood; None when it had no commit.
-        after: where it stands; None when it still has no commit.
-        theirs: the commits that were brought in.
-        included: how many messages of theirs came in.
-        hidden: how many of these came in hidden, as theirs had them, or as was settled.
-        changed: how many messages of ours were changed: reworded, marked, moved, hidden or shown again.
-        conflicts: those that nobody settled.
-        settled: those that somebody did.
+        before: the old tip; None without a commit.
+        after: the new tip; None without a commit.
+        theirs: the merged commits.
+        included: number of messages that were added.
+        hidden: number of those that are hidden.
+        changed: number of our messages that were changed: edited, annotated, moved, hidden or restored.
+        conflicts: the open ones.
+        settled: the resolved ones.
     """
 
     outcome: str
@@ -77,15 +72,15 @@ class Merge:
 
 @value
 class MergeOptions:
-    """How to merge.
+    """Options of a merge.
 
     Attributes:
         strategy: "append", "interleave", "ours", "theirs", "decisions" or "semantic".
-        favour: "ours" or "theirs" settles every conflict that it can.
+        favour: "ours" or "theirs" resolves every conflict that allows it.
         fast_forward: "allowed", "never" or "only".
-        squash: one commit without theirs as a parent.
-        unrelated: whether histories that share nothing may be merged.
-        message: what to say about the commit; "" names what was merged.
+        squash: create one commit without theirs as a parent.
+        unrelated: allow merging unrelated histories.
+        message: the commit message; "" generates one.
     """
 
     strategy: str = APPEND
@@ -96,7 +91,7 @@ class MergeOptions:
     message: str = ""
 
     def as_inputs(self, name: str, theirs: Sequence[ObjectId], *, joins: bool) -> dict[str, Any]:
-        """Return what a merge has to know to go on: these, and what it merges; `joins` says that nobody named it."""
+        """Return the inputs of a merge as JSON; `joins` means that the branch's own tips are joined."""
         return {
             "strategy": self.strategy,
             "favour": self.favour,
@@ -110,20 +105,22 @@ class MergeOptions:
         }
 
     def check(self) -> None:
-        """Let nothing pass that means nothing.
+        """Check the values.
 
         Raises:
-            InvalidInputError: there is no such strategy, side to favour or way to go forward.
+            InvalidInputError: an unknown strategy, side or fast-forward mode.
         """
         check_favour(self.favour)
         steps = (ALLOWED, NEVER, ONLY)
         for said, known in ((self.strategy, STRATEGIES), (self.fast_forward, steps)):
             if said not in known:
-                raise errors.InvalidInputError(f"{str(said)[:40]!r} is none of {', '.join(known)}")
+                raise errors.InvalidInputError(
+                    f"{str(said)[:40]!r} is not one of {', '.join(known)}"
+                )
 
 
 def message_of(inputs: Mapping[str, Any], ref: str) -> str:
-    """Return what a merge says of itself when nobody says more, from its inputs and the branch."""
+    """Return the default commit message of a merge."""
     if inputs["joins"]:
         return f"join the tips of {ref.removeprefix(BRANCHES)}"
     return f"{'squash' if inputs['squash'] else 'merge'} {inputs['name']}"
@@ -132,7 +129,7 @@ def message_of(inputs: Mapping[str, Any], ref: str) -> str:
 def meta_of(
     inputs: Mapping[str, Any], plan: Plan, advice: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Return how a merge was made as a commit's metadata: by which strategy, and how each conflict was settled."""
+    """Return the metadata of a merge commit: the strategy, and the conflicts that were resolved."""
     meta: dict[str, Any] = {"strategy": inputs["strategy"]}
     if inputs["favour"]:
         meta["favour"] = inputs["favour"]
@@ -151,20 +148,20 @@ DONE = "done"
 
 @value
 class Rewrite:
-    """What a pick or a rebase came to.
+    """The result of a pick or rebase.
 
     Attributes:
         outcome: "up-to-date", "done", or "stopped", with nothing written.
         ref: full name of the branch.
-        before: where it stood; None when it had no commit.
-        after: where it stands.
-        made: (commit, the one made of it) in the order of the steps.
+        before: the old tip; None without a commit.
+        after: the new tip.
+        made: (original commit, new commit) in the order of the steps.
         dropped: commits that were left out.
-        there: commits of which all is there already.
-        conflicts: what has to be settled before it goes on.
-        step: the one that it stopped at; None when it did not.
-        warnings: what may not mean what it meant before.
-        settled: conflicts that were settled.
+        there: commits that the branch already contains.
+        conflicts: the open ones.
+        step: the step that it stopped at, or None.
+        warnings: possible changes of meaning.
+        settled: resolved conflicts.
     """
 
     outcome: str
@@ -181,36 +178,36 @@ class Rewrite:
 
 
 @value
-class Matter:
-    """A merge, as who advises it sees it.
+class MergeRequest:
+    """A merge for a model to resolve.
 
     Attributes:
         base: the fold of the merge base.
         ours: the fold of our side.
-        theirs: the fold of theirs.
-        plan: what is done without advice; its conflicts are open.
-        replan: returns the plan under settlements, by the keys of the conflicts; texts are stored by the second.
-        gathering: takes content that is to be stored with the merge.
+        theirs: the fold of their side.
+        plan: the plan without advice, with open conflicts.
+        replan: returns the plan for resolutions by conflict key; its second argument stores texts.
+        gathering: collects content to store with the merge.
     """
 
     base: Fold
     ours: Fold
     theirs: Fold
     plan: Plan
-    replan: Callable[[Mapping[str, Settlement], Put], Plan]
-    gathering: Gathering
+    replan: Callable[[Mapping[str, Resolution], Put], Plan]
+    gathering: ObjectCollector
 
 
 @value
-class Advised:
-    """What becomes of a merge.
+class MergeAdvice:
+    """A model's resolution of a merge.
 
     Attributes:
-        settlements: of its conflicts, by their keys.
-        operations: what the merge commit does besides the plan.
-        meta: what it says of the advice.
+        resolutions: resolutions by conflict key.
+        operations: further operations of the merge commit.
+        meta: its metadata about the advice.
     """
 
-    settlements: Mapping[str, Settlement]
+    resolutions: Mapping[str, Resolution]
     operations: tuple[Operation, ...]
     meta: Mapping[str, Any]

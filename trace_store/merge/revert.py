@@ -1,10 +1,8 @@
-"""Revert: new commits that take earlier ones back.
+"""Reverts of earlier commits by new ones.
 
-To take a commit back is to merge what stood before it, with the commit as the base; so what changed the same since is a
-conflict. A message that the commit brought is hidden, with its unit.
-
-Rule: all commits of one call are made on top of each other and written in one transaction, or not at all. History stays
-as it is; a commit that takes another back links to it.
+A revert is a merge of the commit's parent with the commit as the base, so later changes to the same messages are
+conflicts. Messages that the commit added are hidden with their units. All commits of one call are written in one
+transaction. History is unchanged; a reverting commit links to the reverted one.
 """
 
 from __future__ import annotations
@@ -16,13 +14,13 @@ from trace_store.frozen import value
 from trace_store.history.switch import keep_and_move
 from trace_store.ident import check_author
 from trace_store.merge import in_progress
-from trace_store.merge.conflicts import check_favour, settle_open
-from trace_store.merge.inputs import Reading
+from trace_store.merge.conflicts import check_favour, resolve_open
+from trace_store.merge.inputs import ContextCache
 from trace_store.merge.merge3 import three_way
-from trace_store.merge.merge_commits import until_written
+from trace_store.merge.merge_commits import retry_until_written
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.head import NAME
 
@@ -41,15 +39,15 @@ RELATION = "reverts"
 
 
 @value
-class Reverted:
-    """A commit that takes another back.
+class RevertedCommit:
+    """A commit that reverts another.
 
     Attributes:
         oid: its id.
-        reverts: the commit that it takes back.
-        ref: the branch that has it; None when HEAD is detached.
+        reverts: the reverted commit.
+        ref: the branch that has it; None if HEAD is detached.
         operations: the names of its operations.
-        conflicts: what had to be decided.
+        conflicts: conflicts that were resolved.
     """
 
     oid: ObjectId
@@ -61,24 +59,24 @@ class Reverted:
 
 @value
 class Revert:
-    """What a revert came to.
+    """The result of a revert.
 
     Attributes:
         outcome: "done", or "stopped" at conflicts, with nothing written.
-        ref: full name of the branch; None when HEAD is detached.
-        before: where HEAD stood.
-        after: where it stands.
-        made: the new commits, each with what it takes back, in order.
-        conflicts: what has to be settled before it goes on.
-        step: the commit that it stopped at; None when it did not.
-        settled: conflicts that were settled.
+        ref: full name of the branch; None if HEAD is detached.
+        before: the old tip.
+        after: the new tip.
+        made: the new commits, in order.
+        conflicts: the open ones.
+        step: the commit that it stopped at, or None.
+        settled: resolved conflicts.
     """
 
     outcome: str
     ref: str | None
     before: ObjectId
     after: ObjectId
-    made: tuple[Reverted, ...] = ()
+    made: tuple[RevertedCommit, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     step: ObjectId | None = None
     settled: tuple[Conflict, ...] = ()
@@ -94,32 +92,31 @@ def revert(
     guard: Guard | None = None,
     resolver: Resolver | None = None,
 ) -> Revert:
-    """Take commits back by new commits, in the order given, those of a range newest first; all of them, or none.
+    """Revert commits by new ones, in the order given, a range newest first; all or none.
 
-    Of a range these are the commits along first parents. What did nothing that shows is passed over: a report of usage.
+    A range means its first-parent commits. Commits that changed no message, such as usage reports, are skipped.
 
     Args:
-        store: the repository.
+        store: the repository's store.
         wanted: revisions and ranges.
-        author: who.
-        message: what a person says about it; what it takes back otherwise.
-        favour: "ours" keeps, where something later changed the same, what there is now; "theirs" takes back all the
-            same; "" stops.
-        guard: looks for secrets in the message, and in texts that settle conflicts.
-        resolver: asked about each conflict; None as an answer leaves it open.
+        author: the author of the new commits.
+        message: the commit message; "" generates one.
+        favour: "ours" keeps later changes to the same messages, "theirs" reverts them too, "" stops.
+        guard: redacts secrets in the message and in texts that resolve conflicts.
+        resolver: returns the resolution of a conflict, or None to leave it open.
 
     Raises:
-        StateError: something else is in progress, or no commit changed anything that could be taken back.
-        InvalidInputError: nothing is wanted, or there is no such side to favour.
+        StateError: another operation is in progress, or there is nothing to revert.
+        InvalidInputError: `wanted` is empty, or the side to favour is not valid.
         UnbornBranchError: HEAD has no commit.
-        RefChangedError: others move HEAD's branch again and again, or HEAD itself moved.
+        RefChangedError: every attempt lost the race, or HEAD moved.
         As `resolve_commit`.
     """
     in_progress.refuse_while_stopped(store)
     check_favour(favour)
     check_author(author)
     if not wanted:
-        raise errors.InvalidInputError("there is nothing to take back")
+        raise errors.InvalidInputError("nothing to revert")
     head = store.refs.head()
     inputs = {
         "commits": [str(oid) for oid in chosen(store, wanted)],
@@ -127,7 +124,7 @@ def revert(
         "favour": favour,
     }
     stop = in_progress.Stop(in_progress.REVERT, head.ref or NAME, head.oid, inputs, {}, [])
-    return until_written(_Reverting(store, stop, author, guard, resolver).run)
+    return retry_until_written(_RevertRun(store, stop, author, guard, resolver).run)
 
 
 def continue_revert(
@@ -138,7 +135,7 @@ def continue_revert(
     guard: Guard | None = None,
     resolver: Resolver | None = None,
 ) -> Revert:
-    """Go on with a revert that stopped, on what HEAD is by now; with `skip` without the commit that it stopped at.
+    """Continue a stopped revert on the current HEAD; `skip` leaves out the commit that it stopped at.
 
     Raises:
         StateError: no revert is in progress.
@@ -151,17 +148,17 @@ def continue_revert(
         return Revert(DONE, store.refs.head().ref, tip, tip)
     if skip:
         stop.skipped.append(stop.number)
-    return until_written(_Reverting(store, stop, author, guard, resolver).run)
+    return retry_until_written(_RevertRun(store, stop, author, guard, resolver).run)
 
 
 def look_at_revert(store: Store) -> Revert:
-    """Return what the revert that is in progress comes to by now, and write nothing; raises as `continue_revert`."""
+    """Return the current result of the revert in progress without writing it; raises as `continue_revert`."""
     stop = in_progress.required_stop(store, in_progress.REVERT)
-    return _Reverting(store, stop, "nobody", None, None).look()
+    return _RevertRun(store, stop, "nobody", None, None).look()
 
 
-class _Reverting:
-    """A revert from its inputs to the transaction."""
+class _RevertRun:
+    """A revert in progress, from its inputs to the transaction."""
 
     def __init__(
         self,
@@ -175,33 +172,33 @@ class _Reverting:
         self._stop = stop
         self._author = author
         self._resolver = resolver
-        self._reading = Reading(store)
-        self._gathering = Gathering() if guard is None else guard.gathering()
+        self._cache = ContextCache(store)
+        self._gathering = ObjectCollector() if guard is None else guard.gathering()
         self._made: list[tuple[ObjectId, bytes]] = []
 
     def run(self) -> Revert:
-        """Take all commits back and write, or stop and write down what is needed to go on."""
+        """Revert all commits and write the result, or stop and save the state."""
         found = self.look()
         if found.outcome == STOPPED:
             in_progress.write_stop(self._store, self._stop)
             return found
-        in_progress.note_tip(self._store, self._stop, found.after)
+        in_progress.save_tip(self._store, self._stop, found.after)
         self._write(found)
         in_progress.clear_stop(self._store)
         return found
 
     def look(self) -> Revert:
-        """Return what it comes to."""
+        """Return the result, without writing it."""
         stop = self._stop
         self._made = []
         head = self._store.refs.head()
         tip = before = revisions.resolve_commit(self._store, "HEAD")
         if (head.ref or NAME) != stop.ref:
             raise errors.RefChangedError(
-                f"HEAD is not on {stop.ref}, where the revert began", ref=stop.ref
+                f"HEAD is no longer on {stop.ref}, where the revert started", ref=stop.ref
             )
         settled: list[Conflict] = []
-        made: list[Reverted] = []
+        made: list[RevertedCommit] = []
         oids = [ObjectId.parse(name) for name in stop.inputs["commits"]]
         for number, oid in enumerate(oids):
             if number in stop.skipped:
@@ -213,26 +210,26 @@ class _Reverting:
                 open_, by_hand = stop.numbered(plan.conflicts), stop.by_hand(settled)
                 return Revert(STOPPED, head.ref, before, before, (), open_, oid, by_hand)
             if plan.operations:
-                tip = self._put(tip, oid, plan)
+                tip = self._create_commit(tip, oid, plan)
                 names = tuple(operation.name for operation in plan.operations)
-                made.append(Reverted(tip, oid, head.ref, names, plan.settled))
+                made.append(RevertedCommit(tip, oid, head.ref, names, plan.settled))
         if oids and not made and not settled and not stop.skipped:
-            raise self._nothing(oids[0])
+            raise self._nothing_error(oids[0])
         by_hand = stop.by_hand(settled)
         return Revert(DONE, head.ref, before, tip, tuple(made), settled=by_hand)
 
     def _plan(self, tip: ObjectId, oid: ObjectId) -> Plan:
-        """Return what takes a commit back on a tip."""
-        stop, reading = self._stop, self._reading
-        before = reading.before(oid)  # first, since the others go on from it
-        base, ours = reading.fold(oid), reading.fold(tip)
+        """Return the plan that reverts a commit on a tip."""
+        stop, cache = self._stop, self._cache
+        before = cache.before(oid)  # first, so that the others can share its entries
+        base, ours = cache.fold(oid), cache.fold(tip)
 
-        def tried() -> Plan:
+        def compute() -> Plan:
             return three_way(
                 base,
                 ours,
                 before,
-                settlements=stop.settlements,
+                resolutions=stop.resolutions,
                 favour=stop.inputs["favour"],
                 step=f"{stop.number}:",
                 reverts=True,
@@ -240,11 +237,11 @@ class _Reverting:
                 read=self._store.objects.read,
             )
 
-        said = stop.settlements
-        return settle_open(self._resolver, said, tried(), tried, lambda plan: plan.conflicts)
+        said = stop.resolutions
+        return resolve_open(self._resolver, said, compute(), compute, lambda plan: plan.conflicts)
 
-    def _put(self, tip: ObjectId, oid: ObjectId, plan: Plan) -> ObjectId:
-        """Make the commit that takes another back, and return its id."""
+    def _create_commit(self, tip: ObjectId, oid: ObjectId, plan: Plan) -> ObjectId:
+        """Create the commit that reverts another, and return its id."""
         message = self._stop.inputs["message"]
         new = Commit(
             [tip],
@@ -258,20 +255,18 @@ class _Reverting:
         data = new.encode()
         made = hash_object(data)
         self._made.append((made, data))
-        self._reading.remember(made, new)
+        self._cache.remember(made, new)
         return made
 
-    def _nothing(self, oid: ObjectId) -> errors.StateError:
-        operations = self._reading.commit(oid).operations
-        why = f"what {oid.short()} did does not show here any more"
+    def _nothing_error(self, oid: ObjectId) -> errors.StateError:
+        operations = self._cache.commit(oid).operations
+        why = f"the changes of {oid.short()} are no longer visible"
         if operations and all(each.name in ops.LEAVES_CONTEXT for each in operations):
-            why = (
-                f"{oid.short()} records what a provider reported or facts, which changes no message"
-            )
-        return errors.StateError(f"there is nothing to take back: {why}", oid=oid)
+            why = f"{oid.short()} records only usage or metadata"
+        return errors.StateError(f"nothing to revert: {why}", oid=oid)
 
     def _write(self, found: Revert) -> None:
-        """Write the commits, with objects that they name, and let HEAD end in the last."""
+        """Write the commits and move HEAD to the last one."""
         if not self._made:
             return
         message = "revert " + " ".join(each.reverts.short() for each in found.made)
@@ -290,9 +285,9 @@ class _Reverting:
 
 
 def chosen(store: Store, wanted: Sequence[str]) -> list[ObjectId]:
-    """Return the commits that revisions and ranges name, each once; those of a range newest first.
+    """Return the commits that revisions and ranges name, without duplicates, a range newest first.
 
-    Of a range these are the commits along first parents: what a merge among them brought goes with the merge.
+    A range means its first-parent commits, since reverting a merge reverts what it merged.
 
     Raises:
         As `resolve_commit`.
@@ -318,7 +313,7 @@ def _first_parents(
     among: Set[ObjectId],
     parents: Callable[[ObjectId], Sequence[ObjectId]],
 ) -> set[ObjectId]:
-    """Return those of some commits to which first parents lead from a tip."""
+    """Return those of some commits that are first-parent ancestors of a tip."""
     found: set[ObjectId] = set()
     for tip in tips:
         oid: ObjectId | None = tip

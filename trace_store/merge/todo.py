@@ -1,15 +1,11 @@
-"""The to-do list of a rebase: which commits, and what becomes of each.
+"""The to-do list of a rebase: its commits, and an action for each.
 
-Rule: reads, and changes nothing but the steps of what is in progress.
-
-    pick ab12cd34 what the commit says         made anew as it is
-    reword ab12cd34 another message            with the rest of the line as its message
-    edit ab12cd34                              stops, for other wordings of its messages
-    squash ab12cd34                            becomes one with the commit before it
-    fixup ab12cd34                             the same, and what was said about it is left out
-    drop ab12cd34                              left out, as is a commit without a line
-
-Rule: text in, steps out; what an id means is asked of whoever knows the commits.
+pick ab12cd34 the commit message           reapply the commit
+reword ab12cd34 another message            with the rest of the line as its message
+edit ab12cd34                              stop to edit its messages
+squash ab12cd34                            squash it into the commit before
+fixup ab12cd34                             the same, without its commit message
+drop ab12cd34                              leave it out, like a commit without a line
 """
 
 from __future__ import annotations
@@ -30,9 +26,9 @@ if TYPE_CHECKING:
 
 
 def commits_since(store: Store, upstream: ObjectId | None, tip: ObjectId) -> list[ObjectId]:
-    """Return the commits on a tip's line of first parents that another has not in its past, oldest first.
+    """Return a tip's first-parent commits that are not ancestors of `upstream`, oldest first.
 
-    Without another they are all of the line.
+    Without an upstream, return all of them.
     """
     new = set(commits_of(store).topological([tip], [] if upstream is None else [upstream]))
     found: list[ObjectId] = []
@@ -47,11 +43,11 @@ def commits_since(store: Store, upstream: ObjectId | None, tip: ObjectId) -> lis
     return found
 
 
-def take_along(store: Store, stop: in_progress.Stop) -> None:
-    """Add to a rebase what was committed on the branch since it was looked at.
+def add_new_commits(store: Store, stop: in_progress.Stop) -> None:
+    """Add commits that were made on the branch meanwhile to a rebase.
 
     Raises:
-        RefChangedError: the branch does not go on from where it was.
+        RefChangedError: the branch no longer contains its old tip.
     """
     tip, before = store.refs.read(stop.ref), stop.before
     if stop.kind != in_progress.REBASE or tip == before:
@@ -59,7 +55,7 @@ def take_along(store: Store, stop: in_progress.Stop) -> None:
     new = [] if tip is None or before is None else commits_since(store, before, tip)
     if not new or parents_of(store.objects.read(new[0]))[:1] != [before]:
         raise errors.RefChangedError(
-            f"{stop.ref} went elsewhere since the rebase began", ref=stop.ref, expected=before
+            f"{stop.ref} was moved away since the rebase began", ref=stop.ref, expected=before
         )
     stop.inputs["steps"] += [Step(PICK, oid).as_json() for oid in new]
     stop.before = tip
@@ -67,115 +63,119 @@ def take_along(store: Store, stop: in_progress.Stop) -> None:
 
 PICK, REWORD, EDIT, SQUASH, FIXUP = "pick", "reword", "edit", "squash", "fixup"
 DROP = "drop"
-DEEDS = (PICK, REWORD, EDIT, SQUASH, FIXUP, DROP)
+ACTIONS = (PICK, REWORD, EDIT, SQUASH, FIXUP, DROP)
 SHORT = {"p": PICK, "r": REWORD, "e": EDIT, "s": SQUASH, "f": FIXUP, "d": DROP}
 JOINED = (SQUASH, FIXUP)
-"""What becomes one with the commit before it."""
+"""Actions that squash a commit into the one before it."""
 
 
 @value
 class Step:
-    """What becomes of one commit.
+    """A step of a pick or rebase.
 
     Attributes:
-        deed: "pick", "reword", "edit", "squash", "fixup" or "drop".
+        action: "pick", "reword", "edit", "squash", "fixup" or "drop".
         oid: the commit.
-        message: for "reword" what is said about it; otherwise "".
-        number: of the one message that is picked; None for the commit.
+        message: the new commit message for "reword"; otherwise "".
+        number: the number of a single message to pick; None for the whole commit.
     """
 
-    deed: str
+    action: str
     oid: ObjectId
     message: str = ""
     number: int | None = None
 
     def as_json(self) -> list[Any]:
         """Return it as JSON."""
-        return [self.deed, str(self.oid), self.message, self.number]
+        return [self.action, str(self.oid), self.message, self.number]
 
 
 def written(steps: Iterable[Step], say: Callable[[ObjectId], str]) -> str:
-    """Return a list as text, with what each commit says, and how to change it."""
-    lines = [f"{step.deed} {step.oid.short()} {say(step.oid)}".rstrip() for step in steps]
+    """Return steps as text for an editor, with instructions; `say` returns a commit's summary."""
+    lines = [f"{step.action} {step.oid.short()} {say(step.oid)}".rstrip() for step in steps]
     lines += [
         "",
-        "# One commit a line, oldest first; lines may be put in another order.",
-        "#   pick ID              as it is",
+        "# One commit a line, oldest first. Lines can be reordered.",
+        "#   pick ID              reapply the commit",
         "#   reword ID MESSAGE    with another message",
-        "#   edit ID              stop, for other wordings of its messages",
-        "#   squash ID            one with the commit before it",
-        "#   fixup ID             the same, without what was said about it",
-        "#   drop ID              left out, as is a commit without a line",
+        "#   edit ID              stop to edit its messages",
+        "#   squash ID            squash it into the commit before",
+        "#   fixup ID             the same, without its commit message",
+        "#   drop ID              leave it out, like a commit without a line",
     ]
     return "\n".join(lines) + "\n"
 
 
 def read(text: str, known: Sequence[ObjectId]) -> list[Step]:
-    """Return the steps of a list; commits without a line are dropped.
+    """Return the steps of an edited list; commits without a line are dropped.
 
     Raises:
-        InvalidInputError: a line is not understood, or names no commit of the range, or one twice.
+        InvalidInputError: a line is not valid, or names no commit of the range or one twice.
     """
     steps: list[Step] = []
     for number, line in lines(text):
         words = line.split(None, 2)
-        deed = SHORT.get(words[0], words[0])
-        if deed not in DEEDS or len(words) < 2:
+        action = SHORT.get(words[0], words[0])
+        if action not in ACTIONS or len(words) < 2:
             raise errors.InvalidInputError(
-                f"line {number} of the to-do list is not understood: {line[:80]!r}",
-                hint=f"a line is one of {', '.join(DEEDS)}, and the beginning of a commit's id",
+                f"line {number} of the to-do list is not valid: {line[:80]!r}",
+                hint=f"a line is one of {', '.join(ACTIONS)}, and a prefix of a commit id",
                 line=number,
             )
-        oid = _named(words[1], known, number)
+        oid = _find_commit(words[1], known, number)
         if any(step.oid == oid for step in steps):
-            raise errors.InvalidInputError(f"line {number} names {oid.short()} again", line=number)
-        said = words[2].strip() if deed == REWORD and len(words) > 2 else ""
-        steps.append(Step(deed, oid, said))
+            raise errors.InvalidInputError(f"line {number} repeats {oid.short()}", line=number)
+        said = words[2].strip() if action == REWORD and len(words) > 2 else ""
+        steps.append(Step(action, oid, said))
     return checked(steps, known)
 
 
 def checked(steps: Sequence[object], known: Sequence[ObjectId]) -> list[Step]:
-    """Return steps, and that commits without one are dropped.
+    """Check steps, and add a `drop` for each commit without one.
 
     Raises:
-        InvalidInputError: they are no steps; a step does what there is no word for, or with a commit that is none of
-            the range, or names one again; one rewords without a message; or the first is squashed into nothing.
+        InvalidInputError: a value is not a step, an action is unknown, a commit is not in the range or repeated, a
+            reword has no message, or the first commit is squashed.
     """
     if isinstance(steps, str | bytes) or not hasattr(steps, "__iter__"):
-        raise errors.InvalidInputError(f"a plan is a list of steps, not {type(steps).__name__}")
+        raise errors.InvalidInputError(
+            f"a plan must be a list of steps, not {type(steps).__name__}"
+        )
     range_: set[ObjectId] = {*known}
     listed: set[ObjectId] = set()
     found: list[Step] = []
     for step in steps:
         if not isinstance(step, Step):
-            raise errors.InvalidInputError(f"a plan is made of steps, and has {step!r:.80}")
+            raise errors.InvalidInputError(f"a plan must contain only steps, not {step!r:.80}")
         found.append(step)
-        if step.deed not in DEEDS:
-            raise errors.InvalidInputError(f"{str(step.deed)[:40]!r} is none of {', '.join(DEEDS)}")
-        if step.deed == REWORD and not step.message:
-            raise errors.InvalidInputError(f"there is no message to reword {step.oid.short()} with")
+        if step.action not in ACTIONS:
+            raise errors.InvalidInputError(
+                f"{str(step.action)[:40]!r} is not one of {', '.join(ACTIONS)}"
+            )
+        if step.action == REWORD and not step.message:
+            raise errors.InvalidInputError(f"reword {step.oid.short()} needs a message")
         if step.oid not in range_:
-            raise errors.InvalidInputError(f"{str(step.oid)[:12]} is no commit of the range")
+            raise errors.InvalidInputError(f"{str(step.oid)[:12]} is not a commit of the range")
         if step.oid in listed:
-            raise errors.InvalidInputError(f"{step.oid.short()} is named again")
+            raise errors.InvalidInputError(f"{step.oid.short()} is repeated")
         listed.add(step.oid)
-    first = next((step for step in found if step.deed != DROP), None)
-    if first is not None and first.deed in JOINED:
-        raise errors.InvalidInputError("there is no commit before the first to squash it into")
-    # First, so that what hangs on their messages is left out too, as where they are dropped by a line.
+    first = next((step for step in found if step.action != DROP), None)
+    if first is not None and first.action in JOINED:
+        raise errors.InvalidInputError("the first commit has none before it to squash into")
+    # Dropped commits come first, so that messages that depend on them are left out as well.
     return [*(Step(DROP, oid) for oid in known if oid not in listed), *found]
 
 
 def lines(text: str) -> list[tuple[int, str]]:
-    """Return the lines of a list that say something, each with its number."""
+    """Return the lines of a list with their numbers, without comments and blank lines."""
     numbered = enumerate(text.splitlines(), 1)
     return [(at, line) for at, line in numbered if line.strip() and line.lstrip()[0] != "#"]
 
 
-def _named(prefix: str, known: Sequence[ObjectId], line: int) -> ObjectId:
+def _find_commit(prefix: str, known: Sequence[ObjectId], line: int) -> ObjectId:
     found = [oid for oid in known if str(oid).startswith(prefix)]
     if len(found) != 1 or len(prefix) < 4:
         raise errors.InvalidInputError(
-            f"line {line} names no commit of the range: {prefix[:64]!r}", line=line
+            f"line {line} does not name a commit of the range: {prefix[:64]!r}", line=line
         )
     return found[0]

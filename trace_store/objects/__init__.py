@@ -1,7 +1,4 @@
-"""Objects: the immutable values of a repository and their canonical bytes.
-
-Import from the modules themselves; by way of this package only what few commands come to, and is imported then.
-"""
+"""Objects: the immutable values of a repository and their canonical bytes."""
 
 from trace_store.lazy_import import submodules
 

@@ -1,9 +1,9 @@
-"""Addresses: the id that a message keeps for ever.
+"""Addresses: permanent ids of messages.
 
 A message is born in one commit, as number n of the messages that the commit adds. Its address is the first 16 bytes of
-that commit's id, and n, whatever commits carry it elsewhere afterwards.
+that commit's id, and n. It stays the same when other commits carry the message elsewhere.
 
-Rule: 16 bytes are no link to an object (only 32 are), so the commit in which a message was born may be pruned.
+Rule: 16 bytes are not a link (only 32 are), so the birth commit may be pruned.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 BIRTH_BYTES = 16
 HERE = b""
-"""The birth of a message of the commit that is being made, or of the commit in which the address stands."""
+"""The birth of a message in the commit being created, or in the commit that contains the address."""
 _SHORT = 12
 RESULT = "tool_result"
 """The type of parts that name the message with their call."""
@@ -28,25 +28,25 @@ _HEX = frozenset("0123456789abcdef")
 
 
 class Address(tuple[bytes, int]):
-    """The id of a message: (birth, number). It compares, sorts and unpacks as that pair."""
+    """A message id (birth, number), which compares, sorts and unpacks as that pair."""
 
     __slots__ = ()
 
     def __new__(cls, birth: bytes, number: int) -> Address:
-        """Return the address of a message by the first bytes of the commit that it was born in, and its number."""
+        """Create an address from the first bytes of the birth commit's id, and the number."""
         return tuple.__new__(cls, (birth, number))
 
     @classmethod
     def of(cls, oid: bytes, number: int) -> Address:
-        """Return the address of a message that is born in a commit, given the whole id of that."""
+        """Return the address of a message, given the whole id of its birth commit."""
         return tuple.__new__(cls, (bytes(oid[:BIRTH_BYTES]), number))
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Return the address that a text names in full: 32 hex digits, a point and a number.
+        """Parse a full address: 32 hex digits, a dot and a number.
 
         Raises:
-            InvalidInputError: it does not.
+            InvalidInputError: the text is anything else.
         """
         digits, _dot, number = text.rpartition(".")
         if len(digits) != 2 * BIRTH_BYTES or not _HEX.issuperset(digits) or not is_count(number):
@@ -55,21 +55,21 @@ class Address(tuple[bytes, int]):
 
     @property
     def birth(self) -> bytes:
-        """The first 16 bytes of the id of the commit that it was born in; HERE for one that is being made."""
+        """The first 16 bytes of the birth commit's id; HERE for a commit being created."""
         return self[0]
 
     @property
     def number(self) -> int:
-        """Its number among the messages that this commit adds."""
+        """The message's number among those that the birth commit adds."""
         return self[1]
 
     @property
     def hex(self) -> str:
-        """The address in full, as `parse` takes it."""
+        """The full address, as `parse` takes it."""
         return f"{self[0].hex()}.{self[1]}"
 
     def short(self, digits: int = _SHORT) -> str:
-        """Return the address as it is shown, with so many hex digits."""
+        """Return the address with this many hex digits."""
         return f"{self[0].hex()[:digits] or 'this'}.{self[1]}"
 
     def __str__(self) -> str:
@@ -83,26 +83,29 @@ class Address(tuple[bytes, int]):
 
 
 def not_an_address(text: object) -> errors.InvalidInputError:
-    """Return the error for what is no address of a message."""
+    """Return the error for an invalid message address."""
     return errors.InvalidInputError(
-        f"not the address of a message: {str(text)[:80]!r}",
+        f"not a message address: {str(text)[:80]!r}",
         code=errors.ErrorCode.INVALID_ADDRESS,
     )
 
 
 def read_address(stored: Any, oid: bytes) -> Address:
-    """Return a stored address, `[birth, n]`, that stands in a commit with this id (or HERE)."""
+    """Return a stored address `[birth, n]` of the commit `oid` (or HERE)."""
     birth, number = stored
     return Address(bytes(birth), number) if birth else Address.of(oid, number)
 
 
 def read_addresses(stored: Iterable[Any], oid: bytes) -> list[Address]:
-    """Return stored addresses, as `read_address` does."""
+    """Return stored addresses; see `read_address`."""
     return [read_address(each, oid) for each in stored]
 
 
-def absolute(parts: Parts, oid: bytes) -> Parts:
-    """Return stored parts whose results name their calls by whole addresses, given the commit in which they stand."""
+def resolve_calls(parts: Parts, oid: bytes) -> Parts:
+    """Return stored parts whose results name their calls by full addresses.
+
+    `oid` is the commit that contains the parts.
+    """
     for part in parts:
         if part["type"] == RESULT and "call" in part and not part["call"][0]:
             break

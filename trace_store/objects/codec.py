@@ -1,11 +1,11 @@
-"""The canonical bytes of an object: msgpack with one spelling for each value.
+"""The canonical bytes of objects: msgpack with exactly one encoding per value.
 
-Rule: equal values have equal bytes, for ever. Maps have text keys, sorted; integers and lengths take their shortest
-form; there are no floats, no extension types, and text is strict UTF-8. An object is an array whose first
-element is its kind. Encoding is described at https://github.com/msgpack/msgpack/blob/master/spec.md.
+Rule: equal values have equal bytes, forever. Maps have sorted text keys. Integers and lengths take their shortest
+form. There are no floats and no extension types, and text is strict UTF-8. An object is an array whose first element is
+its kind. The encoding is described at https://github.com/msgpack/msgpack/blob/master/spec.md.
 
-Reading is bounded, because the bytes may come from a stranger: no more than 64 levels, 65,536 elements a
-container, 1,048,576 in all, and 16 MiB a structured object.
+Decoding has limits, because the bytes may come from a stranger: 64 levels, 65,536 elements a container, 1,048,576 in
+all, and 16 MiB a structured object.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from trace_store.oid import OID_BYTES, ObjectId
 MAXIMUM_DEPTH = 64
 MAXIMUM_ELEMENTS = 65_536
 MAXIMUM_TOTAL_ELEMENTS = 1 << 20
-"""Keys count too. An element takes a byte, and up to a hundred once it is unpacked."""
+"""Keys count too. An element takes at least one byte, and up to a hundred when unpacked."""
 MAXIMUM_STRUCTURE_BYTES = 16 * 1024 * 1024
 MAXIMUM_BLOB_BYTES = 8 * 1024 * 1024
 SALT_BYTES = 16
@@ -39,43 +39,43 @@ _SHORT_BLOB_HEADS = tuple(b"%b\xc4%c" % (_BLOB_HEAD, size) for size in range(0x1
 _SALTED_HEAD = b"\x93\xa4blob"
 _LIST_HEAD = b"\x92\xa4list"
 _LENGTHS = {0xC4: (1, 0), 0xC5: (2, 0x100), 0xC6: (4, 0x10000)}
-"""By the byte before it: the bytes of a content's length, and from which length on they are so many."""
+"""By marker byte: the size of the length field, and the smallest length that needs it."""
 FEW = 16
-"""Maps and arrays of fewer have their count in their first byte."""
+"""Containers with fewer elements have their count in the first byte."""
 MANY = 0x10000
-"""Arrays of fewer have it in two bytes more."""
+"""Arrays with fewer elements have a two-byte count."""
 SMALL_ARRAYS = tuple(bytes((0x90 | count,)) for count in range(FEW))
-_KNOWN_TEXTS = 512
+_CACHED_TEXTS = 512
 _INTEGER_FLOOR = -(2**63)
 _INTEGER_CEILING = 2**64 - 1
 _CONTAINERS, _KEYS = frozenset({dict, list, tuple}), frozenset({str})
 _PLAIN = frozenset({bytes, ObjectId, str, int, bool, type(None)})
-"""What msgpack writes in one way; an integer out of range it refuses."""
+"""Types that msgpack encodes in one way only; it rejects integers out of range."""
 
 
 def encode(value: Any) -> bytes:
-    """Return the canonical bytes of a value made of None, bool, int, str, bytes, lists and maps.
+    """Return the canonical bytes of None, bool, int, str, bytes, lists and maps.
 
     Raises:
-        InvalidInputError: it holds anything else, text with lone surrogates, or nests too deep.
+        InvalidInputError: the value has another type, lone surrogates, or nests too deeply.
     """
-    if type(value) not in _CONTAINERS or not _is_in_order(value):
+    if type(value) not in _CONTAINERS or not _is_canonical_value(value):
         value = _canonical(value, 0)
     return encode_ordered(value)
 
 
 def encode_ordered(value: Any) -> bytes:
-    """Return what `encode` does of a value whose maps have their keys in order, and that holds nothing it refuses.
+    """Like `encode`, for a valid value whose map keys are sorted.
 
     Raises:
-        InvalidInputError: text with lone surrogates, or an integer out of range.
+        InvalidInputError: it has lone surrogates, or an integer out of range.
     """
     if "msgpack" not in sys.modules:
         try:
             return mini_msgpack.pack(value)
         except mini_msgpack.UnsureError:
             pass
-    import msgpack  # as dear as the rest of a plumbing command, which may do without
+    import msgpack  # slow to import; plumbing commands manage without
 
     try:
         return msgpack.packb(value, use_bin_type=True)  # type: ignore[no-any-return]
@@ -87,7 +87,7 @@ def encode_text(value: str) -> bytes:
     """Return the canonical bytes of a text.
 
     Raises:
-        InvalidInputError: it holds a lone surrogate.
+        InvalidInputError: it has a lone surrogate.
     """
     try:
         data = value.encode()
@@ -101,46 +101,48 @@ def encode_text(value: str) -> bytes:
     return encode_ordered(value)
 
 
-class _Known(dict[str, bytes]):
-    """What `encode_text` returns of texts that come again and again: authors, models, names of tools and refs."""
+class _TextCache(dict[str, bytes]):
+    """A cache of encoded texts that recur: authors, models, tool names and refs."""
 
     def __missing__(self, value: str) -> bytes:
-        if len(self) >= _KNOWN_TEXTS:
+        if len(self) >= _CACHED_TEXTS:
             self.clear()
         data = self[value] = encode_text(value)
         return data
 
 
-known_text = _Known()
+known_text = _TextCache()
 
 
 def array_head(count: int) -> bytes:
-    """Return what an array of fewer than 65,536 elements begins with."""
+    """Return the header of an array with fewer than 65,536 elements."""
     return SMALL_ARRAYS[count] if count < FEW else b"\xdc" + count.to_bytes(2, "big")
 
 
 def encode_integer(value: int) -> bytes:
-    """Return the canonical bytes of an integer: a time, mostly.
+    """Return the canonical bytes of an integer, usually a time or the number of a message.
 
     Raises:
         InvalidInputError: it is out of range.
     """
+    if 0 <= value < 0x80:
+        return bytes((value,))
     if 0xFFFF_FFFF < value <= 0xFFFF_FFFF_FFFF_FFFF:
         return b"\xcf" + value.to_bytes(8, "big")
     return encode_ordered(value)
 
 
 def check_readable(value: Any, size: int) -> None:
-    """Accept a structured object of so many bytes that `decode` will take.
+    """Check that `decode` will accept a structured object of this size in bytes.
 
     Raises:
-        InvalidInputError: it has more elements or bytes than one object may.
+        InvalidInputError: it has too many elements or bytes.
     """
     if size <= MAXIMUM_ELEMENTS:
-        return  # an element takes a byte at least
+        return  # an element takes at least one byte
     if size > MAXIMUM_STRUCTURE_BYTES:
         raise errors.InvalidInputError(
-            f"a commit, tag or list takes at most {MAXIMUM_STRUCTURE_BYTES:,} bytes, not {size:,}",
+            f"a commit, tag or list has {size:,} bytes, over the limit of {MAXIMUM_STRUCTURE_BYTES:,}",
             code=errors.ErrorCode.TOO_LARGE,
         )
     stack = [value]
@@ -150,12 +152,12 @@ def check_readable(value: Any, size: int) -> None:
         total += 2 * len(value) if isinstance(value, dict) else len(value)
         if total > MAXIMUM_TOTAL_ELEMENTS:
             raise errors.InvalidInputError(
-                f"an object has at most {MAXIMUM_TOTAL_ELEMENTS:,} elements in all",
+                f"an object has more than {MAXIMUM_TOTAL_ELEMENTS:,} elements",
                 code=errors.ErrorCode.TOO_LARGE,
             )
         if len(value) > MAXIMUM_ELEMENTS:
             raise errors.InvalidInputError(
-                f"a list in an object has at most {MAXIMUM_ELEMENTS:,} elements, not {len(value):,}",
+                f"a list in an object has {len(value):,} elements, over the limit of {MAXIMUM_ELEMENTS:,}",
                 code=errors.ErrorCode.TOO_LARGE,
             )
         inner = value.values() if isinstance(value, dict) else value
@@ -163,18 +165,18 @@ def check_readable(value: Any, size: int) -> None:
 
 
 def decode(data: bytes) -> list[Any]:
-    """Return a structured object as `[kind, …]`, with plain values only.
+    """Decode a structured object to `[kind, …]`.
 
     Raises:
-        CorruptObjectError: the bytes are no object, or break a bound.
+        CorruptObjectError: the bytes are not an object, or exceed a limit.
     """
     if len(data) > MAXIMUM_STRUCTURE_BYTES and data[:6] not in (_BLOB_HEAD, _SALTED_HEAD):
-        raise errors.CorruptObjectError(f"object of {len(data)} bytes is over the bound")
+        raise errors.CorruptObjectError(f"the object has {len(data)} bytes, over the limit")
     if has_too_many_elements(data):
         raise errors.CorruptObjectError(
-            f"object of more than {MAXIMUM_TOTAL_ELEMENTS:,} elements is over the bound"
+            f"the object has more than {MAXIMUM_TOTAL_ELEMENTS:,} elements"
         )
-    value = _unpacked(data)
+    value = unpack_plain(data)
     if not isinstance(value, list) or not value or not isinstance(value[0], str):
         raise errors.CorruptObjectError("not an object: the first element is not a kind")
     _check_nested(value)
@@ -182,9 +184,9 @@ def decode(data: bytes) -> list[Any]:
 
 
 def has_too_many_elements(data: bytes | memoryview) -> bool:
-    """Return True if msgpack bytes hold more elements than one object may, without unpacking them.
+    """Return True if msgpack bytes have too many elements, without unpacking them.
 
-    Bytes that are not msgpack are not checked here.
+    Bytes that are not msgpack are not detected here.
     """
     size = len(data)
     if size <= MAXIMUM_TOTAL_ELEMENTS:
@@ -193,7 +195,7 @@ def has_too_many_elements(data: bytes | memoryview) -> bool:
     at = count = 0
     while at < size and count <= MAXIMUM_TOTAL_ELEMENTS:
         width, fixed = skips[data[at]]
-        # What stands behind the head is content, except in arrays and maps, whose elements follow.
+        # Skip the content; the elements of arrays and maps follow their header.
         at += (
             1
             + width
@@ -204,7 +206,10 @@ def has_too_many_elements(data: bytes | memoryview) -> bool:
 
 
 def _skips() -> list[tuple[int, int]]:
-    """Return, by an element's first byte: how many bytes its head has besides, and its content (-1: the head says)."""
+    """Return, by first byte, the sizes of an element's length field and content.
+
+    A content size of -1 means that the length field has it.
+    """
     skips = [(0, 0)] * 256
     for length in range(32):
         skips[0xA0 + length] = (0, length)
@@ -218,7 +223,12 @@ def _skips() -> list[tuple[int, int]]:
     return skips
 
 
-def _unpacked(data: bytes) -> Any:
+def unpack_plain(data: bytes) -> Any:
+    """Decode msgpack of limited size; does not check nesting depth or the keys of maps.
+
+    Raises:
+        CorruptObjectError: the bytes are not msgpack, or exceed a limit.
+    """
     if "msgpack" not in sys.modules:
         try:
             return mini_msgpack.unpack(data)
@@ -236,24 +246,24 @@ def _unpacked(data: bytes) -> Any:
             max_ext_len=0,
             ext_hook=_refuse_extension,
         )
-    except Exception as error:  # msgpack raises ValueError and its kin, and UnicodeDecodeError
+    except Exception as error:  # msgpack raises various ValueErrors, and UnicodeDecodeError
         raise errors.CorruptObjectError(f"not a readable object: {type(error).__name__}") from error
 
 
 def unpack(data: bytes) -> Any:
-    """Return any bounded canonical value (a section of a file, say).
+    """Decode any canonical value, with the limits of `decode`.
 
     Raises:
-        CorruptObjectError: the bytes are not readable, or break a bound.
+        CorruptObjectError: the bytes are unreadable, or exceed a limit.
     """
     return decode(b"\x92\xa1v" + data)[1]
 
 
 def is_canonical(data: bytes) -> bool:
-    """Tell whether the bytes are an object in its one spelling.
+    """Return True if the bytes are the canonical encoding of an object.
 
     Raises:
-        CorruptObjectError: the bytes are no object.
+        CorruptObjectError: they are not an object.
     """
     try:
         return encode(decode(data)) == data
@@ -262,10 +272,10 @@ def is_canonical(data: bytes) -> bool:
 
 
 def kind_of(data: bytes) -> str:
-    """Return the kind from an object's first bytes.
+    """Return an object's kind, read from its first bytes.
 
     Raises:
-        CorruptObjectError: the bytes do not begin like an object.
+        CorruptObjectError: the bytes are not an object.
     """
     if len(data) > 2 and data[0] & 0xF0 == 0x90 and data[1] & 0xE0 == 0xA0:
         end = 2 + (data[1] & 0x1F)
@@ -273,17 +283,17 @@ def kind_of(data: bytes) -> str:
             return str(data[2:end], "utf-8")
         except UnicodeDecodeError:
             pass
-    raise errors.CorruptObjectError("not an object: it does not begin with a kind")
+    raise errors.CorruptObjectError("not an object: it does not start with a kind")
 
 
 def is_content(data: bytes) -> bool:
-    """Return True for a blob, and for a list of the chunks of one content."""
+    """Return True for a blob and for a list of the chunks of one content."""
     kind = kind_of(data)
     return kind == BLOB or (kind == LIST and bool(chunks_of(data)))
 
 
 def chunks_of(data: bytes) -> list[ObjectId]:
-    """Return the ids of the chunks that a list joins to one content; none of any other object."""
+    """Return the ids of the chunks in a chunk list; [] for any other object."""
     if not data.startswith(_LIST_HEAD):
         return []
     fields = decode(data)[1:2]
@@ -296,8 +306,8 @@ def encode_blob(content: bytes, salt: bytes | None = None) -> bytes:
     """Return the bytes of a blob.
 
     Args:
-        content: the content, at most 8 MiB (longer content is a list of blobs).
-        salt: 16 bytes that are hashed with private content, so that its id cannot be guessed from it.
+        content: at most 8 MiB; longer content is a list of blobs.
+        salt: 16 bytes hashed with private content, so that the id cannot be used to guess it.
 
     Raises:
         InvalidInputError: content or salt has the wrong length.
@@ -310,7 +320,7 @@ def encode_blob(content: bytes, salt: bytes | None = None) -> bytes:
             return b"%b\xc5%b%b" % (_BLOB_HEAD, size.to_bytes(2, "big"), content)
     if size > MAXIMUM_BLOB_BYTES:
         raise errors.InvalidInputError(
-            f"a blob holds at most {MAXIMUM_BLOB_BYTES} bytes, not {size}"
+            f"a blob has {size} bytes, over the limit of {MAXIMUM_BLOB_BYTES}"
         )
     head = _BLOB_HEAD if salt is None else _SALTED_HEAD
     if size < 0x100:
@@ -322,12 +332,12 @@ def encode_blob(content: bytes, salt: bytes | None = None) -> bytes:
     if salt is None:
         return head + content
     if len(salt) != SALT_BYTES:
-        raise errors.InvalidInputError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
+        raise errors.InvalidInputError(f"a salt must have {SALT_BYTES} bytes, not {len(salt)}")
     return head + content + bytes((0xC4, SALT_BYTES)) + salt
 
 
 def is_plain_blob(data: bytes) -> bool:
-    """Tell whether the bytes are a blob without a salt, in canonical form."""
+    """Return True if the bytes are a canonical blob without a salt."""
     if data[:6] != _BLOB_HEAD or len(data) < 8:
         return False
     width, least = _LENGTHS.get(data[6], (0, 0))
@@ -336,9 +346,10 @@ def is_plain_blob(data: bytes) -> bool:
 
 
 def plain_blob_head(size: int) -> bytes:
-    """Return what a blob without a salt begins with when its canonical form has `size` bytes.
+    """Return the header of a canonical unsalted blob of `size` bytes in all.
 
-    What has this size and this beginning is one, and nothing else is. Where there is none, it is longer than `size`.
+    Any bytes of this size with this header are such a blob. If there is none of this size, the result is longer than
+    `size`.
     """
     for mark, (width, least) in _LENGTHS.items():
         content = size - len(_BLOB_HEAD) - 1 - width
@@ -366,35 +377,35 @@ def blob_content(data: bytes) -> bytes:
 
 
 def links(data: bytes) -> list[ObjectId]:
-    """Return the ids an object names, in order and with repetitions: what must be present with it.
+    """Return the ids that an object links to, in order, with duplicates.
 
-    Every 32-byte `bin` of a structured object is an id, so links of kinds and fields that this version does
-    not know are found too. A blob names nothing.
+    Every 32-byte `bin` in a structured object is a link, including those in unknown kinds and fields. Blobs have no
+    links.
 
     Raises:
-        CorruptObjectError: the bytes are no object.
+        CorruptObjectError: the bytes are not an object.
     """
     return [] if kind_of(data) == BLOB else links_within(decode(data))
 
 
 def links_within(value: Any) -> list[ObjectId]:
-    """Return the ids in a decoded value, in order and with repetitions."""
-    found: list[ObjectId] = []
+    """Return the ids in a decoded value, in order, with duplicates."""
+    ids: list[ObjectId] = []
     stack: list[Any] = [value]
     while stack:
         value = stack.pop()
         if isinstance(value, bytes):
             if len(value) == OID_BYTES:
-                found.append(ObjectId(value))
+                ids.append(ObjectId(value))
         elif isinstance(value, list):
             stack.extend(reversed(value))
         elif isinstance(value, dict):
             stack.extend(reversed(value.values()))
-    return found
+    return ids
 
 
-def _is_in_order(value: Any) -> bool:
-    """Tell whether `_canonical` would change nothing, as is so where maps were written with their keys in order."""
+def _is_canonical_value(value: Any) -> bool:
+    """Return True if the value is canonical already, with sorted map keys."""
     level: list[Any] = [value]
     for _ in range(MAXIMUM_DEPTH + 1):
         below: list[Any] = []
@@ -403,7 +414,7 @@ def _is_in_order(value: Any) -> bool:
             if type(container) is dict:
                 before = ""
                 for key in container:
-                    # Keys are distinct, and the first may be empty.
+                    # Keys are unique, and the first may be empty.
                     if type(key) is not str or key < before:
                         return False
                     before = key
@@ -435,7 +446,7 @@ def _canonical(value: Any, depth: int) -> Any:
         for key in value:
             if not isinstance(key, str):
                 raise errors.InvalidInputError(f"map key is not text: {key!r}")
-        # Code point order is also the order of the UTF-8 bytes.
+        # Code point order equals the order of the UTF-8 bytes.
         return {key: _canonical(value[key], depth + 1) for key in sorted(value)}
     raise errors.InvalidInputError(f"cannot be stored: {type(value).__name__}")
 
@@ -447,16 +458,16 @@ def _check_nested(value: list[Any]) -> None:
         for container in level:
             items = container
             if type(container) is dict:
-                # msgpack lets `bin` keys pass, in which no id would be found.
+                # msgpack accepts `bin` keys, where links would be missed.
                 if not _KEYS.issuperset(map(type, container)):
-                    raise errors.CorruptObjectError("an object holds a key that is not text")
+                    raise errors.CorruptObjectError("an object has a key that is not text")
                 items = container.values()
             for item in items:
                 kind = type(item)
                 if kind in _CONTAINERS:
                     below.append(item)
                 elif kind is float:
-                    raise errors.CorruptObjectError("an object holds a float")
+                    raise errors.CorruptObjectError("an object has a float")
         if not below:
             return
         level = below

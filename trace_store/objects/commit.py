@@ -1,7 +1,7 @@
 """Commits and tags: the structured objects of a history.
 
-Rule: pure values. A commit's map is `author`, `ops`, `parents`, `time` and, when not empty, `links`, `message`,
-`meta`. Fields that this version does not know are carried along.
+Rule: pure values. A commit's map has `author`, `ops`, `parents`, `time` and, if not empty, `links`, `message`, `meta`.
+Unknown fields are preserved.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 
 
 PICKED, REWRITES = "picked", "rewrites"
-"""Links of a commit that was made anew, to the one that it was made from; text, since that need not stay."""
+"""Links from a picked or rebased commit to the original; text, because the original need not stay."""
 SQUASHES = "squashes"
-"""The link of a commit that holds what another line did, to the tip of that; text, likewise."""
+"""The link from a squash commit to the squashed tip; text, for the same reason."""
 
 
 class Operation:
-    """One change of the context: a name and its fields, as `trace_store.objects.operations` makes them."""
+    """One change of the context: a name and fields.
+
+    Created by `trace_store.objects.operations`.
+    """
 
     __slots__ = ("fields", "name")
 
@@ -47,13 +50,13 @@ class Commit:
     """Operations on the context, with parents, author and time.
 
     Attributes:
-        parents: ids; the first is the one whose context this commit continues.
-        author: who, as plain text.
+        parents: ids; the commit continues the context of the first.
+        author: plain text.
         time: milliseconds since the epoch, UTC.
         operations: in order.
-        message: what a person said about it; empty when nothing was said.
-        meta: small facts about where it comes from; text, integers, ids.
-        links: (relation, target) pairs; a 32-byte target is an id and must be present, text is a mention.
+        message: the commit message, or "".
+        meta: small facts about its origin: text, integers, ids.
+        links: (relation, target) pairs; a 32-byte target is an id and must exist, text is a mention.
     """
 
     __slots__ = ("_unknown", "author", "links", "message", "meta", "operations", "parents", "time")
@@ -81,10 +84,10 @@ class Commit:
         """Return the canonical bytes.
 
         Raises:
-            InvalidInputError: a value cannot be stored, or there are more than one object may have.
+            InvalidInputError: a value cannot be stored, or the commit is too large.
         """
         fields: dict[str, Any] = dict(self._unknown)
-        # In order, so that they need not be put in order.
+        # Sorted, so that the encoder need not sort.
         fields["author"] = self.author
         if self.links:
             fields["links"] = [list(link) for link in self.links]
@@ -99,7 +102,7 @@ class Commit:
 
     @classmethod
     def decode(cls, data: bytes) -> Commit:
-        """Return the commit whose canonical bytes these are.
+        """Decode the canonical bytes of a commit.
 
         Raises:
             CorruptObjectError: they are not a commit.
@@ -131,7 +134,7 @@ class Tag:
         target: the id it points to.
         name: the tag's name.
         author, time, message: as in a commit.
-        meta: further facts, such as a signature.
+        meta: other facts, such as a signature.
     """
 
     __slots__ = ("author", "message", "meta", "name", "target", "time")
@@ -168,7 +171,7 @@ class Tag:
 
     @classmethod
     def decode(cls, data: bytes) -> Tag:
-        """Return the tag whose canonical bytes these are.
+        """Decode the canonical bytes of a tag.
 
         Raises:
             CorruptObjectError: they are not a tag.
@@ -197,8 +200,8 @@ def read_commit(oid: bytes, read: Callable[[bytes], bytes]) -> Commit:
     """Return the commit with this id.
 
     Raises:
-        ObjectNotFoundError: it is not here.
-        CorruptObjectError: it is damaged, or no commit; the message names it.
+        ObjectNotFoundError: it is missing.
+        CorruptObjectError: it is damaged or not a commit; the message has its id.
     """
     try:
         return Commit.decode(read(oid))
@@ -212,7 +215,7 @@ def read_commit(oid: bytes, read: Callable[[bytes], bytes]) -> Commit:
 
 
 def parents_of(data: bytes) -> list[ObjectId]:
-    """Return the parents from a commit's bytes, without building the commit.
+    """Return a commit's parents from its bytes.
 
     Raises:
         CorruptObjectError: they are not a commit.
@@ -224,10 +227,10 @@ def parents_of(data: bytes) -> list[ObjectId]:
 
 
 def structure(data: bytes, kind: str) -> dict[str, Any]:
-    """Return the map of a structured object of the given kind.
+    """Return the map of a structured object of this kind.
 
     Raises:
-        CorruptObjectError: it is of another kind or has another shape.
+        CorruptObjectError: it has another kind or structure.
     """
     value = decode(data)
     if value[0] != kind or len(value) != 2 or not isinstance(value[1], dict):
@@ -248,7 +251,7 @@ def _oid(value: Any) -> ObjectId:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError("text expected")
+        raise TypeError("a text is expected")
     return value
 
 

@@ -1,7 +1,7 @@
 """Content of any length: one blob, or above 8 MiB a list of blobs.
 
-A `list` object is `["list", {"items": [id, …], "type": "chunks", "size": bytes}]`; other types (manifests) use
-the same kind with their own fields.
+A `list` object is `["list", {"items": [id, …], "type": "chunks", "size": bytes}]`. Other types of lists (manifests)
+have their own fields.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     Read = Callable[[bytes], bytes]
 
 
-class Gathering:
-    """Collects the objects of a transaction, each once, and gives their ids."""
+class ObjectCollector:
+    """Collects the objects of a transaction without duplicates."""
 
     __slots__ = ("_seen", "objects")
 
@@ -39,17 +39,17 @@ class Gathering:
         self._seen: set[bytes] = set()
 
     def text(self, text: str) -> str:
-        """Return what is said about a commit as it may be stored in it."""
+        """Return the text of a commit message as it may be stored."""
         return text
 
     @property
     def secrets(self) -> Mapping[str, int]:
-        """How many secrets of each kind were found in what was put; none where nobody looks."""
+        """How many secrets of each kind were found; empty if nobody looked for any."""
         return {}
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What the commit's metadata have to say of how its contents were gathered."""
+        """Metadata for the commit about how its content was collected."""
         return {}
 
     def put_object(self, data: bytes) -> ObjectId:
@@ -57,14 +57,14 @@ class Gathering:
         return self.add(hash_object(data), data)
 
     def add(self, oid: ObjectId, data: bytes) -> ObjectId:
-        """Add canonical object bytes whose id is known already, and return it."""
+        """Add canonical object bytes with a known id, and return it."""
         if oid not in self._seen:
             self._seen.add(oid)
             self.objects.append((oid, data))
         return oid
 
-    def putting(self, salt: Salt | None) -> Put:
-        """Return `put`, or what does the same with private content, whose salts `salt` returns."""
+    def content_writer(self, salt: Salt | None) -> Put:
+        """Return `put`, or its equivalent for private content with the salts of `salt`."""
         if salt is None:
             return self.put
         return lambda content: write_content(content, self.put_object, salt)
@@ -82,9 +82,9 @@ class Gathering:
 
 
 def write_content(content: bytes, put_object: Put, salt: Salt | None = None) -> ObjectId:
-    """Put content as one blob, or in 8 MiB chunks under a list, and return the id to read it by.
+    """Store content as one blob or as a list of 8 MiB chunks; return its id.
 
-    With `salt`, which returns 16 bytes for a content, nobody without its key can confirm a guess of the content.
+    `salt` returns 16 bytes for a piece of content; without its key, the id cannot be used to guess the content.
     """
 
     def put(piece: bytes) -> ObjectId:
@@ -103,8 +103,8 @@ def read_content(oid: bytes, read: Read) -> bytes:
     """Return content written by `write_content`.
 
     Raises:
-        ObjectNotFoundError: the blob, or a chunk of it, is not here.
-        CorruptObjectError: the id names something that is not content.
+        ObjectNotFoundError: the blob or a chunk is missing.
+        CorruptObjectError: the id does not name content.
     """
     data = read(oid)
     kind = kind_of(data)
@@ -120,16 +120,16 @@ def read_content(oid: bytes, read: Read) -> bytes:
 
 
 def text_of(content: bytes) -> str:
-    """Return content as text. Lone surrogates, which JSON transcripts hold, come back as they were."""
+    """Decode content to text, preserving lone surrogates, as in JSON transcripts."""
     return content.decode("utf-8", "surrogatepass")
 
 
 def bytes_of(text: str) -> bytes:
-    """Return text as content: UTF-8 in which lone surrogates pass.
+    """Encode text as UTF-8, preserving lone surrogates.
 
     Raises:
-        InvalidInputError: it is no text.
+        InvalidInputError: the value is not text.
     """
     if not isinstance(text, str):
-        raise errors.InvalidInputError(f"a text is needed, not {type(text).__name__}")
+        raise errors.InvalidInputError(f"text is needed, not {type(text).__name__}")
     return text.encode("utf-8", "surrogatepass")

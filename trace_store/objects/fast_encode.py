@@ -1,11 +1,11 @@
-"""The canonical bytes of commits that append messages, put together from those of their pieces.
+"""A fast encoder for commits that append messages.
 
-Most commits append a message or two, those of an import with what the provider reported: the same few maps again and
-again, around other ids and names. Here each map is its constant bytes and what stands between them, so that no map has
-to be made, looked through for the order of its keys, and encoded.
+Most commits append a message or two, imported ones with a usage report: the same few maps with other ids and names.
+Here, each map consists of constant bytes with the values in between, so no map is built, checked for key order, and
+encoded.
 
-Rule: what comes out equals `Commit.encode` of the same commit, byte for byte. What has no form here is `None`, and is
-left to that.
+Rule: the result equals `Commit.encode` of the same commit, byte for byte. The result is None if a commit is not
+supported here; then use `Commit.encode`.
 """
 
 from __future__ import annotations
@@ -50,22 +50,22 @@ def encode_message(
     model: str = "",
     id: str = "",
 ) -> bytes | None:
-    """Return the canonical bytes of the stored form of a message, whose role and kind are known ones.
+    """Return the canonical bytes of a stored message with a known role and kind.
 
     Args:
-        role: as in `message.Message`, like the other arguments that are not told here.
-        parts: likewise.
-        put: is given each content and returns its id, in the order of `store_message`.
-        kind: likewise; when not given it follows from role and parts.
-        name: likewise.
-        model: likewise.
-        id: likewise.
+        role: as in `message.Message`.
+        parts: as in `message.Message`.
+        put: stores content and returns its id; called in the order of `store_message`.
+        kind: as in `message.Message`; default: derived from role and parts.
+        name: as in `message.Message`.
+        model: as in `message.Message`.
+        id: as in `message.Message`.
 
     Raises:
-        InvalidMessageError: an id or a name is not storable text.
+        InvalidMessageError: an id or a name cannot be stored.
         InvalidInputError: as in `encode_text`.
     """
-    if len(parts) == 1 and type(parts[0]) is Text:  # as most are
+    if len(parts) == 1 and type(parts[0]) is Text:  # the usual case
         blob = put(parts[0].text.encode("utf-8", "surrogatepass"))
         stored = b"\x91\x82\xa4blob\xc4\x20%b\xa4type\xa4text" % blob
     else:
@@ -77,7 +77,7 @@ def encode_message(
     head = b"\xa4kind" + known_text[kind or default_kind(role, parts)]
     if id:
         count += 1
-        head = b"\xa2id" + _named(id, "id") + head
+        head = b"\xa2id" + _encode_id(id, "id") + head
     if model:
         count += 1
         head += b"\xa5model" + known_text[check_name(model, "model")]
@@ -96,19 +96,19 @@ def encode_commit(
     meta: bytes = b"",
     message: str = "",
 ) -> bytes | None:
-    """Return the canonical bytes of a commit that appends messages and tells the usage, or does one of the two.
+    """Return the canonical bytes of a commit with new messages, usage, or both.
 
     Args:
-        parent: the commit it follows; None begins a history.
+        parent: the parent commit; None for a root commit.
         author: as in `Commit`.
-        time: likewise.
-        messages: as `encode_message` returns them.
-        usage: the fields of the operation; none when there is none.
-        meta: the canonical bytes of what `Commit.meta` is; none when that is empty.
+        time: as in `Commit`.
+        messages: as returned by `encode_message`.
+        usage: the fields of the usage operation, if any.
+        meta: the canonical bytes of `Commit.meta`; b"" if empty.
         message: as in `Commit`.
 
     Raises:
-        InvalidInputError: as in `encode_text`, or there are more bytes than one object may have.
+        InvalidInputError: as in `encode_text`, or the commit is too large.
     """
     count = len(messages)
     if count >= MANY or type(time) is not int or type(author) is not str:
@@ -125,24 +125,24 @@ def encode_commit(
             return None
         operations += b"\x92\xa5usage" + reported
     fields = 0x84
-    said = b""
+    text = b""
     if message:
         fields += 1
-        said = b"\xa7message" + encode_text(message)
+        text = b"\xa7message" + encode_text(message)
     if meta:
         fields += 1
-        said += b"\xa4meta" + meta
+        text += b"\xa4meta" + meta
     data = b"\x92\xa6commit%c\xa6author%b%b\xa3ops%c%b\xa7parents%b\xa4time%b" % (
         fields,
         known_text[author],
-        said,
+        text,
         0x90 + (count > 0) + bool(usage),
         operations,
         b"\x90" if parent is None else b"\x91\xc4\x20" + parent,
         encode_integer(time),
     )
     if len(data) > MAXIMUM_ELEMENTS:
-        check_readable((), len(data))  # no list in it is too long
+        check_readable((), len(data))  # none of its lists is too long
     return data
 
 
@@ -150,22 +150,22 @@ def _parts(parts: Sequence[Part], put: Put) -> bytes | None:
     count = len(parts)
     if count >= MANY:
         return None
-    found = [array_head(count)]
+    pieces = [array_head(count)]
     for part in parts:
         if type(part) is Text:
             blob = put(part.text.encode("utf-8", "surrogatepass"))
-            found.append(b"\x82\xa4blob\xc4\x20%b\xa4type\xa4text" % blob)
+            pieces.append(b"\x82\xa4blob\xc4\x20%b\xa4type\xa4text" % blob)
             continue
         encode = _PARTS.get(type(part))
         data = None if encode is None else encode(part, put)
         if data is None:
             return None
-        found.append(data)
-    return b"".join(found)
+        pieces.append(data)
+    return b"".join(pieces)
 
 
-def _named(value: str, field: str) -> bytes:
-    """Return the canonical bytes of an id, which comes once or twice."""
+def _encode_id(value: str, field: str) -> bytes:
+    """Return the canonical bytes of an id, which is not worth caching."""
     if type(value) is str and value.isascii():
         size = len(value)
         if size < 256:
@@ -181,15 +181,15 @@ def _call(part: ToolCall, put: Put) -> bytes:
         head = b"\x85%b\xa6format%b" % (blob, known_text[check_name(part.format, "format")])
     return b"%b\xa2id%b\xa4name%b\xa4type\xa9tool_call" % (
         head,
-        _named(part.id, "id"),
+        _encode_id(part.id, "id"),
         known_text[check_name(part.name, "name")],
     )
 
 
 def _result(part: ToolResult, put: Put) -> bytes | None:
-    if any(type(inner) is ToolResult for inner in part.content):
+    if ToolResult in map(type, part.content):
         return None
-    name = _named(part.call_id, "id")
+    name = _encode_id(part.call_id, "id")
     inner = _parts(part.content, put)
     if inner is None:
         return None
@@ -228,16 +228,19 @@ _PARTS: dict[type, Callable[..., bytes | None]] = {
 
 
 class _Keys(dict[tuple[str, ...], tuple[bytes, ...] | None]):
-    """The bytes before each value of a small map with these keys; None when they are not in order."""
+    """Cached bytes before each value of a small map, by its keys.
+
+    None if they are not sorted.
+    """
 
     def __missing__(self, keys: tuple[str, ...]) -> tuple[bytes, ...] | None:
         if len(self) >= _KNOWN_MAPS:
             self.clear()
-        self[keys] = made = self._made(keys)
-        return made
+        self[keys] = encoded = self._encode_keys(keys)
+        return encoded
 
     @staticmethod
-    def _made(keys: tuple[str, ...]) -> tuple[bytes, ...] | None:
+    def _encode_keys(keys: tuple[str, ...]) -> tuple[bytes, ...] | None:
         if len(keys) >= FEW or any(type(key) is not str for key in keys):
             return None
         if list(keys) != sorted(keys):
@@ -253,12 +256,12 @@ def _usage(usage: Mapping[str, int | str]) -> bytes | None:
     keys = _known_keys[tuple(usage)]
     if keys is None:
         return None
-    found: list[bytes] = []
+    pieces: list[bytes] = []
     for key, value in zip(keys, usage.values(), strict=True):
         if type(value) is int:
-            found += (key, _SMALL[value] if 0 <= value < 128 else encode_integer(value))
+            pieces += (key, _SMALL[value] if 0 <= value < 128 else encode_integer(value))
         elif type(value) is str:
-            found += (key, known_text[value])
+            pieces += (key, known_text[value])
         else:
             return None
-    return b"".join(found)
+    return b"".join(pieces)

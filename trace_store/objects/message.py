@@ -1,13 +1,13 @@
-"""Messages: a role, a kind and parts, and their form inside a commit.
+"""Messages: a role, a kind and parts, and their stored form.
 
-Rule: content goes to blobs; ids, media types and flags stay in the commit. So the same text is stored once,
-whoever said it and whenever. The stored form of each part:
+Rule: content is stored in blobs; ids, media types and flags in the commit. So the same text is stored only once.
+The stored form of each part:
 
     text         {"blob", "type"}
     image        {"blob", "media", "type"} or {"type", "url"}, where `url` is the blob of the URL
-    tool_call    {"blob", "id", "name", "type"} and "format": "text" when the arguments are not JSON
-    tool_result  {"id", "parts", "type"}, "error": true when the tool failed, and "call", the address of the message
-                 that holds the call
+    tool_call    {"blob", "id", "name", "type"} and "format": "text" if the arguments are not JSON
+    tool_result  {"id", "parts", "type"}, "error": true if the tool failed, and "call", the address of the
+                 message with the call
     reasoning    {"blob", "type"} and "signature", a blob
     opaque       {"blob", "provider", "type"}
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ROLES = ("system", "developer", "user", "assistant", "tool")
 FREEFORM = "freeform"
 KINDS = ("instruction", "dialogue", "tool_io", "reasoning", "artifact", "output", FREEFORM)
-"""The usual kinds. Any other name is one as well, and is treated as FREEFORM."""
+"""The usual kinds. Other names are allowed and treated as FREEFORM."""
 MAXIMUM_NAME_BYTES = 4096
 _MAXIMUM_KIND = 64
 _KIND_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
@@ -43,10 +43,10 @@ class Message:
 
     Attributes:
         role: one of ROLES.
-        kind: one of KINDS, or another name in lower case; when not given it follows from role and parts.
-        parts: what it says.
-        name: the speaker's name, when the provider is told one.
-        model: the model that made it; reasoning is bound to it.
+        kind: one of KINDS or another lower-case name; default: derived from role and parts.
+        parts: its content.
+        name: the speaker's name, if the provider gets one.
+        model: the model that wrote it; reasoning is bound to it.
         id: the provider's id of the message.
     """
 
@@ -62,14 +62,14 @@ class Message:
         model: str = "",
         id: str = "",
     ) -> None:
-        """Make a message.
+        """Create a message.
 
         Raises:
-            InvalidMessageError: unknown role or kind, or content that is not text or parts.
+            InvalidMessageError: unknown role or kind, or invalid content.
         """
         if role not in ROLES:
             raise errors.InvalidMessageError(
-                f"unknown role {_unknown(role, ROLES)}: one of {', '.join(ROLES)}", role=role
+                f"unknown role {_quote_unknown(role, ROLES)}: one of {', '.join(ROLES)}", role=role
             )
         parts = (Text(content),) if type(content) is str else message_parts(content)
         self.role = role
@@ -77,7 +77,7 @@ class Message:
         self.kind = kind or default_kind(role, parts)
         if not is_kind(self.kind):
             raise errors.InvalidMessageError(
-                f"not a kind of message: {_unknown(self.kind, KINDS)}; it is one of {', '.join(KINDS)}, "
+                f"unknown kind {_quote_unknown(self.kind, KINDS)}: one of {', '.join(KINDS)}, "
                 "or another name of lower-case letters, digits, _ and -"
             )
         self.name = name
@@ -102,7 +102,7 @@ class Message:
 
 
 def message_parts(content: str | Sequence[Part]) -> tuple[Part, ...]:
-    """Return content as parts; text becomes one.
+    """Return content as parts.
 
     Raises:
         InvalidMessageError: it is neither text nor a sequence of parts.
@@ -111,21 +111,21 @@ def message_parts(content: str | Sequence[Part]) -> tuple[Part, ...]:
         return (Text(content),)
     if isinstance(content, Part) or not isinstance(content, list | tuple):
         raise errors.InvalidMessageError(
-            f"the content of a message is text or a list of parts, not {type(content).__name__}"
+            f"the content of a message must be text or a list of parts, not {type(content).__name__}"
         )
     for part in content:
         if not isinstance(part, Part):
             raise errors.InvalidMessageError(
-                f"not a part of a message: {type(part).__name__}; parts are Text, Image, ToolCall, "
+                f"not a message part: {type(part).__name__}; parts are Text, Image, ToolCall, "
                 "ToolResult, Reasoning and Opaque"
             )
-        if found := part.problem():
-            raise errors.InvalidMessageError(found)
+        if problem := part.problem():
+            raise errors.InvalidMessageError(problem)
     return tuple(content)
 
 
 def is_kind(kind: object) -> bool:
-    """Return True for one of KINDS, and for another name of lower-case letters, digits, "_" and "-"."""
+    """Return True for a kind: lower-case letters, digits, "_" and "-"."""
     return kind in KINDS or (
         isinstance(kind, str)
         and 0 < len(kind) <= _MAXIMUM_KIND
@@ -134,18 +134,18 @@ def is_kind(kind: object) -> bool:
     )
 
 
-def _unknown(name: object, known: Sequence[str]) -> str:
-    """Return an unknown name for an error, with the known one that is closest to it."""
-    from difflib import get_close_matches  # only for an error
+def _quote_unknown(name: object, known: Sequence[str]) -> str:
+    """Quote an unknown name for an error message, with the closest known name."""
+    from difflib import get_close_matches  # only needed for errors
 
     near = get_close_matches(str(name), known, 1)
     return f"{str(name)[:40]!r}" + (f" (did you mean {near[0]!r}?)" if near else "")
 
 
 def default_kind(role: str, parts: Sequence[Part]) -> str:
-    """Return the kind that a role and parts suggest."""
+    """Return the default kind for a role and parts."""
     if len(parts) == 1 and type(parts[0]) is Text and role in ("user", "assistant"):
-        return "dialogue"  # as most are
+        return "dialogue"  # the usual case
     if role in ("system", "developer"):
         return "instruction"
     if role == "tool" or any(isinstance(part, ToolCall | ToolResult) for part in parts):
@@ -156,10 +156,12 @@ def default_kind(role: str, parts: Sequence[Part]) -> str:
 
 
 def store_message(message: Message, put: Put) -> dict[str, Any]:
-    """Return the message's form inside a commit, keys in order; `put` is given each content and returns its id.
+    """Return a message's stored form, keys sorted.
+
+    `put` stores content and returns its id.
 
     Raises:
-        InvalidMessageError: an id or a name is not storable text.
+        InvalidMessageError: an id or a name cannot be stored.
     """
     stored: dict[str, Any] = {}
     if message.id:
@@ -175,21 +177,21 @@ def store_message(message: Message, put: Put) -> dict[str, Any]:
 
 
 def store_parts(parts: Sequence[Part], put: Put) -> list[dict[str, Any]]:
-    """Return the parts' form inside a commit.
+    """Return the stored form of parts.
 
     Raises:
-        InvalidMessageError: an id or a name is not storable text, or a part is of an unknown class.
+        InvalidMessageError: an id or a name cannot be stored, or a part has an unknown class.
     """
     return [_store_part(part, put) for part in parts]
 
 
 def load_message(stored: Mapping[str, Any], read: Read) -> Message:
-    """Return a message with its content; in the place of content that was purged stands a text that says so.
+    """Load a message and its content. Purged content is replaced by a placeholder.
 
     Raises:
-        ObjectNotFoundError: content is not here.
+        ObjectNotFoundError: content is missing.
         CorruptObjectError: the stored form is damaged.
-        UnsupportedFormatError: a part is of a type that this version does not know.
+        UnsupportedFormatError: a part has an unknown type.
     """
     return Message(
         stored["role"],
@@ -202,25 +204,25 @@ def load_message(stored: Mapping[str, Any], read: Read) -> Message:
 
 
 def kind_of(stored: Mapping[str, Any]) -> str:
-    """Return the kind that a stored message says; FREEFORM for what is no name of one, "" for none."""
+    """Return a stored message's kind; FREEFORM for an invalid one, "" for none."""
     kind = stored.get("kind", "")
     return str(kind) if not kind or is_kind(kind) else FREEFORM
 
 
 def load_parts(stored: Sequence[Mapping[str, Any]], read: Read) -> tuple[Part, ...]:
-    """Return parts with their content; errors as in `load_message`."""
+    """Load parts and their content; raises as `load_message`."""
     return tuple(_load_part(part, read) for part in stored)
 
 
 def part_blobs(stored: Sequence[Mapping[str, Any]]) -> list[bytes]:
     """Return the ids of all content of stored parts, in order."""
-    found: list[bytes] = []
+    ids: list[bytes] = []
     for part in stored:
         for field in ("blob", "signature", "url"):
             if isinstance(part.get(field), bytes):
-                found.append(part[field])
-        found.extend(part_blobs(part.get("parts", ())))
-    return found
+                ids.append(part[field])
+        ids.extend(part_blobs(part.get("parts", ())))
+    return ids
 
 
 def _store_part(part: Part, put: Put) -> dict[str, Any]:
@@ -256,7 +258,7 @@ def _store_part(part: Part, put: Put) -> dict[str, Any]:
     if isinstance(part, Opaque):
         provider = check_name(part.provider, "provider")
         return {"blob": put(part.data), "provider": provider, "type": part.type}
-    raise errors.InvalidMessageError(f"not a part of a message: {type(part).__name__}")
+    raise errors.InvalidMessageError(f"not a message part: {type(part).__name__}")
 
 
 def _load_part(stored: Mapping[str, Any], read: Read) -> Part:
@@ -267,16 +269,16 @@ def _load_part(stored: Mapping[str, Any], read: Read) -> Part:
 
 
 def purged_part(stored: Mapping[str, Any], error: errors.PurgedError) -> Part:
-    """Return what is shown in the place of a part whose content was purged: of the same type where providers need it.
+    """Return the placeholder for a part whose content was purged.
 
-    A call stays a call, so that its result has one; reasoning loses its signature, which was over other text.
+    A call stays a call, because its result needs one. Reasoning loses its signature, which was for other text.
     """
-    said = str(error.placeholder)
+    placeholder = str(error.placeholder)
     if stored["type"] == "tool_call":
         form = stored.get("format", "json")
-        arguments = said if form != "json" else {"purged": said}
+        arguments = placeholder if form != "json" else {"purged": placeholder}
         return ToolCall(stored.get("id", ""), stored.get("name", ""), arguments, form)
-    return Reasoning(said) if stored["type"] == "reasoning" else Text(said)
+    return Reasoning(placeholder) if stored["type"] == "reasoning" else Text(placeholder)
 
 
 def _load_whole_part(stored: Mapping[str, Any], read: Read) -> Part:
@@ -304,7 +306,7 @@ def _load_whole_part(stored: Mapping[str, Any], read: Read) -> Part:
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
         raise errors.CorruptObjectError(f"a message part is damaged: {error}") from error
     raise errors.UnsupportedFormatError(
-        f"a message holds a part of unknown type {type_!r}", required=f"part:{type_}"
+        f"a message has a part of unknown type {type_!r}", required=f"part:{type_}"
     )
 
 
@@ -316,10 +318,10 @@ def _load_signature(stored: Mapping[str, Any], read: Read) -> str | None:
 
 
 def check_name(value: object, field: str) -> str:
-    """Return an id or a name as a commit may hold it.
+    """Return an id or a name if it can be stored.
 
     Raises:
-        InvalidMessageError: it is no text, not valid UTF-8, or too long.
+        InvalidMessageError: it is not text, not valid UTF-8, or too long.
     """
     if not isinstance(value, str):
         raise errors.InvalidMessageError(f"the {field} of a message must be text")
@@ -329,6 +331,6 @@ def check_name(value: object, field: str) -> str:
         raise errors.InvalidMessageError(f"the {field} of a message is not valid UTF-8") from None
     if size > MAXIMUM_NAME_BYTES:
         raise errors.InvalidMessageError(
-            f"the {field} of a message has {size} bytes, at most {MAXIMUM_NAME_BYTES}"
+            f"the {field} of a message has {size} bytes, over the limit of {MAXIMUM_NAME_BYTES}"
         )
     return value

@@ -1,25 +1,26 @@
-"""msgpack in a few lines, for commands that read or write little: importing msgpack costs as much as such a command.
+"""A small msgpack codec, for commands too short to be worth importing msgpack.
 
-Rule: where this module answers, it answers as msgpack does, which a property test shows; whatever it is not sure of
-(other types, long forms, bytes that are damaged) it leaves to msgpack. It is slower for each value, so it answers only
-until a process has handled some of them.
+Rule: its results equal msgpack's, as a property test shows. It leaves other types, long forms and damaged bytes to
+msgpack. It is slower per byte, so it refuses work once a process has handled enough bytes to pay for the import.
 """
 
 from __future__ import annotations
+
+from itertools import chain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 MAXIMUM_BYTES = 4096
-"""Longer ones are left to msgpack."""
+"""Longer data is left to msgpack."""
 _DEPTH = 16
 _WORTH_BYTES = 28 * 1024
-"""After so many bytes the import would have paid: it takes 18 million instructions, and a byte here 620."""
+"""After this many bytes the import pays: it takes 18 million instructions, a byte here 620."""
 
 
 class UnsureError(Exception):
-    """msgpack has to be asked."""
+    """The value needs msgpack."""
 
 
 class _Handled:
@@ -27,26 +28,26 @@ class _Handled:
 
 
 def unpack(data: bytes) -> Any:
-    """Return the value of msgpack bytes.
+    """Decode msgpack bytes.
 
     Raises:
-        UnsureError: msgpack has to be asked.
+        UnsureError: they need msgpack.
     """
     _count(len(data))
     try:
-        value, end = _read(data, 0, _DEPTH)
+        [value], end = _items(data, 0, 1, _DEPTH + 1)
     except (IndexError, UnicodeDecodeError):
         raise UnsureError from None
-    if end != len(data):
+    if end != len(data):  # truncated data ends after the end of the data
         raise UnsureError
     return value
 
 
 def pack(value: Any) -> bytes:
-    """Return the msgpack bytes of a value.
+    """Encode a value.
 
     Raises:
-        UnsureError: msgpack has to be asked.
+        UnsureError: it needs msgpack.
     """
     pieces: list[bytes] = []
     try:
@@ -64,73 +65,56 @@ def _count(size: int) -> None:
         raise UnsureError
 
 
-def _read(data: bytes, at: int, depth: int) -> tuple[Any, int]:
-    """Return the value that begins at an offset, and where it ends; IndexError beyond the end."""
-    code = data[at]
-    at += 1
-    if code < 0x80:
-        return code, at
-    if code < 0xC0:
-        if code >= 0xA0:
-            return _text(data, at, code & 0x1F)
-        if not depth:
+def _items(data: bytes, at: int, count: int, depth: int) -> tuple[list[Any], int]:
+    """Return `count` values and the end of the last one; IndexError beyond the end of the data."""
+    if not depth:
+        raise UnsureError
+    found: list[Any] = []
+    for _ in range(count):
+        code = data[at]
+        at += 1
+        if 0xA0 <= code < 0xC0:
+            start, at = at, at + (code & 0x1F)
+            found.append(str(data[start:at], "utf-8"))
+        elif code < 0x80:
+            found.append(code)
+        elif code < 0x90:
+            flat, at = _items(data, at, 2 * (code & 0xF), depth - 1)
+            keys = flat[::2]
+            if not _TEXT.issuperset(map(type, keys)):
+                raise UnsureError
+            found.append(dict(zip(keys, flat[1::2], strict=True)))
+        elif code < 0xA0:
+            value, at = _items(data, at, code & 0xF, depth - 1)
+            found.append(value)
+        elif code in _LENGTHS:
+            start = at + _LENGTHS[code]
+            at = start + int.from_bytes(data[at:start], "big")
+            content = data[start:at]
+            found.append(str(content, "utf-8") if code > 0xC5 else content)
+        elif code in _NUMBERS:
+            start, at = at, at + _NUMBERS[code]
+            found.append(int.from_bytes(data[start:at], "big"))
+        elif code in _CONSTANTS:
+            found.append(_CONSTANTS[code])
+        else:
             raise UnsureError
-        return (
-            _map(data, at, code & 0xF, depth) if code < 0x90 else _list(data, at, code & 0xF, depth)
-        )
-    if code in _NUMBERS:
-        end = at + _NUMBERS[code]
-        return int.from_bytes(_bytes(data, at, end), "big"), end
-    if code in (0xC4, 0xC5):
-        start = at + code - 0xC3
-        end = start + int.from_bytes(_bytes(data, at, start), "big")
-        return _bytes(data, start, end), end
-    if code in (0xD9, 0xDA):
-        start = at + code - 0xD8
-        return _text(data, start, int.from_bytes(_bytes(data, at, start), "big"))
-    if code in _CONSTANTS:
-        return _CONSTANTS[code], at
-    raise UnsureError
+    return found, at
 
 
+_TEXT = frozenset({str})
+_LENGTHS = {0xC4: 1, 0xC5: 2, 0xD9: 1, 0xDA: 2}
+"""Size of the length field of bytes and texts, by their first byte."""
 _NUMBERS = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
 _CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
 
 
-def _bytes(data: bytes, at: int, end: int) -> bytes:
-    if end > len(data):
-        raise UnsureError
-    return data[at:end]
-
-
-def _text(data: bytes, at: int, size: int) -> tuple[str, int]:
-    return str(_bytes(data, at, at + size), "utf-8"), at + size
-
-
-def _list(data: bytes, at: int, count: int, depth: int) -> tuple[list[Any], int]:
-    found = []
-    for _ in range(count):
-        value, at = _read(data, at, depth - 1)
-        found.append(value)
-    return found, at
-
-
-def _map(data: bytes, at: int, count: int, depth: int) -> tuple[dict[str, Any], int]:
-    found: dict[str, Any] = {}
-    for _ in range(count):
-        key, at = _read(data, at, depth - 1)
-        if type(key) is not str:
-            raise UnsureError
-        found[key], at = _read(data, at, depth - 1)
-    return found, at
-
-
 def _write(value: Any, put: Any, depth: int) -> None:
-    if isinstance(value, bytes):
-        put(_head(len(value), 0xC4) + value)
-    elif isinstance(value, str):
+    if isinstance(value, str):
         data = value.encode("utf-8")
         put((bytes((0xA0 | len(data),)) if len(data) < 32 else _head(len(data), 0xD9)) + data)
+    elif isinstance(value, bytes):
+        put(_head(len(value), 0xC4) + value)
     elif value is None or value is True or value is False:
         put(b"\xc0" if value is None else b"\xc3" if value else b"\xc2")
     elif isinstance(value, int):
@@ -140,12 +124,13 @@ def _write(value: Any, put: Any, depth: int) -> None:
             raise UnsureError
         if isinstance(value, dict):
             put(bytes((0x80 | len(value),)))
-            for key, item in value.items():
-                _write(key, put, depth - 1)
-                _write(item, put, depth - 1)
+            value = chain.from_iterable(value.items())
         else:
             put(bytes((0x90 | len(value),)))
-            for item in value:
+        for item in value:
+            if type(item) is str and item.isascii() and len(item) < 32:
+                put(bytes((0xA0 | len(item),)) + item.encode())
+            else:
                 _write(item, put, depth - 1)
     else:
         raise UnsureError

@@ -1,10 +1,10 @@
-"""Operations on a context: their fields, and the messages that each adds and names.
+"""Operations on a context: their fields, and the messages they add and name.
 
-Constructors return the stored form. This module says what an operation adds and names; `context/fold.py` says what it
-does.
+Rule: constructors only build the stored form; `context/fold.py` applies operations. Which messages an operation adds or
+names is decided here.
 
-A target is an address, `[birth, n]`; an empty birth means the operation's own commit. n counts all messages that a
-commit adds, over all its operations in order, new or carried.
+A target is an address `[birth, n]`; an empty birth means the commit that contains the operation. n numbers all messages
+that a commit adds, new or carried, over all its operations.
 
 Rule: pure functions of commits.
 """
@@ -15,9 +15,9 @@ from trace_store import errors
 from trace_store.objects.address import (
     BIRTH_BYTES,
     Address,
-    absolute,
     read_address,
     read_addresses,
+    resolve_calls,
 )
 from trace_store.objects.commit import Commit, Operation
 
@@ -57,7 +57,7 @@ OPERATIONS = (
 )
 ADDS_MESSAGES = (ADD, REPLACE)
 LEAVES_CONTEXT = (USAGE, CONFIG)
-"""Operations after which the compiled messages are the same."""
+"""Operations that do not change the compiled messages."""
 _AT_END = (TOOLS, USAGE, CONFIG)
 
 PINNED = "pinned"
@@ -69,16 +69,16 @@ PRIORITIES = (PINNED, IMPORTANT, NORMAL, SKIP)
 META = "meta"
 SETTINGS = "settings"
 MAXIMUM_NAME = 100
-"""Characters of the name of a fact or a setting."""
+"""Maximum length of a fact's or setting's name."""
 
 BORN = "born"
-"""The field of a carried message that holds its address."""
+"""The field of a carried message with its address."""
 STATE = frozenset((BORN, "edits", "current", "hidden", "ghost", "priority", "labels", "keep"))
-"""What a carried message says besides what was created."""
+"""Fields of a carried message besides those of a new one."""
 
 
 def add(messages: Sequence[Stored], *, after: AnyAddress | None = None) -> Operation:
-    """Add stored messages, new ones or such as are carried from elsewhere, behind a neighbour or at the end."""
+    """Add stored messages, new or carried, after another message or at the end."""
     fields: dict[str, Any] = {} if after is None else {"after": _target(after)}
     fields["messages"] = list(messages)
     return Operation(ADD, fields)
@@ -116,12 +116,12 @@ def annotate(
     if unlabels:
         fields["unlabels"] = [_label(label) for label in unlabels]
     if len(fields) == 1:
-        raise errors.InvalidOperationError("an annotation sets a priority, patterns or labels")
+        raise errors.InvalidOperationError("an annotation needs a priority, patterns or labels")
     return Operation(ANNOTATE, fields)
 
 
 def remove(targets: Sequence[AnyAddress], *, ghost: bool = False) -> Operation:
-    """Hide messages, leaving a ghost in their place or nothing."""
+    """Hide messages, with or without a ghost in their place."""
     fields: dict[str, Any] = {"targets": _targets(targets)}
     if ghost:
         fields["ghost"] = True
@@ -129,17 +129,17 @@ def remove(targets: Sequence[AnyAddress], *, ghost: bool = False) -> Operation:
 
 
 def restore(targets: Sequence[AnyAddress], *, version: int | None = None) -> Operation:
-    """Show hidden messages at their place again; with a version also go back to that wording.
+    """Show hidden messages again; with a version, also restore that version.
 
     Args:
         targets: the messages.
-        version: 0 is the wording as first written, 1 the first edit, and so on.
+        version: 0 is the original, 1 the first edit, and so on.
     """
     fields: dict[str, Any] = {"targets": _targets(targets)}
     if version is not None:
         given: object = version
         if not isinstance(given, int) or given < 0:
-            raise errors.InvalidOperationError("a version is counted from 0")
+            raise errors.InvalidOperationError("a version must be an integer from 0")
         fields["version"] = version
     return Operation(RESTORE, fields)
 
@@ -153,15 +153,15 @@ def replace(
     prompt: ObjectId | None = None,
     sources: Sequence[AnyAddress] = (),
 ) -> Operation:
-    """Let a set of messages become zero or more others, which stand where the first of the set stood.
+    """Replace messages by others at the position of the first one.
 
     Args:
-        targets: the messages that are replaced.
-        messages: their replacement, in stored form.
-        reason: "compaction", "compression" or another word for it.
-        model: the model that wrote the replacement.
-        prompt: the blob of what it was asked.
-        sources: messages that the replacement was made from, when they are not just the targets.
+        targets: the messages to replace.
+        messages: the new messages in stored form; may be empty.
+        reason: "compaction", "compression" or another reason.
+        model: the model that wrote the new messages.
+        prompt: the blob of that model's prompt.
+        sources: the messages that the new ones were made from, if not the targets.
     """
     fields: dict[str, Any] = {"messages": list(messages), "targets": _targets(targets)}
     if reason:
@@ -176,7 +176,10 @@ def replace(
 
 
 def move(targets: Sequence[AnyAddress], *, after: AnyAddress | None) -> Operation:
-    """Place messages, in the given order, after a neighbour; None puts them first."""
+    """Move messages, in the given order, after another one.
+
+    None moves them to the start.
+    """
     fields: dict[str, Any] = {"targets": _targets(targets)}
     if after is not None:
         fields["after"] = _target(after)
@@ -184,18 +187,17 @@ def move(targets: Sequence[AnyAddress], *, after: AnyAddress | None) -> Operatio
 
 
 def tools(schemas: Sequence[ObjectId]) -> Operation:
-    """Set the tool schemas the model is offered, each a blob of JSON; an empty list offers none."""
+    """Set the tool schemas (blobs of JSON); an empty list removes all tools."""
     return Operation(TOOLS, {"schemas": list(schemas)})
 
 
 def usage(counts: Mapping[str, int | str], *, about: ObjectId | None = None) -> Operation:
-    """Record what a provider reported.
+    """Record the usage that a provider reported.
 
     Args:
-        counts: the normal form (`input_total`, `cache_read`, `cache_write`, `output_total`, `reasoning`, in
-            tokens) and `provider`, `model`, `renderer`, `renderer_version`, `sent` (hex of the hash of the
-            bytes sent), as far as known.
-        about: the commit whose context was sent; None is the first parent.
+        counts: as far as known, `input_total`, `cache_read`, `cache_write`, `output_total`, `reasoning` (in tokens),
+            `provider`, `model`, `renderer`, `renderer_version`, `sent` (hex hash of the request).
+        about: the commit whose context was sent; None means the first parent.
     """
     fields: dict[str, Any] = dict(counts)
     if about is not None:
@@ -204,32 +206,32 @@ def usage(counts: Mapping[str, int | str], *, about: ObjectId | None = None) -> 
 
 
 def config(meta: Mapping[str, str], settings: Mapping[str, str]) -> Operation:
-    """Record facts about the commit, and the settings that its messages were generated with.
+    """Record facts about the commit, and the generation settings of its messages.
 
     Raises:
-        InvalidOperationError: a name is empty or too long, or there is neither.
+        InvalidOperationError: a name is empty or too long, or both maps are empty.
     """
     fields: dict[str, Any] = {}
     for key, given in ((META, meta), (SETTINGS, settings)):
         for name in given:
             if not 0 < len(name) <= MAXIMUM_NAME:
                 raise errors.InvalidOperationError(
-                    f"not a name of 1 to {MAXIMUM_NAME} characters: {name[:40]!r}"
+                    f"a name must have 1 to {MAXIMUM_NAME} characters: {name[:40]!r}"
                 )
         if given:
             fields[key] = dict(given)
     if not fields:
-        raise errors.InvalidOperationError("there is nothing to record")
+        raise errors.InvalidOperationError("nothing to record")
     return Operation(CONFIG, fields)
 
 
 def facts_of(commit: Commit, key: str) -> dict[str, str]:
-    """Return what a commit records by name: its facts (META), or its SETTINGS."""
-    found: dict[str, str] = {}
+    """Return the facts (META) or the SETTINGS that a commit records."""
+    facts: dict[str, str] = {}
     for operation in commit.operations:
         if operation.name == CONFIG:
-            found |= operation.fields.get(key, {})
-    return found
+            facts |= operation.fields.get(key, {})
+    return facts
 
 
 def message_count(operation: Operation) -> int:
@@ -243,7 +245,7 @@ def added_by(commit: Commit) -> int:
 
 
 def added_messages(commit: Commit, oid: bytes) -> Iterator[tuple[Address, Stored]]:
-    """Yield the messages that a commit with this id adds, in order, each with its address."""
+    """Yield (address, stored message) of the messages that a commit adds, in order."""
     number = 0
     for operation in commit.operations:
         if operation.name in ADDS_MESSAGES:
@@ -253,35 +255,38 @@ def added_messages(commit: Commit, oid: bytes) -> Iterator[tuple[Address, Stored
 
 
 def address_of(message: Stored, oid: bytes, number: int) -> Address:
-    """Return the address of a stored message that stands in a commit as the message of this number."""
+    """Return the address of the stored message with this number in a commit."""
     born = message.get(BORN)
     return Address.of(oid, number) if born is None else read_address(born, oid)
 
 
-def created(message: Stored) -> Stored:
-    """Return a stored message without the state that a carried one has with it."""
+def without_state(message: Stored) -> Stored:
+    """Return a stored message without the state of a carried one."""
     if BORN not in message:
         return message
     return {key: value for key, value in message.items() if key not in STATE}
 
 
-def worded(message: Stored) -> Stored:
-    """Return a stored message in the wording that counts where it is added; a carried one may have several."""
-    wordings = [message["parts"], *message.get("edits", ())]
-    return {**message, "parts": wordings[message.get("current", -1)]}
+def with_current_parts(message: Stored) -> Stored:
+    """Return a stored message with its current parts.
+
+    A carried one may have several versions.
+    """
+    versions = [message["parts"], *message.get("edits", ())]
+    return {**message, "parts": versions[message.get("current", -1)]}
 
 
 def targets_of(operation: Operation, oid: bytes) -> list[Address]:
-    """Return the messages that an operation of a commit names as its targets."""
+    """Return the messages that an operation of a commit has as targets."""
     fields = operation.fields
     named = [fields["target"]] if operation.name == EDIT else fields.get("targets", ())
     return read_addresses(named, oid)
 
 
 def is_append(operation: Operation) -> bool:
-    """Tell whether an operation leaves all messages before it as they are, and fits any context.
+    """Return True if an operation only adds at the end, in any context.
 
-    An `add` of results may come to a call that is hidden; `only_appends` is asked by who can do without a fold.
+    A result may still belong to a hidden call; a caller that skips the fold must check that.
     """
     if operation.name == ADD:
         fields = operation.fields
@@ -290,7 +295,7 @@ def is_append(operation: Operation) -> bool:
 
 
 def only_appends(commit: Commit) -> bool:
-    """Tell whether a commit leaves all messages before it as they are, so that it only adds at the end."""
+    """Return True if a commit only adds at the end and changes no earlier message."""
     return all(map(is_append, commit.operations))
 
 
@@ -314,8 +319,8 @@ def _label(label: str) -> str:
 
 
 def carried_operations(oid: bytes, commit: Commit) -> list[Operation]:
-    """Return the operations of a commit with whole addresses, and its messages as carried ones."""
-    made: list[Operation] = []
+    """Return a commit's operations with full addresses, its messages as carried ones."""
+    operations: list[Operation] = []
     number = 0
     for operation in commit.operations:
         fields: dict[str, Any] = dict(operation.fields)
@@ -326,25 +331,25 @@ def carried_operations(oid: bytes, commit: Commit) -> list[Operation]:
             if name in fields:
                 fields[name] = list(read_address(fields[name], oid))
         if operation.name == USAGE and commit.parents:
-            fields.setdefault("about", commit.parents[0])  # the commit before may be another
+            fields.setdefault("about", commit.parents[0])  # the new commit may have another parent
             fields = dict(sorted(fields.items()))
         if operation.name == EDIT:
-            fields["parts"] = absolute(fields["parts"], oid)
+            fields["parts"] = resolve_calls(fields["parts"], oid)
         if operation.name in ADDS_MESSAGES:
             fields["messages"] = [
-                _carried(stored, oid, number + n) for n, stored in enumerate(fields["messages"])
+                _carry(stored, oid, number + n) for n, stored in enumerate(fields["messages"])
             ]
             number += len(fields["messages"])
-        made.append(Operation(operation.name, fields))
-    return made
+        operations.append(Operation(operation.name, fields))
+    return operations
 
 
-def _carried(stored: Stored, oid: bytes, number: int) -> dict[str, Any]:
-    made = {
+def _carry(stored: Stored, oid: bytes, number: int) -> dict[str, Any]:
+    carried = {
         **stored,
         BORN: list(address_of(stored, oid, number)),
-        "parts": absolute(stored["parts"], oid),
+        "parts": resolve_calls(stored["parts"], oid),
     }
-    if "edits" in made:
-        made["edits"] = [absolute(parts, oid) for parts in made["edits"]]
-    return dict(sorted(made.items()))
+    if "edits" in carried:
+        carried["edits"] = [resolve_calls(parts, oid) for parts in carried["edits"]]
+    return dict(sorted(carried.items()))

@@ -1,6 +1,6 @@
-"""Parts of a message, provider-neutral: what a model is shown, with its content at hand.
+"""Message parts, independent of providers.
 
-Rule: plain values with content. How they are stored is `message.py`'s business.
+Rule: plain values with their content. `message.py` knows their stored form.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Part:
-    """What a message is made of. Two parts are equal when they say the same."""
+    """Base class of message parts; equal if all fields are equal."""
 
     __slots__: tuple[str, ...] = ()
     type = ""
@@ -23,7 +23,7 @@ class Part:
     """Fields that must be text."""
 
     def problem(self) -> str:
-        """Return what is wrong with the type of a field, in words, or nothing."""
+        """Return a description of a field with a wrong type, or ""."""
         for name in self._texts:
             value = getattr(self, name)
             if not isinstance(value, str):
@@ -49,7 +49,7 @@ class Part:
 
 
 class Text(Part):
-    """Text. It may hold lone surrogates, as JSON transcripts do."""
+    """Text. It may have lone surrogates, as in JSON transcripts."""
 
     __slots__ = ("text",)
     type = "text"
@@ -60,7 +60,7 @@ class Text(Part):
 
 
 class Image(Part):
-    """An image: its bytes, or the URL where the provider finds it."""
+    """An image: its bytes, or a URL."""
 
     __slots__ = ("data", "media_type", "url")
     type = "image"
@@ -74,7 +74,7 @@ class Image(Part):
         self.url = url
 
     def problem(self) -> str:
-        """Return what is wrong with the type of a field, in words, or nothing."""
+        """Return a description of a field with a wrong type, or ""."""
         if self.data is not None and not isinstance(self.data, bytes | bytearray | memoryview):
             return f"data of Image is {type(self.data).__name__}, not bytes"  # type: ignore[unreachable]
         if self.url is not None and not isinstance(self.url, str):
@@ -83,12 +83,12 @@ class Image(Part):
 
 
 class ToolCall(Part):
-    """A model's call of a tool.
+    """A tool call of a model.
 
     Attributes:
-        id: the provider's id, by which the result is paired.
+        id: the provider's id, which the result refers to.
         name: the tool.
-        arguments: the text as the model wrote it; JSON, unless `format` is "text". A mapping becomes compact JSON.
+        arguments: JSON as the model wrote it, or text if `format` is "text". A mapping becomes compact JSON.
     """
 
     __slots__ = ("arguments", "format", "id", "name")
@@ -99,7 +99,7 @@ class ToolCall(Part):
         self, id: str, name: str, arguments: str | Mapping[str, object], format: str = "json"
     ) -> None:
         if not isinstance(arguments, str):
-            import json  # only here, since plumbing has no use for it
+            import json  # plumbing does not need it
 
             try:
                 arguments = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
@@ -112,14 +112,13 @@ class ToolCall(Part):
 
 
 class ToolResult(Part):
-    """What a tool answered.
+    """The result of a tool call.
 
     Attributes:
-        call_id: the id of the call it answers.
+        call_id: the id of the call.
         content: text, images and opaque parts.
         is_error: whether the tool failed.
-        call: the address of the message that holds the call, once it is known. Results that differ in it alone are
-            equal: no model is shown it.
+        call: the address of the message with the call, if known. Ignored by equality, because no model sees it.
     """
 
     __slots__ = ("call", "call_id", "content", "is_error")
@@ -143,26 +142,26 @@ class ToolResult(Part):
         elif isinstance(content, Part):
             content = (content,)
         elif not isinstance(content, list | tuple):
-            found = type(content).__name__
+            actual = type(content).__name__
             raise errors.InvalidMessageError(
-                f"content of ToolResult is {found}, not text or a list of parts"
+                f"content of ToolResult is {actual}, not text or a list of parts"
             )
         self.content: tuple[Part, ...] = tuple(content)
         self.is_error = is_error
         self.call = call
 
     def problem(self) -> str:
-        """Return what is wrong with the type of a field, in words, or nothing."""
+        """Return a description of a field with a wrong type, or ""."""
         for part in self.content:
             if not isinstance(part, Part):
-                return f"content of ToolResult holds {type(part).__name__}, not parts"  # type: ignore[unreachable]
-            if found := part.problem():
-                return found
+                return f"content of ToolResult has {type(part).__name__}, not parts"  # type: ignore[unreachable]
+            if problem := part.problem():
+                return problem
         return super().problem()
 
 
 class Reasoning(Part):
-    """A model's reasoning. The signature is opaque and bound to the model that made it."""
+    """A model's reasoning. The signature is opaque and bound to the model."""
 
     __slots__ = ("signature", "text")
     type = "reasoning"
@@ -173,14 +172,14 @@ class Reasoning(Part):
         self.signature = signature
 
     def problem(self) -> str:
-        """Return what is wrong with the type of a field, in words, or nothing."""
+        """Return a description of a field with a wrong type, or ""."""
         if self.signature is not None and not isinstance(self.signature, str):
             return f"signature of Reasoning is {type(self.signature).__name__}, not text"  # type: ignore[unreachable]
         return super().problem()
 
 
 class Opaque(Part):
-    """Bytes in one provider's own form (a JSON block), kept as they came. Text becomes UTF-8."""
+    """A block in a provider's own format, preserved as bytes. Text becomes UTF-8."""
 
     __slots__ = ("data", "provider")
     type = "opaque"
@@ -191,7 +190,7 @@ class Opaque(Part):
         self.data: bytes = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
 
     def problem(self) -> str:
-        """Return what is wrong with the type of a field, in words, or nothing."""
+        """Return a description of a field with a wrong type, or ""."""
         if not isinstance(self.data, bytes | bytearray | memoryview):
             return f"data of Opaque is {type(self.data).__name__}, not bytes or text"  # type: ignore[unreachable]
         return super().problem()

@@ -1,8 +1,8 @@
-"""Reports that measure a context: a provider's usage, recorded in the commit whose context it counted.
+"""Token counts that a provider reported for a commit's context.
 
-Rule: input and output of a request together are the context after the answer. A commit with the report in it has that
-context, unless it is a merge, puts something in the place of messages (a compaction asks about other text), was copied
-from another line, or names another commit that the report is about.
+Rule: input plus output of a request is the context after the answer. That is the context of the commit with the report,
+unless the commit is a merge, replaces messages (a compaction sends other text), was picked or rebased, or the report is
+about another commit.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @value
 class ContextReport:
-    """What a provider reported of a context.
+    """A provider's report about a context.
 
     Attributes:
-        token_count: its tokens: all input, cached or not, and the output.
-        model: the model that answered; "" when that was not recorded.
-        name: the model, else the provider, else the shape that the report came in.
+        token_count: all input tokens, cached or not, plus the output.
+        model: the model, or "" if not recorded.
+        name: the model, else the provider, else the report's format.
     """
 
     token_count: int
@@ -32,7 +32,7 @@ class ContextReport:
 
 
 def report_of(commit: Commit) -> ContextReport | None:
-    """Return the report that measures the context of a commit, the last of several; None without one."""
+    """Return the last report that counts the commit's own context, or None."""
     operations = commit.operations
     if all(each.name != USAGE for each in operations) or len(commit.parents) > 1:
         return None
@@ -48,7 +48,7 @@ def report_of(commit: Commit) -> ContextReport | None:
             _count(each.fields.get("input_total")),
             _count(each.fields.get("output_total")),
         )
-        if read:  # of some transcripts only the output is known, which measures no context
+        if read:  # some transcripts record the output only
             model, provider, source = (
                 _text(each.fields.get(key)) for key in ("model", "provider", "source")
             )

@@ -1,7 +1,6 @@
-"""The shape of known operations: what a reader may rely on before it looks at what they mean.
+"""Structure of the known operations.
 
-Rule: only shapes. What an operation may name, and what is allowed in a context, is for `context/fold.py`; unknown
-operations and fields pass, since they are carried whole.
+Rule: structure only; `context/fold.py` checks meaning. Unknown operations and fields pass, because they are preserved.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def check_operation(name: str, fields: Mapping[str, Any]) -> None:
-    """Raise unless the fields that this version knows have their shapes.
+    """Check the structure of an operation's known fields.
 
     Raises:
-        CorruptObjectError: one is missing or has another shape.
+        CorruptObjectError: a field is missing or invalid.
     """
-    required, optional = _SHAPES.get(name, ((), ()))
+    required, optional = _SCHEMAS.get(name, ((), ()))
     for field, check in required:
         if field not in fields or not check(fields[field]):
             raise errors.CorruptObjectError(f"the operation {name} has no valid {field}")
@@ -56,7 +55,7 @@ def _are_oids(value: Any) -> bool:
 
 
 def _are_parts(value: Any) -> bool:
-    # Loops, since every commit that is read comes by here.
+    # Loops, because every commit that is read is checked here.
     if not isinstance(value, list):
         return False
     for part in value:
@@ -69,7 +68,7 @@ def _are_parts(value: Any) -> bool:
     return True
 
 
-def _are_wordings(value: Any) -> bool:
+def _are_versions(value: Any) -> bool:
     return isinstance(value, list) and all(map(_are_parts, value))
 
 
@@ -110,15 +109,15 @@ def _are_named_texts(value: Any) -> bool:
 _MESSAGE_TEXTS = ("kind", "name", "model", "id")
 _CARRIED: dict[str, Check] = {
     "born": _is_address,
-    "edits": _are_wordings,
+    "edits": _are_versions,
     "current": _is_number,
     "hidden": _is_text,
     "priority": _is_text,
     "labels": _are_texts,
     "keep": _are_oids,
 }
-"""What a message that is carried from elsewhere says besides."""
-_SHAPES: dict[str, tuple[tuple[tuple[str, Check], ...], tuple[tuple[str, Check], ...]]] = {
+"""Additional fields of a carried message."""
+_SCHEMAS: dict[str, tuple[tuple[tuple[str, Check], ...], tuple[tuple[str, Check], ...]]] = {
     "add": ((("messages", _are_messages),), (("after", _is_address),)),
     "edit": ((("target", _is_address), ("parts", _are_parts)), ()),
     "annotate": (

@@ -1,6 +1,6 @@
-"""Is this an object? What is taken from elsewhere passes here before it is stored.
+"""Validation of objects from other repositories.
 
-Rule: kinds and fields that this version does not know are let through, as long as they are written in the one way.
+Rule: unknown kinds and fields are accepted if their encoding is canonical.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from trace_store.objects.commit import Commit, Tag
 
 
 def check_object(data: bytes) -> str:
-    """Return the kind of an object whose bytes are readable, canonical and, for kinds with a shape, well formed.
+    """Return an object's kind if it is valid and canonical.
 
     Raises:
-        CorruptObjectError: they are not.
+        CorruptObjectError: it is not.
     """
     kind = kind_of(data)
     if not is_canonical(data):
-        raise errors.CorruptObjectError(f"a {kind} that is not in canonical form")
+        raise errors.CorruptObjectError(f"the {kind} is not in canonical form")
     if kind == COMMIT:
         Commit.decode(data)
     elif kind == TAG:
@@ -36,8 +36,8 @@ def check_object(data: bytes) -> str:
     return kind
 
 
-def is_beginning(data: bytes) -> bool:
-    """Tell whether bytes are the beginning of an object, of which the rest is lacking."""
+def is_truncated(data: bytes) -> bool:
+    """Return True if the bytes are the start of a truncated object."""
     import msgpack
 
     unpacker = msgpack.Unpacker(max_buffer_size=len(data) + 1)
@@ -46,6 +46,6 @@ def is_beginning(data: bytes) -> bool:
         unpacker.skip()
     except msgpack.OutOfData:
         return True
-    except Exception:  # noqa: BLE001 - whatever it is, it is no object
+    except Exception:  # noqa: BLE001 - any error means that it is not an object
         return False
     return False

@@ -1,7 +1,4 @@
-"""The object database: objects by id, from journals, packs and loose files, or in memory.
-
-What writes packs, and what keeps objects in memory, is imported when it is first asked for.
-"""
+"""The object database: objects in journals, packs, loose files, or in memory."""
 
 from trace_store.lazy_import import submodules
 

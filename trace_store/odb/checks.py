@@ -1,4 +1,4 @@
-"""Small checks that every place for objects makes."""
+"""Checks shared by all object stores."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from trace_store import errors
 from trace_store.oid import ObjectId, hash_object, is_prefix
 
 MAXIMUM_CANDIDATES = 16
-"""How many ids a prefix look-up returns before it stops."""
+"""Maximum number of ids that a prefix look-up returns."""
 
 
 def check_prefix(prefix: str) -> None:
-    """Accept 4 to 64 lower-case hex digits.
+    """Check that a prefix has 4 to 64 lower-case hex digits.
 
     Raises:
-        InvalidInputError: the text is anything else.
+        InvalidInputError: it has not.
     """
     if not is_prefix(prefix):
-        raise errors.InvalidInputError(
-            f"not the beginning of an object id: {prefix[:80]!r}", text=prefix
-        )
+        raise errors.InvalidInputError(f"not an object id prefix: {prefix[:80]!r}", text=prefix)
 
 
 def check_size(data: bytes, limit: int) -> None:
-    """Accept an object that is not too large.
+    """Check the size of an object.
 
     Raises:
-        InvalidInputError: it is.
+        InvalidInputError: it is too large.
     """
     if len(data) > limit:
-        raise errors.InvalidInputError(f"an object has at most {limit} bytes, not {len(data)}")
+        raise errors.InvalidInputError(
+            f"the object has {len(data)} bytes, over the limit of {limit}"
+        )
 
 
 def check_hash(oid: bytes, data: bytes, where: str) -> bytes:
-    """Return the data when it is what the id names.
+    """Return the data if it matches the id.
 
     Raises:
-        CorruptObjectError: it is not.
+        CorruptObjectError: it does not.
     """
     if hash_object(data) != oid:
         raise errors.CorruptObjectError(

@@ -1,147 +1,150 @@
-"""Zstandard compression, with size limits for untrusted input.
+"""Zstandard compression: limits for untrusted input, dictionaries, threads.
 
-Rule: what is decompressed is never larger than was declared, nor its window larger than a bound, and the compressed
-bytes end exactly where the frame does. The format is https://datatracker.ietf.org/doc/html/rfc8878.
+Rule: decompressed data is never larger than declared, its window is bounded, and nothing follows the frame. The format
+is https://datatracker.ietf.org/doc/html/rfc8878.
 
-A transcript repeats itself over long distances: a file that is read again, a listing, the log of a failing test. What
-a frame repeats of another is found in the dictionary, so a frame can stay small and be read alone.
+Transcripts repeat themselves over long distances: a file is read again, a test log recurs. A dictionary holds what
+several frames have in common, so that each frame stays small and can be read alone.
 
-Rule: the same frames have the same dictionary, in every process. Lines stand in the order in which they first occur,
-so that what stood together stands together.
+Rule: the same frames give the same dictionary in every process. Its lines are in order of their first occurrence, which
+keeps neighbours together.
+
+Rule: the results of tasks in threads, and their order, do not depend on the number of threads.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 
 from trace_store import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from threading import Thread
     from typing import Any
-
 
 MAXIMUM_WINDOW_LOG = 25  # 32 MiB
 MINIMUM_DICTIONARY_BYTES = 8
 BLOCK_BYTES = 128 * 1024
-"""What zstd decompresses at once, at most."""
+"""Maximum size of a zstd block."""
 
 
 class Dictionary:
-    """Content that writer and reader have at hand: what is compressed with it may repeat any of it.
+    """A zstd dictionary.
 
     Attributes:
-        size: how many bytes it holds.
+        size: its size in bytes.
     """
 
     __slots__ = ("_content", "size")
 
     def __init__(self, content: bytes) -> None:
-        """Load it.
+        """Load a dictionary.
 
         Raises:
-            CorruptObjectError: it has fewer bytes than a dictionary needs.
+            CorruptObjectError: it is too short.
         """
         if len(content) < MINIMUM_DICTIONARY_BYTES:
-            raise errors.CorruptObjectError("a dictionary is too short")
+            raise errors.CorruptObjectError("the dictionary is too short")
         self.size = len(content)
         self._content: Any = _library().ZstdDict(content, is_raw=True)
 
     @property
-    def for_writing(self) -> Any:
-        """What the library compresses with; made ready once for each level."""
+    def for_compression(self) -> Any:
+        """The form used to compress, digested once per level."""
         return self._content.as_digested_dict
 
     @property
-    def for_reading(self) -> Any:
-        """What the library decompresses with, without another copy."""
+    def for_decompression(self) -> Any:
+        """The form used to decompress, without another copy."""
         return self._content.as_prefix
 
 
-def deflate(data: bytes, *, level: int, dictionary: Dictionary | None = None) -> bytes:
-    """Return the data as one zstd frame with a checksum."""
+def compress(data: bytes, *, level: int, dictionary: Dictionary | None = None) -> bytes:
+    """Compress data into one zstd frame with a checksum."""
     zstd = _library()
     options = {zstd.ZSTD_c_compressionLevel: level, zstd.ZSTD_c_checksumFlag: 1}
-    loaded = None if dictionary is None else dictionary.for_writing
+    loaded = None if dictionary is None else dictionary.for_compression
     machine = zstd.ZstdCompressor(options=options, zstd_dict=loaded)
     compressed: bytes = machine.compress(data, mode=machine.FLUSH_FRAME)
     return compressed
 
 
-def inflate(data: bytes, size: int, *, dictionary: Dictionary | None = None) -> bytes:
-    """Return the `size` bytes that one zstd frame holds.
+def decompress(data: bytes, size: int, *, dictionary: Dictionary | None = None) -> bytes:
+    """Decompress one zstd frame of exactly `size` bytes.
 
     Raises:
-        CorruptObjectError: it holds another number of bytes, is damaged, or is followed by something.
+        CorruptObjectError: it has another size, is damaged, or something follows it.
     """
-    return Inflation(data, size, dictionary=dictionary).until(size)
+    return PartialFrame(data, size, dictionary=dictionary).until(size)
 
 
-def inflate_first(data: bytes, limit: int) -> bytes:
-    """Return what a zstd frame holds that is followed by anything; at most `limit` bytes.
+def decompress_first(data: bytes, limit: int) -> bytes:
+    """Return up to `limit` bytes of a zstd frame; anything may follow it.
 
     Raises:
-        CorruptObjectError: they begin with no frame, or it is damaged within what is returned.
+        CorruptObjectError: there is no frame, or its first `limit` bytes are damaged.
     """
     zstd = _library()
     try:
         machine: Any = zstd.ZstdDecompressor(options={zstd.ZSTD_d_windowLogMax: MAXIMUM_WINDOW_LOG})
         content: bytes = machine.decompress(data, max_length=limit)
     except (zstd.ZstdError, EOFError, ValueError, MemoryError) as error:
-        raise errors.CorruptObjectError(f"compressed data is damaged: {error}") from error
+        raise errors.CorruptObjectError(f"the compressed data is damaged: {error}") from error
     return content
 
 
-class Inflation:
-    """A zstd frame that is decompressed as far as its content is wanted.
+class PartialFrame:
+    """A zstd frame that is decompressed only as far as needed.
 
     Attributes:
-        content: as much of it as there is so far.
-        size: how many bytes there are in all.
+        content: the content decompressed so far.
+        size: the size of the whole content in bytes.
     """
 
     __slots__ = ("_data", "_machine", "content", "size")
 
     def __init__(self, data: bytes, size: int, *, dictionary: Dictionary | None = None) -> None:
-        """Decompress nothing yet of a frame that holds `size` bytes.
+        """Open a frame with `size` bytes of content.
 
         Raises:
-            CorruptObjectError: it says that it holds another number, or is none.
+            CorruptObjectError: it declares another size, or is not a frame.
         """
         zstd = _library()
         options = {zstd.ZSTD_d_windowLogMax: MAXIMUM_WINDOW_LOG}
-        loaded = None if dictionary is None else dictionary.for_reading
+        loaded = None if dictionary is None else dictionary.for_decompression
         try:
             if zstd.get_frame_info(data)[0] != size:
-                raise errors.CorruptObjectError("compressed data declares another size")
+                raise errors.CorruptObjectError("the compressed data declares another size")
             self._machine: Any = zstd.ZstdDecompressor(zstd_dict=loaded, options=options)
         except (zstd.ZstdError, ValueError, MemoryError) as error:
-            raise errors.CorruptObjectError(f"compressed data is damaged: {error}") from error
+            raise errors.CorruptObjectError(f"the compressed data is damaged: {error}") from error
         self._data = data
         self.size = size
         self.content = b""
 
     def until(self, end: int) -> bytes:
-        """Return the content, up to this offset at least; what was not asked for may be damaged.
+        """Return the content, up to this offset or further; the rest is not checked.
 
         Raises:
-            CorruptObjectError: it is damaged, or has another length than it should.
+            CorruptObjectError: the content is damaged, or has the wrong size.
         """
         done = len(self.content)
         if self._machine is None or end <= done < self.size:
             return self.content
-        # A block is decompressed as a whole, so it may as well be returned as a whole.
+        # zstd decompresses whole blocks, so return whole blocks.
         goal = min(-(-end // BLOCK_BYTES) * BLOCK_BYTES, self.size)
         whole = goal == self.size
         zstd, machine = _library(), self._machine
         try:
-            # One byte more than there should be takes the decompressor to the end of the frame.
+            # Asking for one byte more makes the decompressor read to the end of the frame.
             piece: bytes = machine.decompress(self._data, max_length=goal - done + whole)
         except (zstd.ZstdError, EOFError, ValueError, MemoryError) as error:
-            raise errors.CorruptObjectError(f"compressed data is damaged: {error}") from error
+            raise errors.CorruptObjectError(f"the compressed data is damaged: {error}") from error
         if len(piece) != goal - done or (whole and (not machine.eof or machine.unused_data)):
-            raise errors.CorruptObjectError("compressed data has another length than declared")
+            raise errors.CorruptObjectError("the compressed data does not have its declared size")
         self.content = self.content + piece if done else piece
         self._data = b""
         if whole:
@@ -149,8 +152,8 @@ class Inflation:
         return self.content
 
 
-def is_beginning(data: bytes) -> bool:
-    """Tell whether bytes are the beginning of a frame, of which the rest is lacking."""
+def is_truncated(data: bytes) -> bool:
+    """Return True if the bytes are the start of a truncated frame."""
     zstd = _library()
     try:
         machine = zstd.ZstdDecompressor(options={zstd.ZSTD_d_windowLogMax: MAXIMUM_WINDOW_LOG})
@@ -163,9 +166,9 @@ def is_beginning(data: bytes) -> bool:
 
 
 def _library() -> Any:
-    """Return the compiled half of the zstd module; its other half, with files and enumerations, costs 3 ms to import.
+    """Return the compiled half of the zstd module, imported on first use.
 
-    It is imported on first use: a command that meets nothing compressed need not pay for it.
+    The other half, with files and enumerations, takes 3 ms to import.
     """
     if sys.version_info >= (3, 14):
         import _zstd
@@ -173,18 +176,21 @@ def _library() -> Any:
         return _zstd
     name = "backports.zstd._zstd"
     if name not in sys.modules and not _load(name):
-        from backports.zstd import _zstd  # by way of its package, which says what is missing
+        from backports.zstd import _zstd  # the package's own import names what is missing
 
         return _zstd
     return sys.modules[name]
 
 
 def _load(name: str) -> bool:
-    """Load a module of a package without what the package's `__init__` imports; False when it is not found so."""
+    """Import a package's submodule without the package's `__init__`.
+
+    Returns False if that is not possible.
+    """
     place, spec = None, None
     for end in (*(i for i, c in enumerate(name) if c == "."), len(name)):
-        found = (finder.find_spec(name[:end], place) for finder in sys.meta_path)
-        spec = next((each for each in found if each is not None), None)
+        specs = (finder.find_spec(name[:end], place) for finder in sys.meta_path)
+        spec = next((each for each in specs if each is not None), None)
         if spec is None:
             return False
         place = spec.submodule_search_locations
@@ -192,22 +198,22 @@ def _load(name: str) -> bool:
         return False
     module = spec.loader.create_module(spec)
     if module is None:
-        return False  # no compiled one: its Python form needs the package
+        return False  # not compiled: the Python version needs the package
     spec.loader.exec_module(module)
     sys.modules[name] = module
     return True
 
 
 MAXIMUM_DICTIONARY_BYTES = 1024 * 1024
-"""It has to be read before the first object is, so it is small."""
+"""Small, because it is read before the first object."""
 MAXIMUM_LINES_SEEN = 1 << 20
-"""How many different lines are held, each in some hundred bytes besides its own, to tell which of them occur again."""
+"""Maximum number of lines held to detect repetition; each takes some hundred bytes plus its content."""
 
 
 def lines_in_common(contents: Sequence[bytes], limit: int = MAXIMUM_DICTIONARY_BYTES) -> bytes:
-    """Return the lines that occur in more than one of these contents, each once, `limit` bytes at most.
+    r"""Return the lines that occur in several contents, each once, up to `limit` bytes.
 
-    A line also ends where one's end is written out, as JSON does it.
+    An escaped newline in JSON (`\n`) ends a line too.
     """
     seen: dict[bytes, None] = {}
     repeated: set[bytes] = set()
@@ -216,16 +222,77 @@ def lines_in_common(contents: Sequence[bytes], limit: int = MAXIMUM_DICTIONARY_B
         repeated |= lines.keys() & seen.keys()
         if len(seen) < MAXIMUM_LINES_SEEN:
             seen.update(lines)
-    found: list[bytes] = []
+    common: list[bytes] = []
     size = 0
     for line in seen:
         if line in repeated:
             size += len(line)
             if size > limit:
                 break
-            found.append(line)
-    return b"".join(found)
+            common.append(line)
+    return b"".join(common)
 
 
 def _lines(content: bytes) -> list[bytes]:
     return content.replace(b"\n", b"\n\0").replace(b"\\n", b"\\n\0").split(b"\0")
+
+
+class BackgroundTasks:
+    """Tasks that run in threads; they finish even if nobody asks for the results."""
+
+    __slots__ = ("_error", "_left", "_results", "_tasks", "_threads")
+
+    def __init__(self, tasks: Sequence[Callable[[], bytes]], threads: int) -> None:
+        """Start the tasks.
+
+        Args:
+            tasks: functions that release the interpreter lock, in any order.
+            threads: number of threads; with one, `results` runs the tasks itself.
+        """
+        self._tasks = tasks
+        self._left = [*reversed(range(len(tasks)))]
+        self._results = [b""] * len(tasks)
+        self._error: BaseException | None = None
+        self._threads = [
+            _start(self._work) for _ in range(min(threads, len(tasks)) if threads > 1 else 0)
+        ]
+
+    def results(self) -> list[bytes]:
+        """Wait for the tasks and return their results in order.
+
+        Raises:
+            BaseException: the first error that a task raised.
+        """
+        if not self._threads:
+            self._work()
+        for thread in self._threads:
+            thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._results
+
+    def _work(self) -> None:
+        while self._error is None:
+            try:
+                number = self._left.pop()
+            except IndexError:
+                return
+            try:
+                self._results[number] = self._tasks[number]()
+            except BaseException as error:  # noqa: BLE001 - raised again by `results`
+                self._error = error
+
+
+def processor_count() -> int:
+    """Return the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _start(work: Callable[[], None]) -> Thread:
+    import threading  # most commands write little and need no thread
+
+    thread = threading.Thread(target=work, name="trace-compression")
+    thread.start()
+    return thread

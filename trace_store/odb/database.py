@@ -1,9 +1,8 @@
 """The object database of a repository on disk.
 
-Rule: an object is looked for in the journals, then in the packs, then among the loose files; what is not found is
-looked for once more after all three were listed again, and last of all among what was taken out of them, in
-`quarantine/`. A copy that is damaged, or that the disk refuses, hides no sound one, wherever and whenever that was
-written. Every read checks the hash. What was purged is not read, even where its bytes came back.
+Rule: look-up order is journals, packs, loose files. If an object is not found, all three are listed again, and last
+`quarantine/` is searched. A damaged or unreadable copy never hides a sound one. Every read checks the hash. Purged
+objects are not read even if their bytes come back.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ if TYPE_CHECKING:
     from trace_store.odb.fingerprints import Fingerprint
 
 
-OF_OLD = -1
-"""A generation of journals before all others."""
+UNCHECKED = -1
+"""A journal generation before all others."""
 BATCH_OBJECTS = 512
 BATCH_BYTES = 4 * 1024 * 1024
 """How much `read_many` reads ahead."""
 RECENT_BYTES = 8 * 1024 * 1024
-"""How much of what it has read is at hand, should it be asked for again."""
+"""How many bytes of recently read objects `read_many` keeps."""
 
 
 class ObjectDatabase:
@@ -39,7 +38,7 @@ class ObjectDatabase:
 
     __slots__ = (
         *("_disk", "_durable", "_journal", "_layout", "_loose", "_mutex", "_packs", "_purged"),
-        *("_quarantine", "_settled", "_tombstones", "looked_at", "relied_on"),
+        *("_quarantine", "_settled", "_tombstones", "checked_generation", "required"),
     )
 
     def __init__(
@@ -62,20 +61,20 @@ class ObjectDatabase:
         self._purged: frozenset[bytes] | None = None
         self._quarantine: odb.quarantine.Quarantine | None = None
         self._settled: frozenset[str] = frozenset()
-        """Packs whose names this process has made durable."""
-        self.looked_at = 1
-        """What was seen to be here is here still while the journals have this generation; their first one is 1."""
-        self.relied_on: set[ObjectId] = set()
-        """What is needed by the next transaction though it does not name it."""
+        """Packs whose names this process has synced."""
+        self.checked_generation = 1
+        """Objects seen so far still exist while the journals have this generation; the first one is 1."""
+        self.required: set[ObjectId] = set()
+        """Objects that the next transaction needs although it does not name them."""
 
     @property
     def purged(self) -> frozenset[bytes]:
-        """The ids of the objects that were purged, as far as this handle knows; `refresh` looks again."""
-        return self.look_for_tombstones() if self._purged is None else self._purged
+        """The ids of purged objects, as of the last `refresh`."""
+        return self.refresh_tombstones() if self._purged is None else self._purged
 
     @property
     def tombstones(self) -> odb.tombstones.Tombstones:
-        """What stands for purged objects."""
+        """The tombstones of purged objects."""
         if self._tombstones is None:
             self._tombstones = odb.tombstones.Tombstones(self._disk, self._layout)
             self._purged = self._tombstones.oids
@@ -83,36 +82,36 @@ class ObjectDatabase:
 
     @property
     def purged_texts(self) -> Sequence[Fingerprint]:
-        """The fingerprints of texts that were purged, as far as this handle knows."""
+        """The fingerprints of purged texts, as of the last `refresh`."""
         if self._purged is None:
-            self.look_for_tombstones()
+            self.refresh_tombstones()
         return () if self._tombstones is None else self._tombstones.texts
 
     @property
     def packs(self) -> odb.packs.Packs:
-        """Those in packs, which a process that finds all it asks for in a journal does not come to."""
+        """Objects in packs; opened only if the journal does not have an object."""
         if self._packs is None:
             self._packs = odb.packs.Packs(self._disk, self._layout)
-            self._rely()
+            self._mark_unchecked()
         return self._packs
 
     @property
     def loose(self) -> odb.loose.LooseObjects:
-        """Those in files of their own."""
+        """Loose objects."""
         if self._loose is None:
             self._loose = odb.loose.LooseObjects(self._disk, self._layout, durable=self._durable)
-            self._rely()
+            self._mark_unchecked()
         return self._loose
 
     @property
     def quarantine(self) -> odb.quarantine.Quarantine:
-        """What was taken out of packs and loose files, and can be brought back for a while."""
+        """Objects removed by gc, which can be restored for a while."""
         if self._quarantine is None:
             self._quarantine = odb.quarantine.Quarantine(self._disk, self._layout)
         return self._quarantine
 
     def close(self) -> None:
-        """Close all files of packs."""
+        """Close all pack files."""
         if self._packs is not None:
             self._packs.close()
         if self._quarantine is not None:
@@ -122,44 +121,46 @@ class ObjectDatabase:
         """Return an object's canonical bytes, hash-checked.
 
         Raises:
-            ObjectNotFoundError: it is not here.
-            PurgedError: it was purged, which is one of those.
-            CorruptObjectError: it is here, but every copy is damaged.
-            CorruptPackError: it is not found, and a pack that may hold it cannot be read.
-            StorageError: the disk refuses the only copy.
+            ObjectNotFoundError: the object is missing.
+            PurgedError: it was purged (an ObjectNotFoundError too).
+            CorruptObjectError: every copy is damaged.
+            CorruptPackError: it was not found, and a pack that may hold it is unreadable.
+            StorageError: the only copy cannot be read.
         """
         with self._mutex:
-            self._check_not_purged(oid)
-            data, failure = self._look(oid)
+            self._check_id(oid)
+            data, failure = self._find(oid)
             if data is None:
                 self._journal.refresh()
                 self.packs.refresh()
-                self.look_for_tombstones()
-                self._check_not_purged(oid)
-                data, again = self._look(oid)
+                self.refresh_tombstones()
+                self._check_id(oid)
+                data, again = self._find(oid)
                 failure = again or failure
             if data is None and self.packs.repair_indexes():
-                data, again = self._look(oid)
+                data, again = self._find(oid)
                 failure = again or failure
             if data is None:
                 data = self.quarantine.read(oid)
                 if data is not None:
-                    self.looked_at = OF_OLD  # whoever names it has to bring it back
+                    self.checked_generation = (
+                        UNCHECKED  # a transaction that names it must restore it
+                    )
             if data is not None:
                 return data
             if failure is not None:
                 raise failure
             for error in self.packs.damaged.values():
                 raise errors.CorruptPackError(
-                    f"object {oid.hex()} is not found, and {error}"
+                    f"object {oid.hex()} not found, and {error}"
                 ) from error
         raise errors.ObjectNotFoundError(f"no object {oid.hex()}", oid=ObjectId(oid))
 
     def read_many(self, oids: Iterable[bytes]) -> Iterator[tuple[ObjectId, bytes]]:
-        """Yield (id, bytes) in the order asked for, hash-checked; raises as `read` does.
+        """Yield (id, bytes) in the given order, hash-checked; raises as `read`.
 
-        Made for many: what stands together in packs is read together, so that an order near that of writing is the
-        cheapest. At most some MiB are held beyond what `read` holds.
+        Neighbours in a pack are read together, so an order close to the order of writing is fastest. Needs a few MiB
+        more than `read`.
         """
         batches = self._read_batches(oids)
         return (
@@ -167,11 +168,14 @@ class ObjectDatabase:
         )
 
     def read_data(self, oids: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield what `read_many` does, without the ids: for whoever knows in what order he asked."""
+        """Like `read_many`, but yield the bytes only."""
         return chain.from_iterable(data for _, data in self._read_batches(oids))
 
     def contains(self, oid: bytes) -> bool:
-        """Tell whether it is here, unread; what was purged is not, nor what is in quarantine, which `read` finds."""
+        """Return True if the object exists, without reading it.
+
+        Purged and quarantined objects do not count, although `read` finds the latter.
+        """
         with self._mutex:
             if oid in self.purged:
                 return False
@@ -183,22 +187,25 @@ class ObjectDatabase:
             )
 
     def is_packed(self, oid: bytes) -> bool:
-        """Tell whether a pack has a sound copy; when it has, that is on stable storage.
+        """Return True if a pack has a sound copy, after syncing it.
 
         Raises:
-            StorageError: the process has no descriptor left, or the disk refuses a sync.
+            StorageError: out of file descriptors, or a sync failed.
         """
         with self._mutex:
             try:
-                found = self.packs.read(oid) is not None
+                is_packed = self.packs.read(oid) is not None
             except errors.FormatError:
                 return False
-            if found and self._durable:
-                self._settle()
-            return found
+            if is_packed and self._durable:
+                self._sync_pack_names()
+            return is_packed
 
-    def _settle(self) -> None:
-        """Make the names of all packs durable: who published one may have been killed before it did."""
+    def _sync_pack_names(self) -> None:
+        """Sync the names of all packs.
+
+        The process that wrote one may have died before doing so.
+        """
         names = self.packs.names()
         if not self._settled.issuperset(names):
             for folder in (self._layout.pack_dir, self._layout.objects_dir, self._layout.root):
@@ -206,48 +213,51 @@ class ObjectDatabase:
             self._settled = frozenset(names)
 
     def refresh(self) -> None:
-        """List journals, packs and tombstones again; what is not found is looked for anew in any case."""
+        """List journals, packs and tombstones again."""
         with self._mutex:
             self._journal.refresh()
             self.packs.refresh()
-            self.look_for_tombstones()
+            self.refresh_tombstones()
 
-    def returned(self) -> list[ObjectId]:
-        """Return the purged objects whose bytes are here, as after git has merged a branch that had them; sorted."""
+    def reappeared(self) -> list[ObjectId]:
+        """Return the purged objects whose bytes are back, for example after a git merge.
+
+        Sorted.
+        """
         with self._mutex:
             return sorted(ObjectId(oid) for oid in self.purged if self._has(oid))
 
     def purged_key(self) -> str:
-        """Return a short name of what was purged, for caches of what is shown in its place; "" when nothing was."""
+        """Return a short cache key of the set of purged objects; "" if it is empty."""
         return self.tombstones.key() if self.purged else ""
 
-    def refuse_purged(self, objects: Mapping[ObjectId, bytes]) -> None:
-        """Accept objects to be written, none of which was purged or holds a purged text, as far as this handle knows.
+    def check_not_purged(self, objects: Mapping[ObjectId, bytes]) -> None:
+        """Check that no object to be written is purged or contains a purged text.
 
         Raises:
-            PurgedError: one was, or does; what is here already may hold a text.
+            PurgedError: one is or does. Objects that exist already may contain a text.
         """
         for oid in objects if self.purged else ():
-            self._check_not_purged(oid)
+            self._check_id(oid)
         if self.purged_texts:
-            for oid, text in odb.tombstones.with_purged_text(self, objects).items():
-                raise odb.tombstones.text_error(oid, text)
+            for oid, text in odb.tombstones.find_new_purged_texts(self, objects).items():
+                raise odb.tombstones.purged_text_error(oid, text)
 
     def write(self, data: bytes) -> ObjectId:
         """Store canonical object bytes as a loose object and return their id.
 
         Raises:
-            InvalidInputError: they are too many.
-            PurgedError: they were purged.
+            InvalidInputError: the object is too large.
+            PurgedError: it was purged.
         """
         with self._mutex:
-            self.look_for_tombstones()
+            self.refresh_tombstones()
             if self.purged or self.purged_texts:
-                self.refuse_purged({ObjectId(digest(data)): data})
+                self.check_not_purged({ObjectId(digest(data)): data})
             return self.loose.write(data)
 
     def resolve_prefix(self, prefix: str) -> list[ObjectId]:
-        """Return the ids that begin with these hex digits, at most 16, sorted.
+        """Return the ids that start with these hex digits, sorted, at most 16.
 
         Raises:
             InvalidInputError: not 4 to 64 lower-case hex digits.
@@ -255,34 +265,34 @@ class ObjectDatabase:
         check_prefix(prefix)
         with self._mutex:
             self.refresh()
-            begins = bytes.fromhex(prefix[: len(prefix) // 2 * 2])
-            unsealed = [oid for oid in self._journal.oids() if oid.startswith(begins)]
-            found = {ObjectId(oid) for oid in unsealed if oid.hex().startswith(prefix)}
-            found.update(self.packs.resolve_prefix(prefix))
-            found.update(self.loose.resolve_prefix(prefix))
-            found.update(ObjectId(o) for o in self.purged if o.hex().startswith(prefix))
-        return sorted(found)[:MAXIMUM_CANDIDATES]
+            whole_bytes = bytes.fromhex(prefix[: len(prefix) // 2 * 2])
+            unsealed = [oid for oid in self._journal.oids() if oid.startswith(whole_bytes)]
+            matches = {ObjectId(oid) for oid in unsealed if oid.hex().startswith(prefix)}
+            matches.update(self.packs.resolve_prefix(prefix))
+            matches.update(self.loose.resolve_prefix(prefix))
+            matches.update(ObjectId(o) for o in self.purged if o.hex().startswith(prefix))
+        return sorted(matches)[:MAXIMUM_CANDIDATES]
 
     def iterate(self) -> Iterator[ObjectId]:
-        """Yield the id of every object once, but of those that were purged: journals, then packs, then loose files."""
+        """Yield the id of every object once, except purged ones."""
         with self._mutex:
             self.refresh()
             listed = list(dict.fromkeys(ObjectId(oid) for oid in self._journal.oids()))
             listed += self.packs.iterate()
             listed += self.loose.iterate()
             purged = self.purged
-        found = dict.fromkeys(listed)
-        yield from [oid for oid in found if oid not in purged] if purged else found
+        unique = dict.fromkeys(listed)
+        yield from [oid for oid in unique if oid not in purged] if purged else unique
 
-    def _rely(self) -> None:
+    def _mark_unchecked(self) -> None:
         if not self._journal.generation:
-            self.looked_at = OF_OLD  # before the journals were looked at
+            self.checked_generation = UNCHECKED  # not yet checked against the journals
 
     def _has(self, oid: bytes) -> bool:
         return self._journal.contains(oid) or self.packs.contains(oid) or self.loose.contains(oid)
 
-    def look_for_tombstones(self) -> frozenset[bytes]:
-        """Look whether something was purged since the last look, and return the ids of all that was."""
+    def refresh_tombstones(self) -> frozenset[bytes]:
+        """Refresh the tombstones and return the ids of all purged objects."""
         if self._tombstones is not None:
             self._tombstones.refresh()
             self._purged = self._tombstones.oids
@@ -292,57 +302,60 @@ class ObjectDatabase:
             self._purged = frozenset()
         return self._purged
 
-    def _check_not_purged(self, oid: bytes) -> None:
+    def _check_id(self, oid: bytes) -> None:
         if oid in self.purged:
-            found = self.tombstones.find(oid) or odb.tombstones.Tombstone(ObjectId(oid))
-            raise found.error()
+            tombstone = self.tombstones.find(oid) or odb.tombstones.Tombstone(ObjectId(oid))
+            raise tombstone.error()
 
     def _read_quickly(self, oids: list[bytes]) -> list[bytes | None]:
-        """Return the bytes of the first of these, at least one; None stands for what `read` has to look for."""
-        self._journal.contains(b"")  # raises when the handle is closed
-        found = self.packs.read_quickly(oids, BATCH_BYTES)
+        """Return the bytes of the first objects, at least one.
+
+        None if only `read` can find it.
+        """
+        self._journal.contains(b"")  # raises if the handle is closed
+        contents = self.packs.read_quickly(oids, BATCH_BYTES)
         if self.purged:
-            there = zip(oids, found, strict=False)
-            found = [None if oid in self.purged else data for oid, data in there]
-        if not all(found):
+            pairs = zip(oids, contents, strict=False)
+            contents = [None if oid in self.purged else data for oid, data in pairs]
+        if not all(contents):
             read = self._journal.read
-            for at, data in enumerate(found):
+            for at, data in enumerate(contents):
                 if data is None and oids[at] not in self.purged:
                     data = read(oids[at])
                     if data is not None and digest(data) == oids[at]:
-                        found[at] = data
-        return found
+                        contents[at] = data
+        return contents
 
     def _read_batches(self, oids: Iterable[bytes]) -> Iterator[tuple[list[bytes], list[bytes]]]:
-        """Yield ids and bytes of some objects after the other, in the order asked for.
+        """Yield batches of ids and bytes in the given order.
 
-        What is asked for twice within some MiB, as an agent reads a file again, is read once.
+        An object that is asked for twice within a few MiB is read once; agents often read a file again.
         """
-        asked = iter(oids)
+        remaining = iter(oids)
         recent: dict[bytes, bytes | None] = {}
         held = 0
-        while batch := list(islice(asked, BATCH_OBJECTS)):
+        while batch := list(islice(remaining, BATCH_OBJECTS)):
             while batch:
                 wanted = [oid for oid in dict.fromkeys(batch) if oid not in recent]
-                found: list[bytes | None] = []
+                contents: list[bytes | None] = []
                 if wanted:
                     with self._mutex:
-                        found = self._read_quickly(wanted)
-                recent.update(zip(wanted, found, strict=False))
-                there = list(map(recent.get, batch))
-                if None in there:  # what cannot be read ends it, after what stands before it
-                    del there[there.index(None) :]
-                done = [data for data in there if data is not None] or [self.read(batch[0])]
+                        contents = self._read_quickly(wanted)
+                recent.update(zip(wanted, contents, strict=False))
+                known = list(map(recent.get, batch))
+                if None in known:  # the batch ends before an object that needs `read`
+                    del known[known.index(None) :]
+                done = [data for data in known if data is not None] or [self.read(batch[0])]
                 yield batch[: len(done)], done
                 del batch[: len(done)]
-                held += sum(map(len, filter(None, found)))
+                held += sum(map(len, filter(None, contents)))
                 if held > RECENT_BYTES:
                     recent, held = {}, 0
 
-    def _look(self, oid: bytes) -> tuple[bytes | None, errors.TraceError | None]:
-        """Return a sound copy, or what is wrong with the last of those there are."""
+    def _find(self, oid: bytes) -> tuple[bytes | None, errors.TraceError | None]:
+        """Return a sound copy, or the last error."""
         failure: errors.TraceError | None = None
-        for place in (self._in_journal, self._in_packs, self._in_files):
+        for place in (self._in_journal, self._in_packs, self._in_loose):
             try:
                 data = place(oid)
                 if data is not None:
@@ -354,7 +367,7 @@ class ObjectDatabase:
     def _in_packs(self, oid: bytes) -> bytes | None:
         return self.packs.read(oid)
 
-    def _in_files(self, oid: bytes) -> bytes | None:
+    def _in_loose(self, oid: bytes) -> bytes | None:
         return self.loose.read(oid)
 
     def _in_journal(self, oid: bytes) -> bytes | None:

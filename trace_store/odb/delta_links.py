@@ -1,11 +1,11 @@
-"""Short links: inside a pack, an object names another of the same pack by a number instead of its id.
+"""Short links: inside a pack, objects name each other by number, not by id.
 
-    A link is written c4 20 (the head of a 32-byte `bin`) and an id. Its short form is c4 20 and three digits to the
-    base 128, the lowest first: how many objects the named one stands before this one. Where c4 20 stands for anything
-    else, and before an id that is not in the pack, three zero bytes follow, and then what followed before.
+    A link is c4 20 (the header of a 32-byte `bin`) and an id. Its short form is c4 20 and three base-128 digits, lowest
+    first: the distance back to the named object. If c4 20 is not a link, or the id is not in the pack, three zero bytes
+    follow, and then the original bytes.
 
-Rule: this is a matter of bytes alone. Any bytes have a short form, and it leads back to them; what they mean is not
-looked at, and whether they are right is told by their hash.
+Rule: this works on bytes alone. Any bytes have a short form that expands to them. Their meaning is not looked at; the
+hash tells whether they are right.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ MARK = b"\xc4\x20"
 DIGITS = 3
 SPARED_BYTES = OID_BYTES - DIGITS
 ABSENT = bytes(OID_BYTES)
-"""Stands for the id of an object that was not readable."""
+"""The id of an unreadable object."""
 _LITERAL = MARK + bytes(DIGITS)
 _SURELY_SHORT_BYTES = MAXIMUM_OBJECT_BYTES // 8
-"""A short form is at least a seventh as long as what it stands for."""
+"""A short form is at least a seventh as long as its expansion."""
 
 
-def shorten(
+def shorten_links(
     data: bytes, ordinal: int, first: Mapping[bytes, int], second: Mapping[bytes, int]
 ) -> bytes:
-    """Return the short form of an object's bytes.
+    """Return an object's bytes with short links.
 
     Args:
         data: the bytes.
-        ordinal: its number in the pack.
-        first: the numbers of objects that may be named, by id; all of them smaller.
-        second: those of further ones.
+        ordinal: the object's number in the pack.
+        first: numbers of earlier objects, by id.
+        second: numbers of further earlier objects.
     """
     at = data.find(MARK)
     if at < 0:
@@ -65,16 +65,16 @@ def shorten(
     return b"".join(pieces)
 
 
-def lengthen(data: bytes, ordinal: int, id_of: Callable[[int], bytes]) -> bytes:
-    """Return the bytes that a short form stands for.
+def expand_links(data: bytes, ordinal: int, id_of: Callable[[int], bytes]) -> bytes:
+    """Return an object's bytes with full links.
 
     Args:
-        data: the short form.
+        data: the bytes with short links.
         ordinal: the object's number in the pack.
-        id_of: given the number of an object, returns its id.
+        id_of: returns an object's id, given its number.
 
     Raises:
-        CorruptObjectError: it names what is not before it, or was not readable, or is longer than an object may be.
+        CorruptObjectError: a link leads outside of the pack or to an unreadable object, or the result is too long.
     """
     pieces = data.split(MARK)
     if len(pieces) == 1:
@@ -84,34 +84,34 @@ def lengthen(data: bytes, ordinal: int, id_of: Callable[[int], bytes]) -> bytes:
     for at in range(1, len(pieces)):
         piece = pieces[at]
         if len(piece) < DIGITS:
-            raise errors.CorruptObjectError("a short link is cut off")
+            raise errors.CorruptObjectError("a short link is truncated")
         back = piece[0] + (piece[1] << 7) + (piece[2] << 14)
         if not back:
             pieces[at] = piece[DIGITS:]
             continue
         if back > ordinal:
-            raise errors.CorruptObjectError("a short link leads out of its pack")
+            raise errors.CorruptObjectError("a short link leads outside of its pack")
         oid = id_of(ordinal - back)
         if len(oid) != OID_BYTES or oid == ABSENT:
-            raise errors.CorruptObjectError("a short link leads to an object that cannot be read")
+            raise errors.CorruptObjectError("a short link leads to an unreadable object")
         pieces[at] = oid + piece[DIGITS:]
     return MARK.join(pieces)
 
 
-def lengthen_all(forms: Iterable[bytes], first: int, ids: bytes) -> list[bytes]:
-    """Return what `lengthen` makes of objects that stand one after the other, for whoever checks their hashes.
+def expand_all_links(forms: Iterable[bytes], first: int, ids: bytes) -> list[bytes]:
+    """Expand the links of consecutive objects; the caller checks the hashes.
 
     Args:
-        forms: their short forms.
-        first: the number of the first in the pack.
-        ids: of the objects of the pack, joined; also zeros are taken as they stand.
+        forms: their bytes with short links.
+        first: the first object's number in the pack.
+        ids: the joined ids of the pack; zeros of unreadable objects are used as they are.
 
     Raises:
-        CorruptObjectError: as `lengthen` does.
+        CorruptObjectError: as in `expand_links`.
     """
-    # No call for each object and each link: a context has hundreds of thousands.
-    found: list[bytes] = []
-    here = OID_BYTES * first
+    # No function call per object or link: a context has hundreds of thousands.
+    expanded: list[bytes] = []
+    own = OID_BYTES * first
     try:
         for data in forms:
             pieces = data.split(MARK)
@@ -121,21 +121,21 @@ def lengthen_all(forms: Iterable[bytes], first: int, ids: bytes) -> list[bytes]:
                 piece = pieces[at]
                 back = piece[0] + (piece[1] << 7) + (piece[2] << 14)
                 if back:
-                    there = here - OID_BYTES * back
-                    if there < 0:
-                        raise errors.CorruptObjectError("a short link leads out of its pack")
-                    pieces[at] = ids[there : there + OID_BYTES] + piece[DIGITS:]
+                    target = own - OID_BYTES * back
+                    if target < 0:
+                        raise errors.CorruptObjectError("a short link leads outside of its pack")
+                    pieces[at] = ids[target : target + OID_BYTES] + piece[DIGITS:]
                 else:
                     pieces[at] = piece[DIGITS:]
-            found.append(MARK.join(pieces))
-            here += OID_BYTES
+            expanded.append(MARK.join(pieces))
+            own += OID_BYTES
     except IndexError:
-        raise errors.CorruptObjectError("a short link is cut off") from None
-    return found
+        raise errors.CorruptObjectError("a short link is truncated") from None
+    return expanded
 
 
 def may_name_others(data: bytes) -> bool:
-    """Tell whether a short form may have an id written out, such as of an object that is not in the pack."""
+    """Return True if a short form may contain full ids of objects outside the pack."""
     return _LITERAL in data
 
 
@@ -143,4 +143,4 @@ def _check_length(data: bytes, pieces: list[bytes]) -> None:
     links = sum(1 for piece in pieces[1:] if piece[:DIGITS] != bytes(DIGITS))
     literals = len(pieces) - 1 - links
     if len(data) + SPARED_BYTES * links - DIGITS * literals > MAXIMUM_OBJECT_BYTES:
-        raise errors.CorruptObjectError("an object is longer than it may be")
+        raise errors.CorruptObjectError("an object is too large")

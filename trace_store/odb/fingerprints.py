@@ -1,11 +1,11 @@
-"""Fingerprints of purged texts, by which content that holds one is recognised.
+"""Fingerprints of purged texts, to recognise content that contains one.
 
     tombstones/text-<hash>    ["fingerprint", {"by": text, "forms": [[size, sieve, check], …], "salt": bytes,
                                "time": milliseconds, "why": text}]
 
-A form is one spelling of the text: `size` is its length in bytes, `check` the first 16 bytes of the hash of salt and
-form, and `sieve` the low two bits of each of the eight bytes in its middle. Content is reduced to these bits at the
-speed of a copy and searched for the sieve; only where that matches is a hash computed.
+A form is one encoding of the text: `size` is its length in bytes, `check` the first 16 bytes of the hash of salt and
+form, and `sieve` the low two bits of each of its eight middle bytes. Content is reduced to these bits, which is as fast
+as a copy, and searched for the sieve; a hash is computed only where it matches.
 
 Rule: pure functions. A fingerprint does not reveal the text, but it can confirm a guess, as an object id can.
 """
@@ -28,20 +28,20 @@ CHECK_BYTES = 16
 SALT_BYTES = 16
 SIEVE_BYTES = 8
 MAXIMUM_BYTES = 64 * 1024
-"""Of a file."""
+"""Maximum size of a file."""
 MAXIMUM_FORM_BYTES = 1 << 16
 MAXIMUM_FORMS = 1000
-"""Of one fingerprint: about 80 short texts. Each takes a millisecond for a MiB of content that is written."""
+"""Maximum forms of a fingerprint: about 80 short texts. Each costs 1 ms per MiB written."""
 _LOW_BITS = bytes(byte & 3 for byte in range(256))
 
 
 class Fingerprint:
-    """One purge of texts.
+    """The fingerprint of one purge of texts.
 
     Attributes:
-        forms: (size, sieve, check) of each spelling.
+        forms: (size, sieve, check) of each encoding.
         salt: 16 bytes, hashed before each form.
-        time, by, why: as of a tombstone.
+        time, by, why: as in a tombstone.
     """
 
     __slots__ = ("by", "forms", "salt", "time", "why")
@@ -59,7 +59,7 @@ class Fingerprint:
     def of(
         cls, spellings: Iterable[bytes], salt: bytes, time: int, by: str = "", why: str = ""
     ) -> Fingerprint:
-        """Return the fingerprint of a text, given all its spellings."""
+        """Return the fingerprint of a text, given all its encodings."""
         forms = []
         for form in sorted(set(spellings), key=lambda form: (len(form), form)):
             start, end = _middle(len(form))
@@ -68,7 +68,7 @@ class Fingerprint:
         return cls(forms, salt, time, by, why)
 
     def encode(self) -> bytes:
-        """Return the bytes of its file."""
+        """Return the bytes of the fingerprint's file."""
         fields = {
             "by": self.by,
             "forms": [list(form) for form in self.forms],
@@ -78,8 +78,8 @@ class Fingerprint:
         }
         return encode([KIND, fields])
 
-    def is_in(self, data: bytes, reduced: bytes) -> bool:
-        """Return True if some bytes hold the text, given `reduce(data)` too."""
+    def matches(self, data: bytes, reduced: bytes) -> bool:
+        """Return True if the data contains the text; `reduced` is `reduce(data)`."""
         for size, sieve, check in self.forms:
             start = (size - len(sieve)) // 2
             at = reduced.find(sieve, start)
@@ -94,14 +94,14 @@ class Fingerprint:
 
 
 def reduce(data: bytes) -> bytes:
-    """Return the low two bits of each byte, in which sieves are searched for."""
+    """Return the low two bits of each byte, to search for sieves."""
     return data.translate(_LOW_BITS)
 
 
 def find(data: bytes, texts: Iterable[Fingerprint]) -> Fingerprint | None:
-    """Return the first of some fingerprints whose text stands in some bytes."""
+    """Return the first fingerprint whose text is in the data, or None."""
     reduced = reduce(data)
-    return next((text for text in texts if text.is_in(data, reduced)), None)
+    return next((text for text in texts if text.matches(data, reduced)), None)
 
 
 def file_name(data: bytes) -> str:
@@ -110,7 +110,7 @@ def file_name(data: bytes) -> str:
 
 
 def parse(name: str, data: bytes) -> Fingerprint | None:
-    """Return the fingerprint in a file; None if it is not what its name promises."""
+    """Return the fingerprint in a file, or None if the file is invalid."""
     if len(data) > MAXIMUM_BYTES or file_name(data) != name:
         return None
     fields: Mapping[str, object]

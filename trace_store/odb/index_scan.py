@@ -1,6 +1,6 @@
-"""Whole-index operations: list, look up many ids, compare with the pack.
+"""Whole-index operations: parse, look up many ids, compare with the pack.
 
-Rule: what is not to the byte what the writer would have made of the same content is no index.
+Rule: an index is valid only if it is byte for byte what the writer produces for the same content.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from operator import lt
 
 from trace_store import errors
 from trace_store.odb.compression import Dictionary
-from trace_store.odb.delta_links import lengthen_all
+from trace_store.odb.delta_links import expand_all_links
 from trace_store.odb.pack import DICTIONARY, NEEDS_DICTIONARY, SHORT_LINKS, FramePlace, split
 from trace_store.odb.pack_index import (
     FEW_LOOK_UPS,
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 
 class IndexContent:
-    """All that an index says.
+    """The parsed content of an index.
 
     Attributes:
-        rows: (id, frame, offset) of each object, sorted by id; an object that the pack holds twice is listed twice.
-        places: where the frames are.
+        rows: (id, frame, offset) of each object, sorted by id; duplicates included.
+        places: the positions of the frames.
         pack_size: the size of the pack in bytes.
         check: the hash in the pack's trailer.
     """
@@ -50,52 +50,53 @@ class IndexContent:
     __slots__ = ("check", "pack_size", "places", "rows")
 
     def __init__(self, data: bytes) -> None:
-        """Take the bytes of an index apart.
+        """Parse the bytes of an index.
 
         Raises:
-            CorruptIndexError: they are none, or damaged.
+            CorruptIndexError: they are not a valid index.
         """
         if len(data) < HEADER.size + HASH_BYTES or not is_whole(data, len(data)):
-            raise errors.CorruptIndexError("a pack index is too short, or its checksum is wrong")
+            raise errors.CorruptIndexError("the pack index is too short, or its checksum is wrong")
         magic, version, bits, objects, frames, pack_size, check = HEADER.unpack_from(data)
         if magic != MAGIC or version != VERSION or bits > MAXIMUM_BITS:
-            raise errors.CorruptIndexError("a pack index does not begin like one")
+            raise errors.CorruptIndexError("the pack index has an invalid header")
         ids_at = HEADER.size + 4 * ((1 << bits) + 1) + 4 * objects
         rows_at = ids_at + OID_BYTES * objects
         frames_at = rows_at + ROW.size * objects
         if frames_at + PLACE.size * frames + HASH_BYTES != len(data):
-            raise errors.CorruptIndexError("a pack index has another size than it says")
+            raise errors.CorruptIndexError("the pack index does not have its declared size")
         ids = [data[at : at + OID_BYTES] for at in range(ids_at, rows_at, OID_BYTES)]
-        stands = [(frame, offset) for offset, frame in ROW.iter_unpack(data[rows_at:frames_at])]
+        positions = [(frame, offset) for offset, frame in ROW.iter_unpack(data[rows_at:frames_at])]
         self.places = [
-            FramePlace(offset, compressed, raw, held, sort)
-            for offset, compressed, raw, held, _, sort in PLACE.iter_unpack(
+            FramePlace(offset, compressed, raw, held, flags)
+            for offset, compressed, raw, held, _, flags in PLACE.iter_unpack(
                 data[frames_at:-HASH_BYTES]
             )
         ]
         self.rows: list[tuple[ObjectId, int, int]] = sorted(
-            (ObjectId(oid), frame, offset) for oid, (frame, offset) in zip(ids, stands, strict=True)
+            (ObjectId(oid), frame, offset)
+            for oid, (frame, offset) in zip(ids, positions, strict=True)
         )
         self.pack_size: int = pack_size
         self.check: bytes = check
-        again = encode_index(b"".join(ids), stands, self.places, pack_size, check, bits=bits)
-        if again != data:
-            raise errors.CorruptIndexError("a pack index is not in order")
+        encoded = encode_index(b"".join(ids), positions, self.places, pack_size, check, bits=bits)
+        if encoded != data:
+            raise errors.CorruptIndexError("the pack index is not sorted")
 
 
 WALK_WORTH = 16
-"""A look-up takes about as long as going past so many ids."""
+"""A look-up takes about as long as scanning this many ids."""
 
 
 def ids_among(index: PackIndex, oids: frozenset[bytes]) -> frozenset[bytes]:
-    """Return those of these ids that a pack has, by its index alone.
+    """Return the ids that a pack has, using its index alone.
 
     Raises:
         CorruptIndexError: the index is damaged.
-        StorageError: the disk refuses.
+        StorageError: the index cannot be read.
     """
     if not index.ids and len(oids) > max(index.size // LOOK_UP_BYTES, FEW_LOOK_UPS):
-        index.hold()
+        index.load()
     ids = index.ids
     if not ids or index.objects > WALK_WORTH * len(oids):
         return frozenset(oid for oid in oids if index.find(oid) is not None)
@@ -105,11 +106,11 @@ def ids_among(index: PackIndex, oids: frozenset[bytes]) -> frozenset[bytes]:
 _ID_BEGINNING = struct.Struct(f">I{OID_BYTES - 4}x")
 _NUMBER = (1 << NUMBER_BITS) - 1
 _CHECK = 0xFFFC
-"""Of the first four bytes of an id, the bits that stand in its entry."""
+"""The bits of an id's first four bytes that its entry holds."""
 
 
-def leads_to_all(index: bytes) -> bool:
-    """Tell whether an index, whose sizes are right, has entries that lead to every object, all of them different."""
+def has_valid_entries(index: bytes) -> bool:
+    """Return True if a well-sized index has one valid entry for every object."""
     _, _, bits, count, *_ = HEADER.unpack_from(index)
     entries_at = HEADER.size + 4 * ((1 << bits) + 1)
     ids_at = entries_at + 4 * count
@@ -137,29 +138,29 @@ def leads_to_all(index: bytes) -> bool:
 def walk_by_index(
     pack: Pack, index: PackIndex, places: Sequence[FramePlace], frames: range
 ) -> Iterator[tuple[int, list[bytes], list[bytes]]]:
-    """Yield (number of the first object, objects, their stored forms) of frames that are as the index says.
+    """Yield (first object's number, objects, stored forms) of each checked frame.
 
-    A link leads to what stands before, so when all frames of a pack are as its index says, that says the truth: each
-    id is the hash of its object, where links were followed through ids that are. So frames can be walked in any order.
+    Links lead backwards only. So if all frames match, the index is correct: each id is the hash of its object, computed
+    with links to correct ids. The frames can thus be checked in any order.
 
     Args:
         pack: the pack.
-        index: its index, all of which is held.
-        places: where all frames of the pack are.
-        frames: which of them to walk; dictionaries are passed over.
+        index: its index, loaded completely.
+        places: the positions of all frames of the pack.
+        frames: the frames to check; dictionaries are skipped.
 
     Raises:
-        CorruptObjectError: a frame is damaged, or holds other objects than the index says, or at other places.
-        StorageError: the disk refuses.
+        CorruptObjectError: a frame is damaged, or does not match the index.
+        StorageError: the pack cannot be read.
     """
     first = sum(place.objects for place in places[: frames.start])
     dictionary: Dictionary | None = None
     for number in frames:
         place = places[number]
-        if place.sort == DICTIONARY:
+        if place.flags == DICTIONARY:
             dictionary = Dictionary(pack.decode(place))
             continue
-        needs = place.sort & NEEDS_DICTIONARY
+        needs = place.flags & NEEDS_DICTIONARY
         if needs and dictionary is None:
             dictionary = _dictionary_before(pack, places, number)
         raw = pack.decode(place, dictionary if needs else None)
@@ -168,17 +169,17 @@ def walk_by_index(
         rows = b"".join([ROW.pack(offset, number) for offset, _ in cuts])
         forms = [raw[offset : offset + size] for offset, size in cuts]
         objects = forms
-        if place.sort & SHORT_LINKS:
-            objects = lengthen_all(forms, first, index.ids)
-        told = index.ids[OID_BYTES * first : OID_BYTES * stop]
-        if joined_digests(objects) != told or index.stored_rows(first, stop) != rows:
-            raise errors.CorruptObjectError("a frame holds other objects than its index says")
+        if place.flags & SHORT_LINKS:
+            objects = expand_all_links(forms, first, index.ids)
+        ids = index.ids[OID_BYTES * first : OID_BYTES * stop]
+        if joined_digests(objects) != ids or index.stored_rows(first, stop) != rows:
+            raise errors.CorruptObjectError("a frame does not match the pack index")
         yield first, objects, forms
         first = stop
 
 
 def _dictionary_before(pack: Pack, places: Sequence[FramePlace], frame: int) -> Dictionary:
     for place in reversed(places[:frame]):
-        if place.sort == DICTIONARY:
+        if place.flags == DICTIONARY:
             return Dictionary(pack.decode(place))
-    raise errors.CorruptObjectError("the dictionary of a frame is absent")
+    raise errors.CorruptObjectError("a frame's dictionary is missing")

@@ -1,11 +1,10 @@
-"""Packs from a stream: checked, written to `tmp/`, published together.
+"""Packs read from a stream: verified, written to `tmp/`, and published together.
 
-Rule: a pack says itself where it ends, so nothing stands between two of them. What is read is bounded before it is
-kept, and a pack is returned only when its trailer is that of its bytes.
+Rule: a pack is self-delimiting, so packs follow each other without separators. Sizes are checked before data is kept,
+and a pack is accepted only if its trailer matches its bytes.
 
-Rule: nothing of a pack is believed. What is kept was read to its end, each object of it hashed and taken for what it
-is; what was purged here is not taken, however it comes. A pack whose objects all are in packs here already is not kept,
-since it would add nothing.
+Rule: nothing in a pack is trusted. Every object is hashed and checked. Purged objects are rejected. A pack whose
+objects are all packed here already is not kept.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from trace_store.odb.pack import (
     Pack,
 )
 from trace_store.odb.pack_writer import PackEncoder, PackFiles
-from trace_store.odb.tombstones import admit
-from trace_store.odb.verify import Examination
+from trace_store.odb.tombstones import drop_purged
+from trace_store.odb.verify import PackVerifier
 from trace_store.oid import digest
 
 TYPE_CHECKING = False
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class MemoryFile:
-    """Bytes at hand, read as a file; its only descriptor is 0."""
+    """Bytes in memory with the interface of a file; the only descriptor is 0."""
 
     __slots__ = ("_data",)
 
@@ -47,11 +46,11 @@ class MemoryFile:
         self._data = data
 
     def read_at(self, fd: int, offset: int, size: int) -> bytes:
-        """Return up to `size` bytes from an offset."""
+        """Return up to `size` bytes at an offset."""
         return self._data[offset : offset + size]
 
     def size(self, fd: int) -> int:
-        """Return how many bytes there are."""
+        """Return the number of bytes."""
         return len(self._data)
 
     def close(self, fd: int) -> None:
@@ -59,23 +58,23 @@ class MemoryFile:
 
 
 def pack_of(data: bytes, where: str) -> Pack:
-    """Return the pack with these bytes; its name is their hash.
+    """Return a pack over bytes in memory; its name is their hash.
 
     Raises:
-        CorruptPackError: they do not begin and end like a pack.
+        CorruptPackError: header or trailer is invalid.
     """
     return Pack(MemoryFile(data), where, digest(data).hex(), 0)
 
 
 def read_packs(read: Callable[[int], bytes], where: str) -> Iterator[bytes]:
-    """Yield the bytes of each pack until the stream ends; none is there in an empty one.
+    """Yield the bytes of each pack until the stream ends.
 
     Args:
-        read: returns up to so many bytes, and none at the end.
-        where: what the stream is called in errors.
+        read: returns up to so many bytes, b"" at the end.
+        where: the stream's name in errors.
 
     Raises:
-        CorruptPackError: something else than a whole pack follows.
+        CorruptPackError: something other than a whole pack follows.
     """
     number = 0
     while True:
@@ -87,13 +86,13 @@ def read_packs(read: Callable[[int], bytes], where: str) -> Iterator[bytes]:
 
 
 def read_pack(read: Callable[[int], bytes], head: bytes, where: str) -> bytes:
-    """Return the bytes of a pack whose header was read already.
+    """Return the bytes of a pack whose header has been read.
 
     Raises:
-        CorruptPackError: it is no pack, is cut, or is larger than a pack may be.
+        CorruptPackError: it is not a pack, is truncated, or too large.
     """
     if len(head) < HEADER.size or HEADER.unpack(head)[:2] != (MAGIC, VERSION):
-        raise errors.CorruptPackError(f"{where} does not begin like a pack", path=where)
+        raise errors.CorruptPackError(f"{where} is not a pack", path=where)
     pieces = [head]
     room = MAXIMUM_PACK_BYTES - HEADER.size
     frames = 0
@@ -104,21 +103,21 @@ def read_pack(read: Callable[[int], bytes], head: bytes, where: str) -> bytes:
         room -= FRAME.size + size
         frames += 1
         if room < 0 or frames > MAXIMUM_PACK_FRAMES + 1:
-            raise errors.CorruptPackError(f"{where} is larger than a pack may be", path=where)
+            raise errors.CorruptPackError(f"{where} is too large", path=where)
         body = read_exactly(read, size)
         pieces += (frame, body)
         if len(frame) < FRAME.size or len(body) < size:
-            raise errors.CorruptPackError(f"{where} ends before it is complete", path=where)
+            raise errors.CorruptPackError(f"{where} is truncated", path=where)
         if not compressed:
             break
     data = b"".join(pieces)
     if digest(data[:-HASH_BYTES]) != data[-HASH_BYTES:]:
-        raise errors.CorruptPackError(f"{where} has another hash than its trailer says", path=where)
+        raise errors.CorruptPackError(f"{where} does not match the hash in its trailer", path=where)
     return data
 
 
 def read_exactly(read: Callable[[int], bytes], size: int) -> bytes:
-    """Return `size` bytes, or fewer when the stream ends."""
+    """Return `size` bytes, or fewer at the end of the stream."""
     data = read(size)
     if len(data) == size or not data:
         return data
@@ -134,12 +133,12 @@ def read_exactly(read: Callable[[int], bytes], size: int) -> bytes:
 
 
 class ReceivedPack:
-    """What was received.
+    """The result of receiving a pack.
 
     Attributes:
         name: the pack's name.
-        object_count: how many objects it holds.
-        known: whether all of them are in packs here already.
+        object_count: how many objects it has.
+        known: whether all of them are packed here already.
     """
 
     __slots__ = ("known", "name", "object_count")
@@ -151,61 +150,61 @@ class ReceivedPack:
 
 
 class PackReceiver:
-    """Takes packs for a repository; `keep` makes them durable and visible."""
+    """Receives packs for a repository; `publish` makes them durable and visible."""
 
     def __init__(
         self, disk: Disk, layout: Layout, database: ObjectDatabase, *, leave_out: bool = False
     ) -> None:
-        """Take nothing yet.
+        """Create a receiver.
 
         Args:
-            disk: where the repository is.
-            layout: likewise.
-            database: its objects.
-            leave_out: whether a pack with purged objects is written anew without them, rather than refused.
+            disk: the disk.
+            layout: the repository's paths.
+            database: the repository's objects.
+            leave_out: whether to rewrite a pack without its purged objects instead of rejecting it.
         """
         self._leave_out = leave_out
         self._disk = disk
         self._layout = layout
         self._database = database
         database.refresh()
-        database.relied_on.clear()
+        database.required.clear()
         self._aside: set[str] = set()
         self._files = PackFiles(disk, layout.tmp_dir, layout.pack_base)
 
-    def take(
+    def add(
         self, data: bytes, where: str, each: Callable[[PackedObject], None] | None = None
     ) -> ReceivedPack:
-        """Check a pack and write it aside.
+        """Verify a pack and write it to `tmp/`.
 
         Args:
-            data: all of its bytes.
-            where: what it is called in errors.
-            each: shown every object, in order.
+            data: its bytes.
+            where: its name in errors.
+            each: called with every object, in order.
 
         Raises:
-            CorruptPackError: something is wrong with it.
-            PurgedError: an object in it was purged here, and is not to be left out.
-            StorageError: the disk refuses.
+            CorruptPackError: the pack is invalid.
+            PurgedError: it has an object that was purged here, unless `leave_out`.
+            StorageError: it cannot be written.
         """
         pack = pack_of(data, where)
-        look = Examination(pack)
+        look = PackVerifier(pack)
         count = 0
         known: set[ObjectId] | None = set()
         purged, texts = self._database.purged, self._database.purged_texts
         has_purged = False
-        for found in look.objects():
+        for packed in look.objects():
             count += 1
-            if (purged or texts) and self._is_purged(found):
+            if (purged or texts) and self._is_purged(packed):
                 has_purged = True
-            elif known is not None and self._database.is_packed(found.oid):
-                known.add(found.oid)
+            elif known is not None and self._database.is_packed(packed.oid):
+                known.add(packed.oid)
             else:
                 known = None
             if each is not None:
-                each(found)
+                each(packed)
         if known is not None:
-            self._database.relied_on |= known  # what comes with it may lead to them
+            self._database.required |= known  # objects of later packs may link to them
         elif pack.name not in self._aside:
             if has_purged:
                 self._write_without(self._database.purged, pack)
@@ -214,12 +213,12 @@ class PackReceiver:
                 self._write(pack.name, data, look.index())
         return ReceivedPack(pack.name, count, known is not None)
 
-    def keep(self) -> list[str]:
-        """Make what was taken part of the repository, and return the names of the packs that are new here."""
+    def publish(self) -> list[str]:
+        """Add the received packs to the repository; return the names of new packs."""
         if self._aside:
             self._disk.make_directory(self._layout.objects_dir)
             self._disk.make_directory(self._layout.pack_dir)
-            # Whoever made one of them may have been killed before its name was durable.
+            # The process that created the folders may have died before syncing their names.
             self._disk.sync_directory(self._layout.objects_dir)
             self._disk.sync_directory(self._layout.root)
         names = self._files.publish()
@@ -227,26 +226,26 @@ class PackReceiver:
         self._database.refresh()
         return names
 
-    def abandon(self) -> None:
-        """Remove what was taken and not kept."""
-        self._files.abandon()
+    def discard(self) -> None:
+        """Remove the received packs that were not published."""
+        self._files.discard()
         self._aside.clear()
 
-    def _is_purged(self, found: PackedObject) -> bool:
-        """Return True if an object was purged here, or holds a purged text and has a tombstone from now on."""
-        objects = {found.oid: found.data}
+    def _is_purged(self, packed: PackedObject) -> bool:
+        """Return True if an object is purged; a purged text in it creates a tombstone."""
+        objects = {packed.oid: packed.data}
         if not self._leave_out:
-            self._database.refuse_purged(objects)
+            self._database.check_not_purged(objects)
             return False
-        return not admit(self._database, objects)
+        return not drop_purged(self._database, objects)
 
     def _write_without(self, purged: frozenset[bytes], pack: Pack) -> None:
-        """Write what a pack holds but for some objects."""
+        """Rewrite a pack without some objects."""
         self._disk.make_directory(self._layout.tmp_dir)
         encoder = PackEncoder(self._files.begin)
-        for found in Examination(pack).objects():
-            if found.oid not in purged:
-                encoder.add(found.oid, found.data)
+        for packed in PackVerifier(pack).objects():
+            if packed.oid not in purged:
+                encoder.add(packed.oid, packed.data)
         encoder.finish()
 
     def _write(self, name: str, data: bytes, index: bytes) -> None:

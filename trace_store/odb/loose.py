@@ -1,10 +1,10 @@
 """Loose objects: one file each, `objects/ab/cdef…`.
 
     offset  size  field
-    0       1     0xB0: the object's bytes follow; 0xB1: a length u32, then one zstd frame
+    0       1     0xB0: the object's bytes follow; 0xB1: size u32, then one zstd frame
     1       …     the body
 
-Rule: a file appears under its final name only when it is complete and, unless told otherwise, durable.
+Rule: a file gets its final name only when it is complete and (by default) durable.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from trace_store.files import WRITE, create_file, read_file
 from trace_store.ident import SystemClock
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash, check_size
-from trace_store.odb.compression import deflate, inflate
+from trace_store.odb.compression import compress, decompress
 from trace_store.oid import HEX_CHARACTERS, ObjectId, hash_object
 
 TYPE_CHECKING = False
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from trace_store.layout import Layout
 
 RAW = 0xB0
-DEFLATED = 0xB1
+COMPRESSED = 0xB1
 TEMPORARY_PREFIX = "object-"
 FRESH_MS = 60 * 60 * 1000
 HEAD_BYTES = 5
-_WORTH_DEFLATING_BYTES = 512
+_MINIMUM_COMPRESSED_BYTES = 512
 _LEVEL = 3
 _HEX = frozenset("0123456789abcdef")
 
@@ -47,7 +47,7 @@ class LooseObjects:
         self._durable = durable
 
     def read(self, oid: bytes) -> bytes | None:
-        """Return an object's bytes, or None when it is not here.
+        """Return an object's bytes, or None if it has no file.
 
         Raises:
             CorruptObjectError: the file is damaged.
@@ -59,7 +59,7 @@ class LooseObjects:
         return check_hash(oid, content_of(data), path)
 
     def contains(self, oid: bytes) -> bool:
-        """Tell whether there is a file for the object."""
+        """Return True if the object has a file."""
         return self._disk.stat(self._layout.loose_file(oid.hex())) is not None
 
     def write(self, data: bytes) -> ObjectId:
@@ -78,7 +78,7 @@ class LooseObjects:
         self._disk.make_directory(self._layout.tmp_dir)
         name = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}"
         temporary = os.path.join(self._layout.tmp_dir, name)
-        create_file(self._disk, temporary, _file(data), durable=self._durable)
+        create_file(self._disk, temporary, _encode_file(data), durable=self._durable)
         self._disk.rename(temporary, path)
         self._sync_names(path)
         return oid
@@ -90,25 +90,25 @@ class LooseObjects:
         self._disk.remove_directory(os.path.dirname(path))
 
     def iterate(self) -> Iterator[ObjectId]:
-        """Yield the ids that have a file, sorted."""
+        """Yield the ids of all loose objects, sorted."""
         for folder in self._folders():
             for rest in self._disk.names(os.path.join(self._layout.objects_dir, folder)):
                 if len(rest) == HEX_CHARACTERS - 2 and _HEX.issuperset(rest):
                     yield ObjectId.parse(folder + rest)
 
     def resolve_prefix(self, prefix: str) -> list[ObjectId]:
-        """Return the ids that begin with these hex digits, at most 16."""
-        found: list[ObjectId] = []
+        """Return the ids that start with these hex digits, at most 16."""
+        matches: list[ObjectId] = []
         for rest in self._disk.names(os.path.join(self._layout.objects_dir, prefix[:2])):
             name = prefix[:2] + rest
             if name.startswith(prefix) and len(name) == HEX_CHARACTERS and _HEX.issuperset(name):
-                found.append(ObjectId.parse(name))
-                if len(found) == MAXIMUM_CANDIDATES:
+                matches.append(ObjectId.parse(name))
+                if len(matches) == MAXIMUM_CANDIDATES:
                     break
-        return found
+        return matches
 
     def stray_names(self) -> list[str]:
-        """Return the paths below `objects/` that are no objects, relative to it."""
+        """Return the paths below `objects/` that are not objects, relative to it."""
         folders, files = self._disk.scan(self._layout.objects_dir)
         stray = list(files)
         for folder in folders:
@@ -127,12 +127,12 @@ class LooseObjects:
         return [name for name in folders if len(name) == 2 and _HEX.issuperset(name)]
 
     def _is_old(self, path: str) -> bool:
-        """Tell whether a file is so old that it is written anew, lest gc take what has just been asked for."""
-        found = self._disk.stat(path)
-        return found is None or found.st_mtime_ns // 1_000_000 < SystemClock().now() - FRESH_MS
+        """Return True if a file is old enough for gc to remove, so rewrite it."""
+        stat = self._disk.stat(path)
+        return stat is None or stat.st_mtime_ns // 1_000_000 < SystemClock().now() - FRESH_MS
 
     def _sync(self, path: str) -> None:
-        """Make a file durable that another process has written, which may have been killed before it did."""
+        """Sync a file of another process, which may have died before syncing it."""
         fd = self._disk.open(path, WRITE) if self._durable else None
         if fd is not None:
             try:
@@ -142,7 +142,7 @@ class LooseObjects:
         self._sync_names(path)
 
     def _sync_names(self, path: str) -> None:
-        """Make the name of a file durable, and those of its directories, whoever made them."""
+        """Sync the name of a file and of its folders."""
         if self._durable:
             for folder in (os.path.dirname(path), self._layout.objects_dir, self._layout.root):
                 self._disk.sync_directory(folder)
@@ -151,28 +151,28 @@ class LooseObjects:
         try:
             return self.read(oid) is not None
         except errors.CorruptObjectError:
-            return False  # writing it again heals it
+            return False  # writing it again repairs it
 
 
-def _file(data: bytes) -> bytes:
-    if len(data) >= _WORTH_DEFLATING_BYTES:
-        body = deflate(data, level=_LEVEL)
+def _encode_file(data: bytes) -> bytes:
+    if len(data) >= _MINIMUM_COMPRESSED_BYTES:
+        body = compress(data, level=_LEVEL)
         if len(body) + HEAD_BYTES < len(data):
-            return bytes((DEFLATED,)) + len(data).to_bytes(4, "little") + body
+            return bytes((COMPRESSED,)) + len(data).to_bytes(4, "little") + body
     return bytes((RAW,)) + data
 
 
 def content_of(data: bytes) -> bytes:
-    """Return the object's bytes in the bytes of a file, unchecked.
+    """Return the object's bytes in a loose file, not hash-checked.
 
     Raises:
-        CorruptObjectError: no loose object begins so, or it is not whole.
+        CorruptObjectError: the file is not a complete loose object.
     """
     if data[:1] == bytes((RAW,)):
         return data[1:]
-    if data[:1] == bytes((DEFLATED,)) and len(data) >= HEAD_BYTES:
+    if data[:1] == bytes((COMPRESSED,)) and len(data) >= HEAD_BYTES:
         size = int.from_bytes(data[1:HEAD_BYTES], "little")
         if size > MAXIMUM_OBJECT_BYTES:
             raise errors.CorruptObjectError(f"a loose object declares {size} bytes")
-        return inflate(data[HEAD_BYTES:], size)
-    raise errors.CorruptObjectError("a loose object does not begin like one")
+        return decompress(data[HEAD_BYTES:], size)
+    raise errors.CorruptObjectError("the file is not a loose object")

@@ -1,4 +1,4 @@
-"""Objects in memory: the contract in its smallest form."""
+"""An object store in memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class MemoryObjects:
     __slots__ = ("_objects",)
 
     purged: frozenset[bytes] = frozenset()
-    """Nothing is purged from memory."""
+    """Nothing is ever purged from memory."""
 
     def __init__(self) -> None:
         self._objects: dict[bytes, bytes] = {}
@@ -27,7 +27,7 @@ class MemoryObjects:
         """Return an object's canonical bytes.
 
         Raises:
-            ObjectNotFoundError: it is not here.
+            ObjectNotFoundError: the object is missing.
         """
         try:
             return self._objects[oid]
@@ -35,15 +35,15 @@ class MemoryObjects:
             raise errors.ObjectNotFoundError(f"no object {oid.hex()}", oid=ObjectId(oid)) from None
 
     def read_many(self, oids: Iterable[bytes]) -> Iterator[tuple[ObjectId, bytes]]:
-        """Yield (id, bytes) in the order asked for."""
+        """Yield (id, bytes) in the given order."""
         return ((ObjectId(oid), self.read(oid)) for oid in oids)
 
     def read_data(self, oids: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield bytes in the order asked for."""
+        """Yield the bytes in the given order."""
         return map(self.read, oids)
 
     def contains(self, oid: bytes) -> bool:
-        """Tell whether the object is here."""
+        """Return True if the object exists."""
         return oid in self._objects
 
     def write(self, data: bytes) -> ObjectId:
@@ -54,19 +54,19 @@ class MemoryObjects:
         return oid
 
     def purged_key(self) -> str:
-        """Return nothing, since nothing was purged."""
+        """Return "": nothing was purged."""
         return ""
 
-    def returned(self) -> list[ObjectId]:
-        """Return nothing, since nothing was purged."""
+    def reappeared(self) -> list[ObjectId]:
+        """Return []: nothing was purged."""
         return []
 
     def resolve_prefix(self, prefix: str) -> list[ObjectId]:
-        """Return the ids that begin with these hex digits, at most 16, sorted."""
+        """Return the ids that start with these hex digits, sorted, at most 16."""
         check_prefix(prefix)
-        found = sorted(oid for oid in self._objects if oid.hex().startswith(prefix))
-        return [ObjectId(oid) for oid in found[:MAXIMUM_CANDIDATES]]
+        matches = sorted(oid for oid in self._objects if oid.hex().startswith(prefix))
+        return [ObjectId(oid) for oid in matches[:MAXIMUM_CANDIDATES]]
 
     def iterate(self) -> Iterator[ObjectId]:
-        """Yield the id of every object once, in the order they were written."""
+        """Yield the id of every object in the order of writing."""
         return (ObjectId(oid) for oid in list(self._objects))

@@ -1,7 +1,7 @@
-"""Files open for reading, of which only so many have a descriptor at a time.
+"""A pool of files open for reading, with a limited number of descriptors.
 
-Rule: a handle stands for one file for ever. A file that was closed to spare its descriptor is opened again when it is
-read, and is then the same file or an error.
+Rule: a handle always means the same file. A file that was closed to free its descriptor is reopened on the next read,
+and is then the same file or an error.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from trace_store.files import Disk
 
 MAXIMUM_DESCRIPTORS = 64
-"""Few enough for a process that may have 256, and enough for every pack that is read often, with its index."""
+"""Few enough for a limit of 256, and enough for every often-read pack and its index."""
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
-"""The process, or the machine, has no descriptor left: that says nothing of the file."""
+"""The process or the system is out of descriptors, which says nothing about the file."""
 
 
 class OpenFiles:
-    """Files by handle; handles are no descriptors."""
+    """Open files by handle; a handle is not a descriptor."""
 
     __slots__ = ("_disk", "_fds", "_files", "_limit", "_next")
 
@@ -30,10 +30,10 @@ class OpenFiles:
         self._limit = limit
         self._next = 0
         self._files: dict[int, tuple[str, tuple[int, int] | None]] = {}
-        self._fds: dict[int, int] = {}  # the least recently used first
+        self._fds: dict[int, int] = {}  # least recently used first
 
     def open(self, path: str) -> int | None:
-        """Return a handle of a file, or None when it is absent.
+        """Return a handle of a file, or None if it is absent.
 
         Raises:
             StorageError: it cannot be opened.
@@ -47,10 +47,10 @@ class OpenFiles:
         return self._next
 
     def read_at(self, handle: int, offset: int, size: int) -> bytes:
-        """Return up to `size` bytes from an offset; fewer only at the end of the file.
+        """Return up to `size` bytes at an offset; fewer only at the end of the file.
 
         Raises:
-            StorageError: the disk refuses; with errno ENOENT the file is gone, or another has its name.
+            StorageError: the read failed; errno ENOENT if the file was removed or replaced.
         """
         return self._disk.read_at(self._fd(handle), offset, size)
 
@@ -59,7 +59,7 @@ class OpenFiles:
         return self._disk.size(self._fd(handle))
 
     def close(self, handle: int) -> None:
-        """Give a handle up."""
+        """Close a handle."""
         self._files.pop(handle, None)
         fd = self._fds.pop(handle, None)
         if fd is not None:
@@ -75,24 +75,24 @@ class OpenFiles:
                 fd = None
             if fd is None:
                 raise errors.StorageError(
-                    f"the file is gone: {path}", path=path, errno=errno.ENOENT
+                    f"the file was removed: {path}", path=path, errno=errno.ENOENT
                 )
         self._fds[handle] = fd  # now the most recently used
         return fd
 
     def _descriptor(self, path: str) -> int | None:
-        """Open a file, and close others until that is possible."""
-        self._spare(self._limit - 1)
+        """Open a file, closing others if needed."""
+        self._close_oldest(self._limit - 1)
         while True:
             try:
                 return self._disk.open(path)
             except errors.StorageError as error:
                 if error.errno not in NO_DESCRIPTORS or not self._fds:
                     raise
-                # Half of what there were, so that the rest of the process has some, too.
+                # Give back half of the descriptors, for the rest of the process.
                 self._limit = max(len(self._fds) // 2, 1)
-                self._spare(self._limit - 1)
+                self._close_oldest(self._limit - 1)
 
-    def _spare(self, count: int) -> None:
-        while len(self._fds) > count:
+    def _close_oldest(self, keep: int) -> None:
+        while len(self._fds) > keep:
             self._disk.close(self._fds.pop(next(iter(self._fds))))

@@ -3,20 +3,22 @@
     offset  size  field
     0       4     "TRPK"
     4       1     version, 2
-    5       1     how hard the writer compressed
+    5       1     compression level
     6       2     zero
-    8       4     how much content the writer put into a frame, in bytes
-    12      4     over how much content its frames share a dictionary, in bytes; 0 for none
-    16      …     frames:  compressed size u32, raw size u32, number of objects u32, sort u8, three zero bytes, then
+    8       4     target size of a frame's content in bytes
+    12      4     size of the content that shares a dictionary in bytes; 0 for none
+    16      …     frames:  compressed size u32, raw size u32, number of objects u32, flags u8, three zero bytes, then
                            one zstd frame
                   end:     sixteen zero bytes
                   trailer: number of frames u32, number of objects u32, blake3-256 of everything above
 
-The sort is a sum: 1 for a frame that needs the last dictionary before it, 2 for one whose objects have short links,
-4 for a dictionary. A frame's raw content is the length u32 of each object, and their bytes one after the other; that
-of a dictionary is the dictionary. All integers are little endian. The file's name is the blake3-256 of all its bytes.
+Flags: 1 the frame needs the last dictionary before it, 2 its objects have short links, 4 it is a dictionary. A frame's
+raw content is the length u32 of each object, then their bytes; that of a dictionary is the dictionary. Integers are
+little endian. The file's name is the blake3-256 of all its bytes.
 
-Rule: a pack can be read alone, and needs nothing else to be indexed. Whoever reads an object checks its hash.
+Rule: a pack can be read and indexed alone. The reader of an object checks its hash. An id is the hash of an object and
+links lead backwards only, so a sequential walk knows all ids when needed. A damaged frame also loses the objects that
+link to its objects, and the frames that need it as a dictionary.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ import struct
 
 from trace_store import errors
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
-from trace_store.odb.compression import Dictionary, Inflation
-from trace_store.oid import Digester
+from trace_store.odb.compression import Dictionary, PartialFrame
+from trace_store.odb.delta_links import ABSENT, expand_links
+from trace_store.oid import OID_BYTES, Digester, hash_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,12 +37,22 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Files(Protocol):
-        """What a pack is read through."""
+        """The file operations that a pack needs."""
 
         def read_at(self, fd: int, offset: int, size: int, /) -> bytes: ...
         def size(self, fd: int, /) -> int: ...
         def close(self, fd: int, /) -> None: ...
 
+    from typing import Protocol, TypeAlias
+
+    from trace_store.oid import ObjectId
+
+    class Frames(Protocol):
+        """The source of a walk."""
+
+        def decode(self, place: FramePlace, dictionary: Dictionary | None = None, /) -> bytes: ...
+
+    Objects: TypeAlias = list[tuple[ObjectId, int, bytes]]
 
 MAXIMUM_PACK_BYTES = 32 * 1024 * 1024
 MAXIMUM_PACK_RAW_BYTES = 256 * 1024 * 1024
@@ -55,7 +68,7 @@ HASH_BYTES = 32
 NEEDS_DICTIONARY = 1
 SHORT_LINKS = 2
 DICTIONARY = 4
-SORTS = (0, NEEDS_DICTIONARY, SHORT_LINKS, NEEDS_DICTIONARY | SHORT_LINKS, DICTIONARY)
+FLAGS = (0, NEEDS_DICTIONARY, SHORT_LINKS, NEEDS_DICTIONARY | SHORT_LINKS, DICTIONARY)
 
 HEADER = struct.Struct("<4sBB2xII")
 FRAME = struct.Struct("<IIIB3x")
@@ -65,27 +78,27 @@ _COPY_BYTES = 1 << 20
 
 
 class FramePlace:
-    """Where a frame is, and what is in it.
+    """Position and properties of a frame.
 
     Attributes:
         offset: of its zstd frame in the file.
-        compressed, raw: its sizes.
-        objects: how many it holds.
-        sort: what it is, as the file says it.
+        compressed, raw: its sizes in bytes.
+        objects: how many objects it has.
+        flags: as in the file.
     """
 
-    __slots__ = ("compressed", "objects", "offset", "raw", "sort")
+    __slots__ = ("compressed", "flags", "objects", "offset", "raw")
 
-    def __init__(self, offset: int, compressed: int, raw: int, objects: int, sort: int) -> None:
+    def __init__(self, offset: int, compressed: int, raw: int, objects: int, flags: int) -> None:
         self.offset = offset
         self.compressed = compressed
         self.raw = raw
         self.objects = objects
-        self.sort = sort
+        self.flags = flags
 
     def key(self) -> tuple[int, int, int, int, int]:
-        """Return all of it, to compare."""
-        return self.offset, self.compressed, self.raw, self.objects, self.sort
+        """Return all fields, for comparison."""
+        return self.offset, self.compressed, self.raw, self.objects, self.flags
 
 
 class Pack:
@@ -104,11 +117,11 @@ class Pack:
     )
 
     def __init__(self, disk: Files, path: str, name: str, fd: int) -> None:
-        """Take over an open descriptor.
+        """Take ownership of an open descriptor.
 
         Raises:
-            CorruptPackError: the file does not begin and end like a pack; the descriptor is closed.
-            StorageError: it cannot be read; the descriptor is closed.
+            CorruptPackError: header or trailer is invalid; the descriptor is closed.
+            StorageError: the file cannot be read; the descriptor is closed.
         """
         self._disk = disk
         self.path = path
@@ -126,40 +139,40 @@ class Pack:
         self._disk.close(self.fd)
 
     def places(self) -> Iterator[FramePlace]:
-        """Yield where the frames are, in order.
+        """Yield the positions of the frames, in order.
 
         Raises:
-            CorruptPackError: a frame head makes no sense, or the frames are more than a pack may hold.
+            CorruptPackError: a frame header is invalid, or there are too many frames.
         """
         offset = HEADER.size
         count = total = objects = 0
         end = self.size - TRAILER.size
         while True:
             if offset + FRAME.size > end:
-                raise self._corrupt("its frames run past its end")
+                raise self._corrupt("its frames are truncated")
             head = self._disk.read_at(self.fd, offset, FRAME.size)
             if len(head) < FRAME.size:
-                raise self._corrupt("it has become shorter")
-            compressed, raw, held, sort = FRAME.unpack(head)
+                raise self._corrupt("it was truncated")
+            compressed, raw, held, flags = FRAME.unpack(head)
             offset += FRAME.size
             if compressed == 0:
                 if any(head) or offset != end:
-                    raise self._corrupt("its frames do not end where they should")
+                    raise self._corrupt("its frames end at the wrong offset")
                 return
             if offset + compressed > end or raw > MAXIMUM_FRAME_BYTES:
-                raise self._corrupt("a frame is longer than it may be")
-            if sort not in SORTS or head[13:] != b"\0\0\0":
-                raise self._corrupt("a frame is of no known sort")
-            if sort == DICTIONARY and (held or raw > MAXIMUM_DICTIONARY_BYTES):
-                raise self._corrupt("a dictionary is none")
+                raise self._corrupt("a frame is too large")
+            if flags not in FLAGS or head[13:] != b"\0\0\0":
+                raise self._corrupt("a frame has unknown flags")
+            if flags == DICTIONARY and (held or raw > MAXIMUM_DICTIONARY_BYTES):
+                raise self._corrupt("a dictionary is invalid")
             count += 1
             total += raw
             objects += held
             if count > MAXIMUM_PACK_FRAMES or total > MAXIMUM_PACK_RAW_BYTES:
-                raise self._corrupt("it holds more than a pack may")
+                raise self._corrupt("it has too much content")
             if held > MAXIMUM_FRAME_OBJECTS or objects > MAXIMUM_PACK_OBJECTS:
-                raise self._corrupt("it holds more objects than it may")
-            yield FramePlace(offset, compressed, raw, held, sort)
+                raise self._corrupt("it has too many objects")
+            yield FramePlace(offset, compressed, raw, held, flags)
             offset += compressed
 
     def decode(self, place: FramePlace, dictionary: Dictionary | None = None) -> bytes:
@@ -168,10 +181,10 @@ class Pack:
         Raises:
             CorruptObjectError: it is damaged.
         """
-        return self.inflation(place, dictionary).until(place.raw)
+        return self.open_frame(place, dictionary).until(place.raw)
 
-    def inflation(self, place: FramePlace, dictionary: Dictionary | None = None) -> Inflation:
-        """Return a frame of which no more is decompressed than is asked for.
+    def open_frame(self, place: FramePlace, dictionary: Dictionary | None = None) -> PartialFrame:
+        """Return a frame that is decompressed only as far as needed.
 
         Raises:
             CorruptObjectError: it is damaged.
@@ -179,10 +192,13 @@ class Pack:
         if place.raw > MAXIMUM_FRAME_BYTES:
             raise errors.CorruptObjectError(f"a frame declares {place.raw} bytes", path=self.path)
         data = self._disk.read_at(self.fd, place.offset, place.compressed)
-        return Inflation(data, place.raw, dictionary=dictionary)
+        return PartialFrame(data, place.raw, dictionary=dictionary)
 
     def digests(self) -> tuple[str, bool]:
-        """Return the name that the file's bytes have, and whether the trailer is theirs; reads all of it."""
+        """Return the hash of the file's bytes (its name), and whether the trailer matches.
+
+        Reads the whole file.
+        """
         whole, body = Digester(), Digester()
         offset = 0
         body_end = self.size - HASH_BYTES
@@ -197,7 +213,7 @@ class Pack:
         return whole.digest().hex(), offset == self.size and body.digest() == self.check
 
     def check_name(self) -> bool:
-        """Tell whether trailer and name are those of the file's bytes; reads all of it."""
+        """Return True if name and trailer match the file's bytes; reads all of them."""
         return self.digests() == (self.name, True)
 
     def _read_ends(self) -> tuple[int, int, bytes]:
@@ -206,12 +222,12 @@ class Pack:
         head = self._disk.read_at(self.fd, 0, HEADER.size)
         trailer = self._disk.read_at(self.fd, self.size - TRAILER.size, TRAILER.size)
         if len(head) < HEADER.size or len(trailer) < TRAILER.size:
-            raise self._corrupt("it has become shorter")
+            raise self._corrupt("it was truncated")
         magic, version, level, frame_bytes, shared_bytes = HEADER.unpack(head)
         if magic != MAGIC:
-            raise self._corrupt("it does not begin like one")
+            raise self._corrupt("it is not a pack")
         if version != VERSION:
-            raise self._corrupt(f"it is of version {version}, not {VERSION}")
+            raise self._corrupt(f"it has version {version}, not {VERSION}")
         self.made = (level, frame_bytes, shared_bytes)
         frames, objects, check = TRAILER.unpack(trailer)
         return frames, objects, check
@@ -221,22 +237,104 @@ class Pack:
 
 
 def split(raw: bytes, count: int) -> Iterator[tuple[int, int]]:
-    """Yield (offset, length) of the objects in the raw content of a frame that holds so many.
+    """Yield (offset, length) of the `count` objects in a frame's raw content.
 
     Raises:
-        CorruptObjectError: the lengths do not add up to the content.
+        CorruptObjectError: the lengths do not add up.
     """
     offset = 4 * count
     if offset > len(raw) or count > MAXIMUM_FRAME_OBJECTS:
-        raise errors.CorruptObjectError("a frame counts more objects than it has room for")
+        raise errors.CorruptObjectError("a frame declares too many objects")
     lengths = struct.unpack_from(f"<{count}I", raw)
     if offset + sum(lengths) != len(raw):
-        raise errors.CorruptObjectError("a frame's objects have another length than it")
+        raise errors.CorruptObjectError("the objects' lengths do not add up to the frame's size")
     for length in lengths:
         yield offset, length
         offset += length
 
 
 def join(objects: Sequence[bytes]) -> bytes:
-    """Return the raw content of a frame that holds these objects, in the form in which they are stored."""
+    """Return the raw content of a frame with these objects."""
     return struct.pack(f"<{len(objects)}I", *map(len, objects)) + b"".join(objects)
+
+
+def walk_objects(
+    pack: Pack,
+) -> Iterator[tuple[int, FramePlace, Objects | errors.CorruptObjectError]]:
+    """Yield (number, place, objects or error) of every frame in order.
+
+    A dictionary has no objects.
+
+    An object is (id, offset in the frame's content, bytes). Unreadable objects are left out, but counted in the place.
+
+    Raises:
+        CorruptPackError: the remaining frames cannot be found, or there are too many.
+        StorageError: the pack cannot be read.
+    """
+    walk = PackWalk(pack)
+    for number, place in enumerate(pack.places()):
+        try:
+            yield number, place, walk.objects(place)
+        except errors.CorruptObjectError as error:
+            yield number, place, error
+
+
+class PackWalk:
+    """The state of a walk over a pack.
+
+    Attributes:
+        ids: the joined ids of the objects so far; zeros for unreadable ones.
+        offsets: the offsets of the last frame's objects in its content; 0 if it is damaged.
+    """
+
+    __slots__ = ("_dictionary", "_pack", "ids", "offsets")
+
+    def __init__(self, pack: Frames) -> None:
+        self._pack = pack
+        self._dictionary: Dictionary | None = None
+        self.ids = bytearray()
+        self.offsets: list[int] = []
+
+    def objects(self, place: FramePlace) -> Objects:
+        """Return the objects of the next frame.
+
+        Raises:
+            CorruptObjectError: the frame is damaged.
+            StorageError: the pack cannot be read.
+        """
+        first = len(self.ids)
+        self.ids += ABSENT * place.objects
+        self.offsets = [0] * place.objects
+        if place.flags == DICTIONARY:
+            self._dictionary = None
+            self._dictionary = Dictionary(self._pack.decode(place))
+            return []
+        if not place.flags & NEEDS_DICTIONARY:
+            raw = self._pack.decode(place)
+        elif self._dictionary is None:
+            raise errors.CorruptObjectError("the frame's dictionary is damaged or missing")
+        else:
+            raw = self._pack.decode(place, self._dictionary)
+        places = list(split(raw, place.objects))
+        self.offsets = [offset for offset, _ in places]
+        if place.flags & SHORT_LINKS:
+            return self._expand(raw, places, first)
+        cut = [(offset, raw[offset : offset + size]) for offset, size in places]
+        objects = [(hash_object(data), offset, data) for offset, data in cut]
+        self.ids[first:] = b"".join([each[0] for each in objects])
+        return objects
+
+    def _expand(self, raw: bytes, places: list[tuple[int, int]], first: int) -> Objects:
+        objects: Objects = []
+        for ordinal, (offset, size) in enumerate(places, first // OID_BYTES):
+            try:
+                data = expand_links(raw[offset : offset + size], ordinal, self._id_of)
+            except errors.CorruptObjectError:
+                continue
+            oid = hash_object(data)
+            self.ids[ordinal * OID_BYTES : (ordinal + 1) * OID_BYTES] = oid
+            objects.append((oid, offset, data))
+        return objects
+
+    def _id_of(self, ordinal: int) -> bytes:
+        return bytes(self.ids[ordinal * OID_BYTES : (ordinal + 1) * OID_BYTES])

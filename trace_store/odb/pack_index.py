@@ -1,25 +1,25 @@
-"""The index beside a pack: which object is where in it.
+"""The index of a pack: the position of each object.
 
     offset  size          field
     0       4             "TRPI"
     4       1             version, 2
-    5       1             b, the number of leading bits of an id that choose a bucket
+    5       1             b, the number of leading bits of an id that select a bucket
     6       2             zero
     8       4             number of objects n
     12      4             number of frames f
     16      8             size of the pack
     24      32            check of the pack (the hash in its trailer)
-    56      4 (2^b + 1)   where each bucket begins
-            4 n           in the order of the ids, per object its number in the pack, in the lower 18 bits, and
-                          above them the third byte of the id and the upper 6 bits of the fourth
+    56      4 (2^b + 1)   start of each bucket
+            4 n           entries in the order of the ids: the object's number in the pack in the lower 18 bits, above
+                          them the third byte of the id and the upper 6 bits of the fourth
             32 n          ids, in the order of the pack
             6 n           per object: offset in the frame's raw content u32, frame u16
             24 f          per frame: file offset, compressed size, raw size, number of objects, 1 + the number of its
-                          dictionary's frame or 0, sort
+                          dictionary's frame or 0, flags
             32            blake3-256 of everything above
 
-Rule: derived and local. It is read in small pieces until as much has been read as it holds, so an open costs the same
-at any size; it is made again from the pack when it is absent or does not fit.
+Rule: derived and local; rebuilt from the pack if it is missing or does not match. It is read in small pieces, so that
+opening it costs the same at any size, until loading it completely is cheaper.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from itertools import islice
 
 from trace_store import errors
 from trace_store.odb.delta_links import ABSENT
-from trace_store.odb.pack import DICTIONARY, NEEDS_DICTIONARY, SORTS, FramePlace, Pack
-from trace_store.odb.pack_walk import PackWalk
+from trace_store.odb.pack import DICTIONARY, FLAGS, NEEDS_DICTIONARY, FramePlace, Pack, PackWalk
 from trace_store.oid import OID_BYTES, ObjectId, digest
 
 TYPE_CHECKING = False
@@ -46,12 +45,12 @@ BUCKET_OBJECTS = 4
 NUMBER_BITS = 18  # enough for the objects of any pack
 MAXIMUM_BITS = 16
 MAXIMUM_INDEX_BYTES = 16 * 1024 * 1024
-"""More than that of a pack with as many objects and frames as one may hold."""
+"""More than the index of the largest pack needs."""
 NO_FRAME = 0xFFFF
-"""More than the frames of a pack."""
+"""More than the frames of any pack."""
 FEW_LOOK_UPS = 16
 LOOK_UP_BYTES = 32 * 1024
-"""Loading that much costs about what a look-up in pieces does."""
+"""Loading this much takes about as long as one look-up in pieces."""
 HEADER = struct.Struct("<4sBB2xIIQ32s")
 _BOUNDS = struct.Struct("<II")
 _ENTRY = struct.Struct("<I")
@@ -66,12 +65,11 @@ class PackIndex:
 
     Attributes:
         objects: how many objects the pack has.
-        frames: how many frames.
-        size: of the index, in bytes.
-        ids: of the objects in the order of the pack, joined; none before all of the index is held.
-        frame_of, offset_of: the frame of each object, and where it begins there, and one of no frame behind the last;
-            none before all of the index is held.
-        verified: whether the checksum was looked at.
+        frames: how many frames the pack has.
+        size: the size of the index in bytes.
+        ids: the joined ids in the order of the pack; empty until the index is loaded.
+        frame_of, offset_of: each object's frame and its offset there, plus a sentinel; empty until the index is loaded.
+        verified: whether the checksum was checked.
     """
 
     __slots__ = (
@@ -96,24 +94,24 @@ class PackIndex:
     )
 
     def __init__(self, read: Callable[[int, int], bytes], size: int, pack: Pack) -> None:
-        """Accept an index that fits its pack.
+        """Open an index of a pack.
 
         Raises:
-            CorruptIndexError: it does not.
+            CorruptIndexError: it does not belong to the pack.
         """
         head = read(0, HEADER.size)
         if len(head) < HEADER.size:
-            raise errors.CorruptIndexError("a pack index is too short", path=pack.path)
+            raise errors.CorruptIndexError("the pack index is too short", path=pack.path)
         magic, version, bits, objects, frames, pack_size, check = HEADER.unpack(head)
         if magic != MAGIC or version != VERSION or bits > MAXIMUM_BITS:
-            raise errors.CorruptIndexError("a pack index does not begin like one", path=pack.path)
+            raise errors.CorruptIndexError("the pack index has an invalid header", path=pack.path)
         if pack_size != pack.size or check != pack.check:
-            raise errors.CorruptIndexError("a pack index belongs to another pack", path=pack.path)
+            raise errors.CorruptIndexError("the pack index belongs to another pack", path=pack.path)
         self._read = read
         self._left = max(size // LOOK_UP_BYTES, FEW_LOOK_UPS)
         self._data: bytes | None = None
         self.ids = b""
-        self.frame_of = self.offset_of = memoryview(b"")  # of numbers, then
+        self.frame_of = self.offset_of = memoryview(b"")  # of int, when loaded
         self._next = self._other = 0
         self._pack_size: int = pack_size
         self._bits = bits
@@ -126,7 +124,9 @@ class PackIndex:
         self.frames: int = frames
         self.verified = False
         if self._frames_at + PLACE.size * frames + HASH_BYTES != size:
-            raise errors.CorruptIndexError("a pack index has not the size it says", path=pack.path)
+            raise errors.CorruptIndexError(
+                "the pack index does not have its declared size", path=pack.path
+            )
 
     def find(self, oid: bytes) -> int | None:
         """Return an object's number in the pack, or None.
@@ -138,9 +138,9 @@ class PackIndex:
         if data is None:
             self._left -= 1
             if self._left < 0:
-                self.hold()
+                self.load()
         else:
-            # Whoever reads on asks for the next one, of those with links or of the others.
+            # Sequential readers ask for the next object, either with or without links.
             number = self._next
             at = OID_BYTES * number
             if self.ids[at : at + OID_BYTES] != oid:
@@ -161,12 +161,12 @@ class PackIndex:
         return None
 
     def runs(self, oids: Sequence[bytes]) -> list[range]:
-        """Return the numbers of objects, up to the first that the pack does not have: a range for those in a row.
+        """Return objects' numbers as ranges, up to the first that is not in the pack.
 
         Raises:
             CorruptIndexError: the index is damaged.
         """
-        found: list[range] = []
+        ranges: list[range] = []
         done, count = 0, len(oids)
         while done < count:
             first = self.find(oids[done])
@@ -184,11 +184,11 @@ class PackIndex:
                     stop += 1
             self._next = stop
             done += stop - first
-            found.append(range(first, stop))
-        return found
+            ranges.append(range(first, stop))
+        return ranges
 
     def id_of(self, number: int) -> bytes:
-        """Return the id of an object, by its number in the pack; fewer bytes when there is none."""
+        """Return an object's id, given its number in the pack; b"" if out of range."""
         if number >= self.objects:
             return b""
         if self._data is not None:
@@ -196,62 +196,62 @@ class PackIndex:
         return self._read(self._ids_at + OID_BYTES * number, OID_BYTES)
 
     def row(self, number: int) -> tuple[int, int, int]:
-        """Return (frame, offset, end) of an object; the end is 0 when it is that of the frame.
+        """Return (frame, offset, end) of an object; end is 0 at the end of the frame.
 
         Raises:
             CorruptIndexError: the index is too short.
         """
-        # Behind the last row stands more of the index, so this is never too short.
+        # More data follows the last row, so a sound index is never too short.
         data = self._read(self._rows_at + ROW.size * number, _ROWS.size)
         if number >= self.objects or len(data) < _ROWS.size:
-            raise errors.CorruptIndexError("a pack index is too short")
+            raise errors.CorruptIndexError("the pack index is too short")
         offset, frame, end, following = _ROWS.unpack(data)
         within = frame == following and number + 1 < self.objects
         return frame, offset, end if within else 0
 
     def stored_rows(self, first: int, stop: int) -> bytes:
-        """Return offsets and frames of the objects from one number up to another, as they are written here."""
+        """Return the encoded offsets and frames of a range of objects."""
         return self._read(self._rows_at + ROW.size * first, ROW.size * (stop - first))
 
     def place(self, frame: int) -> tuple[FramePlace, int]:
-        """Return where a frame is, and the number of its dictionary's frame; -1 when it needs none.
+        """Return a frame's position and its dictionary's frame number, or -1.
 
         Raises:
-            CorruptIndexError: there is no such frame, or it is said to be outside of the pack.
+            CorruptIndexError: there is no such frame, or its position is invalid.
         """
         if not 0 <= frame < self.frames:
-            raise errors.CorruptIndexError(f"a pack index names frame {frame} of {self.frames}")
+            raise errors.CorruptIndexError(f"the pack index names frame {frame} of {self.frames}")
         data = self._read(self._frames_at + PLACE.size * frame, PLACE.size)
         if len(data) < PLACE.size:
-            raise errors.CorruptIndexError("a pack index is too short")
-        offset, compressed, raw, objects, dictionary, sort = PLACE.unpack(data)
-        if offset + compressed > self._pack_size or dictionary > frame or sort not in SORTS:
-            raise errors.CorruptIndexError("a pack index names a place outside of its pack")
-        return FramePlace(offset, compressed, raw, objects, sort), dictionary - 1
+            raise errors.CorruptIndexError("the pack index is too short")
+        offset, compressed, raw, objects, dictionary, flags = PLACE.unpack(data)
+        if offset + compressed > self._pack_size or dictionary > frame or flags not in FLAGS:
+            raise errors.CorruptIndexError("the pack index names a position outside of its pack")
+        return FramePlace(offset, compressed, raw, objects, flags), dictionary - 1
 
     def with_prefix(self, prefix: str, limit: int) -> list[ObjectId]:
-        """Return at most `limit` ids that begin with these hex digits, sorted."""
+        """Return at most `limit` ids that start with these hex digits, sorted."""
         first = bytes.fromhex(prefix + "0" * (2 * OID_BYTES - len(prefix)))
         low, high = self._bucket(first)
-        found: dict[ObjectId, None] = {}
-        # A prefix has at least as many bits as choose a bucket, or the buckets it spans follow one another.
-        while low < self.objects and len(found) < limit:
+        matches: dict[ObjectId, None] = {}
+        # A prefix may span several buckets, which then follow each other.
+        while low < self.objects and len(matches) < limit:
             entries = self._read(self._entries_at + 4 * low, 4 * max(high - low, 1))
             for (entry,) in _ENTRY.iter_unpack(entries[: len(entries) & ~3]):
                 oid = ObjectId(self.id_of(entry & _NUMBER))
                 if oid < first:
                     continue
                 if not oid.hex().startswith(prefix):
-                    return list(found)
-                found[oid] = None
-                if len(found) == limit:
+                    return list(matches)
+                matches[oid] = None
+                if len(matches) == limit:
                     break
             low = max(high, low + 1)
             high = min(low + BUCKET_OBJECTS, self.objects)
-        return list(found)
+        return list(matches)
 
     def in_order(self) -> Iterator[ObjectId]:
-        """Yield all ids in the order in which their objects stand in the pack: reading them so is quick."""
+        """Yield all ids in the order of the pack, the fastest order to read."""
         step = 1024
         for low in range(0, self.objects, step):
             count = min(step, self.objects - low)
@@ -262,7 +262,7 @@ class PackIndex:
                     yield ObjectId(oid)
 
     def entries(self) -> dict[bytes, tuple[int, int]] | None:
-        """Return (frame, offset) of every object; None when one of them would not be found."""
+        """Return (frame, offset) of every object by id, or None if a look-up would fail."""
         count = self.objects
         data = self._read(self._ids_at, OID_BYTES * count)
         ids = [data[at : at + OID_BYTES] for at in range(0, OID_BYTES * count, OID_BYTES)]
@@ -270,26 +270,26 @@ class PackIndex:
         tables = self._read(HEADER.size, self._ids_at - HEADER.size)
         if tables != _tables(ids, self._bits) or len(rows) != ROW.size * count:
             return None
-        found: dict[bytes, tuple[int, int]] = {}
+        places: dict[bytes, tuple[int, int]] = {}
         for oid, (offset, frame) in zip(ids, ROW.iter_unpack(rows), strict=True):
-            found.setdefault(oid, (frame, offset))
-        return found
+            places.setdefault(oid, (frame, offset))
+        return places
 
     def verify(self) -> bool:
-        """Tell whether the checksum holds; reads the whole index, once."""
+        """Return True if the checksum matches; reads the whole index once."""
         if not self.verified:
             self.verified = is_whole(self._read(0, self.size), self.size)
         return self.verified
 
-    def hold(self) -> None:
-        """Hold all of it from now on, checked: what was read of it in pieces may be about as much.
+    def load(self) -> None:
+        """Load the whole index and check it.
 
         Raises:
-            CorruptIndexError: its checksum is wrong.
+            CorruptIndexError: the checksum is wrong.
         """
         data = self._read(0, self.size)
         if not is_whole(data, self.size):
-            raise errors.CorruptIndexError("the checksum of a pack index is wrong")
+            raise errors.CorruptIndexError("the pack index has a wrong checksum")
         self.verified = True
         self._data = data
         self.ids = data[self._ids_at : self._rows_at]
@@ -320,12 +320,12 @@ def encode_index(
     """Return the bytes of an index.
 
     Args:
-        ids: of the objects in the order of the pack, joined.
-        rows: (frame, offset) of each of them.
-        places: where the frames are.
+        ids: the joined ids in the order of the pack.
+        rows: (frame, offset) of each object.
+        places: the positions of the frames.
         pack_size: the size of the pack in bytes.
-        check: the hash in its trailer.
-        bits: of an id, to choose its bucket; when not given, as many as leave few objects in one.
+        check: the hash in the pack's trailer.
+        bits: leading id bits that select a bucket; default: enough for few objects per bucket.
     """
     count = len(rows)
     if bits is None:
@@ -341,16 +341,16 @@ def encode_index(
     pieces += [ROW.pack(offset, frame) for frame, offset in rows]
     dictionary = 0
     for number, p in enumerate(places, 1):
-        needed = dictionary if p.sort & NEEDS_DICTIONARY else 0
-        pieces.append(PLACE.pack(p.offset, p.compressed, p.raw, p.objects, needed, p.sort))
-        if p.sort == DICTIONARY:
+        needed = dictionary if p.flags & NEEDS_DICTIONARY else 0
+        pieces.append(PLACE.pack(p.offset, p.compressed, p.raw, p.objects, needed, p.flags))
+        if p.flags == DICTIONARY:
             dictionary = number
     data = b"".join(pieces)
     return data + digest(data)
 
 
 def build_index(pack: Pack) -> tuple[bytes, bool]:
-    """Return the index of a pack, made from its content, and whether all of the pack could be read."""
+    """Build a pack's index from its content; return it and whether the pack is sound."""
     walk = PackWalk(pack)
     rows: list[tuple[int, int]] = []
     places: list[FramePlace] = []
@@ -370,7 +370,7 @@ def build_index(pack: Pack) -> tuple[bytes, bool]:
 
 
 def _tables(ids: list[bytes], bits: int) -> bytes:
-    """Return the buckets and the entries."""
+    """Return the encoded buckets and entries."""
     shift = MAXIMUM_BITS - bits
     starts = [0] * ((1 << bits) + 1)
     for oid in ids:
@@ -383,7 +383,7 @@ def _tables(ids: list[bytes], bits: int) -> bytes:
 
 
 def _column(rows: bytes, at: int, code: Literal["H", "I"]) -> memoryview[int]:
-    """Return one field of rows, which stands at an offset in each of them, as numbers."""
+    """Return one field of all rows as numbers, given its offset in a row."""
     size = struct.calcsize(code)
     column = bytearray(len(rows) // ROW.size * size)
     for to, byte in enumerate(range(size)[:: 1 if sys.byteorder == "little" else -1]):
@@ -396,5 +396,5 @@ def _check_of(oid: bytes) -> int:
 
 
 def is_whole(data: bytes, size: int) -> bool:
-    """Tell whether the bytes of an index are as many as they should be, and its checksum holds."""
+    """Return True if an index has the expected size and a correct checksum."""
     return len(data) == size and digest(memoryview(data)[:-HASH_BYTES]) == data[-HASH_BYTES:]

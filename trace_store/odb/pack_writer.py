@@ -1,15 +1,15 @@
-"""Writing packs: objects in, pack and index files out.
+"""Writing packs and their indexes.
 
-Rule: objects are kept in the order in which they are added, but those with links stand behind the others of their
-frame, so that what they name has a number. When one pack is full the next is begun. The name of a pack is the hash of
-its bytes, so it is known when all of them are written. Frames are compressed on threads while the next are collected,
-and written in their order. Memory holds what shares a dictionary, twice, and the ids.
+Rule: objects keep their order, except that objects with links follow those without, so that the objects they link to
+have numbers. When a pack is full, the next one is started. A pack's name is the hash of its bytes, known at the end.
+Frames are compressed in threads while the next ones are collected, and are written in order. Memory holds the content
+that shares a dictionary, twice, and the ids.
 
-Rule: objects are numbered before their frame is compressed, and noted only when it is written; so a frame for which
-there is no room has left no trace in the pack.
+Rule: objects are numbered before their frame is compressed, but recorded only when it is written. So a frame that does
+not fit leaves no trace in the pack.
 
-Rule: a file under a pack's name is complete, and so is its index, which goes first: it can be made again, but whoever
-opens it looks at pieces of it only, and would take one that a power cut left in part for one that lacks objects.
+Rule: a file with a pack's name is complete, and so is its index, which is published first. An index can be rebuilt, but
+readers look only at pieces of it, and a torn one would seem to lack objects.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from itertools import accumulate
 from trace_store import errors
 from trace_store.files import CREATE, create_file, write_all
 from trace_store.layout import INDEX_SUFFIX, MAXIMUM_OBJECT_BYTES, PACK_SUFFIX
-from trace_store.odb.background import Background, processors
 from trace_store.odb.checks import check_size
 from trace_store.odb.compression import (
     MINIMUM_DICTIONARY_BYTES,
+    BackgroundTasks,
     Dictionary,
-    deflate,
+    compress,
     lines_in_common,
+    processor_count,
 )
-from trace_store.odb.delta_links import MARK, SPARED_BYTES, shorten
+from trace_store.odb.delta_links import MARK, SPARED_BYTES, shorten_links
 from trace_store.odb.pack import (
     COUNTS,
     DICTIONARY,
@@ -59,43 +60,43 @@ if TYPE_CHECKING:
     from trace_store.layout import Layout
 
     class Sink(Protocol):
-        """Where the bytes of one pack go."""
+        """The destination of one pack's bytes."""
 
         def write(self, data: bytes, /) -> object: ...
         def complete(self, name: str, index: bytes, /) -> object:
-            """Take note that the pack is written, with the index that belongs to it."""
+            """Finish the pack, given its name and index."""
             ...
 
 
 DEFAULT_LEVEL = 3
 DEFAULT_FRAME_BYTES = 256 * 1024
 LINKED_FRAME_BYTES = 64 * 1024
-"""Of commits so many resemble each other that smaller frames cost nothing, and the newest are read often."""
+"""Commits resemble each other so much that smaller frames cost nothing, and the newest are read often."""
 MAXIMUM_WANTED_FRAME_BYTES = 8 * 1024 * 1024
 SHARED_BYTES = 8 * 1024 * 1024
-"""Over how much content frames share a dictionary, where they do; also how much of it is held in memory."""
+"""Size of the content that shares a dictionary, if any; this much is also held in memory."""
 SHARING_LEVEL = 9
-"""Below it a dictionary is of little use: the compressor keeps too few places of it in mind."""
+"""Below this level a dictionary helps little: the compressor remembers too few positions of it."""
 MAXIMUM_THREADS = 4
-"""A third of packing is the interpreter's, of which there is one; more threads would wait for it."""
+"""A third of packing needs the interpreter lock; more threads would wait for it."""
 HARDEST_LEVEL = 19
 LINKED_LEVELS = 5
-"""So much harder frames of commits are compressed: it takes a tenth off them, and they are a tenth of all content."""
+"""Added to the level for frames of commits: a tenth smaller, and they are only a tenth of all content."""
 _MANY_BYTES = 1024 * 1024
-"""With less content than this a thread would hardly have begun when the work is done."""
+"""With less content than this, starting threads takes longer than compressing."""
 _LONGEST_SHORTENED_BYTES = 8 * 1024 * 1024
 _MARK_WORTH = 24
 _FEW_BYTES = 1024
-"""Larger objects have a mark in so many bytes at most, so that those that are none make it little longer."""
+"""Larger objects may have one mark per this many bytes, so that false marks hardly make them longer."""
 _TAIL_BYTES = FRAME.size + TRAILER.size
 _BLOB_HEADS = (b"\x92\xa4blob", b"\x93\xa4blob")
 
 
 class PackEncoder:
-    """Puts objects into one pack after the other, each into a sink of its own.
+    """Encodes objects into packs, each into a sink of its own.
 
     Attributes:
-        names: of the packs that are complete, in order.
+        names: the names of the complete packs, in order.
         object_count: how many objects were added.
     """
 
@@ -109,16 +110,15 @@ class PackEncoder:
         maximum_bytes: int = MAXIMUM_PACK_BYTES,
         threads: int | None = None,
     ) -> None:
-        """Write nothing yet.
+        """Create an encoder.
 
         Args:
             begin: returns the sink of the next pack.
-            level: how hard to compress, 1 to 19.
-            frame_bytes: how much content to put into a frame.
-            shared_bytes: over how much content frames share a dictionary; 0 for none.
-            maximum_bytes: how large a pack becomes at most.
-            threads: how many compress frames that share a dictionary; None for as many as there are processors, four
-                at most. What is written is the same.
+            level: the compression level, 1 to 19.
+            frame_bytes: target size of a frame's content.
+            shared_bytes: size of the content that shares a dictionary; 0 for none.
+            maximum_bytes: maximum size of a pack.
+            threads: threads that compress; default: one per processor, at most four. The output does not depend on it.
         """
         self._begin = begin
         self._level = level
@@ -134,9 +134,9 @@ class PackEncoder:
         self._linked = Frame(links=True)
         self._waiting: list[Frame] = []
         self._waiting_bytes = 0
-        self._planned: list[Planned] = []
-        self._compressed = Background((), 0)
-        self._threads = min(processors(), MAXIMUM_THREADS) if threads is None else threads
+        self._planned: list[PlannedFrame] = []
+        self._compressed = BackgroundTasks((), 0)
+        self._threads = min(processor_count(), MAXIMUM_THREADS) if threads is None else threads
         self._pack: OpenPack | None = None
         self.names: list[str] = []
 
@@ -146,7 +146,7 @@ class PackEncoder:
         return len(self._seen)
 
     def add(self, oid: bytes, data: bytes) -> bool:
-        """Add an object; False when it was added before.
+        """Add an object; False if it was added before.
 
         Raises:
             InvalidInputError: it is too large.
@@ -159,7 +159,9 @@ class PackEncoder:
         if links and (
             len(data) > _LONGEST_SHORTENED_BYTES or links * _MARK_WORTH > len(data) + _FEW_BYTES
         ):
-            self._close(self._linked)  # it is stored as it is, and stands behind what it may name
+            self._close(
+                self._linked
+            )  # it is stored with full links, after the objects that it may name
             links = 0
         frame = self._linked if links else self._plain
         size = len(data) - links * SPARED_BYTES
@@ -174,7 +176,7 @@ class PackEncoder:
         return True
 
     def finish(self) -> list[str]:
-        """Complete what is open and return the names of all packs, in order; none when nothing was added."""
+        """Complete the last pack and return the names of all packs, in order."""
         self._close(self._linked)
         self._write()
         self._settle()
@@ -182,7 +184,10 @@ class PackEncoder:
         return self.names
 
     def _close(self, frame: Frame) -> None:
-        """Let a frame wait for being written; before one with links what these may lead to."""
+        """Queue a frame for writing.
+
+        A frame with links comes after the objects it may link to.
+        """
         for closed in (self._plain, self._linked) if frame.links else (self._plain,):
             if closed.objects:
                 self._waiting.append(closed)
@@ -194,14 +199,17 @@ class PackEncoder:
             self._write()
 
     def _write(self) -> None:
-        """Have the waiting frames compressed, and write those that have been compressed meanwhile."""
+        """Write the compressed frames, and start compressing the queue."""
         waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        content = self._in_common(waiting)
+        content = self._shared_content(waiting)
         self._settle()
         self._compress(waiting, content)
 
-    def _in_common(self, waiting: list[Frame]) -> bytes:
-        """Return what the frames have in common, if they are many; nothing when it is too little for a dictionary."""
+    def _shared_content(self, waiting: list[Frame]) -> bytes:
+        """Return the frames' dictionary content.
+
+        The result is b"" if there are few frames or it is too short.
+        """
         plain = [frame for frame in waiting if not frame.links]
         if not self._shared_bytes or len(plain) < 2:
             return b""
@@ -210,7 +218,7 @@ class PackEncoder:
         return content if len(content) >= MINIMUM_DICTIONARY_BYTES else b""
 
     def _compress(self, frames: list[Frame], content: bytes) -> None:
-        """Begin to compress frames for the pack that is open, and before them what they have in common."""
+        """Start compressing frames for the open pack, preceded by their dictionary."""
         if not frames:
             return
         pack = self._pack
@@ -219,28 +227,31 @@ class PackEncoder:
                 self._begin(), self._level, self._frame_bytes, self._shared_bytes
             )
         dictionary = None
-        planned: list[Planned] = []
+        planned: list[PlannedFrame] = []
         tasks: list[Callable[[], bytes]] = []
         if content:
             dictionary = Dictionary(content)
-            planned.append(Planned(None, [], len(content), DICTIONARY))
-            tasks.append(lambda: deflate(content, level=self._level))
+            planned.append(PlannedFrame(None, [], len(content), DICTIONARY))
+            tasks.append(lambda: compress(content, level=self._level))
         for frame in frames:
             forms = pack.forms(frame)
             shared = None if frame.links else dictionary
-            sort = SHORT_LINKS if frame.links else 0
+            flags = SHORT_LINKS if frame.links else 0
             if shared is not None:
-                sort |= NEEDS_DICTIONARY
+                flags |= NEEDS_DICTIONARY
             offsets = list(accumulate(map(len, forms), initial=4 * len(forms)))
-            planned.append(Planned(frame, offsets, offsets.pop(), sort))
+            planned.append(PlannedFrame(frame, offsets, offsets.pop(), flags))
             level = self._linked_level if frame.links else self._level
-            tasks.append(_deflating(forms, level, shared))
+            tasks.append(_compression_task(forms, level, shared))
         many = sum(each.raw for each in planned) >= _MANY_BYTES
         self._planned = planned
-        self._compressed = Background(tasks, self._threads if many else 1)
+        self._compressed = BackgroundTasks(tasks, self._threads if many else 1)
 
     def _settle(self) -> None:
-        """Write what is being compressed; what the pack has no room for goes to the next one, and is planned anew."""
+        """Write the compressed frames.
+
+        Those that do not fit are compressed again for the next pack.
+        """
         while self._planned:
             planned, self._planned = self._planned, []
             pack = self._pack
@@ -251,12 +262,15 @@ class PackEncoder:
                 if not self._fits(pack, each, body):
                     self._complete()
                     rest = [other.frame for other in planned[at:] if other.frame is not None]
-                    self._compress(rest, self._in_common(rest))
+                    self._compress(rest, self._shared_content(rest))
                     break
                 pack.write_frame(each, body)
 
-    def _fits(self, pack: OpenPack, planned: Planned, body: bytes) -> bool:
-        """Tell whether a frame fits the pack; the first one with objects does in any case."""
+    def _fits(self, pack: OpenPack, planned: PlannedFrame, body: bytes) -> bool:
+        """Return True if a frame fits into the pack.
+
+        The first one with objects always does.
+        """
         return not pack.object_count or (
             pack.has_room(planned)
             and pack.size + FRAME.size + len(body) + _TAIL_BYTES <= self._maximum_bytes
@@ -271,7 +285,7 @@ class PackEncoder:
 
 
 class PackWriter(PackEncoder):
-    """Collects objects into packs of a repository; `finish` makes them durable and visible."""
+    """Writes packs of a repository; `finish` makes them durable and visible."""
 
     def __init__(
         self,
@@ -297,7 +311,7 @@ class PackWriter(PackEncoder):
         )
 
     def finish(self) -> list[str]:
-        """Complete what is open and return the names of all packs, in order; none when nothing was added."""
+        """Complete the last pack and return the names of all packs, in order."""
         if super().finish():
             self._disk.make_directory(self._layout.pack_dir)
             self._files.publish()
@@ -305,24 +319,27 @@ class PackWriter(PackEncoder):
                 self._disk.sync_directory(self._layout.objects_dir)
         return self.names
 
-    def abandon(self) -> None:
-        """Remove what has not been finished."""
-        self._files.abandon()
+    def discard(self) -> None:
+        """Remove unfinished files."""
+        self._files.discard()
 
     def _file(self) -> PackFile:
         self._disk.make_directory(self._layout.tmp_dir)
         return self._files.begin()
 
 
-def _deflating(
+def _compression_task(
     forms: list[bytes], level: int, dictionary: Dictionary | None
 ) -> Callable[[], bytes]:
-    """Return the call that compresses objects as one frame; it is no `partial`, since functools takes long to load."""
-    return lambda: deflate(join(forms), level=level, dictionary=dictionary)
+    """Return a function that compresses objects into one frame.
+
+    Not a `partial`, because functools is slow to import.
+    """
+    return lambda: compress(join(forms), level=level, dictionary=dictionary)
 
 
 class Frame:
-    """Objects that will stand in one frame."""
+    """The objects of a frame to be written."""
 
     __slots__ = ("links", "objects", "size")
 
@@ -332,23 +349,23 @@ class Frame:
         self.size = 0
 
 
-class Planned:
-    """A frame that is being compressed; without objects a dictionary.
+class PlannedFrame:
+    """A frame that is being compressed; a dictionary if it has no objects.
 
     Attributes:
         frame: its objects.
-        offsets: where they stand in its raw content.
-        raw: how long that is.
-        sort: what the pack says of it.
+        offsets: their offsets in its raw content.
+        raw: the size of the raw content.
+        flags: as in the pack.
     """
 
-    __slots__ = ("frame", "offsets", "raw", "sort")
+    __slots__ = ("flags", "frame", "offsets", "raw")
 
-    def __init__(self, frame: Frame | None, offsets: list[int], raw: int, sort: int) -> None:
+    def __init__(self, frame: Frame | None, offsets: list[int], raw: int, flags: int) -> None:
         self.frame = frame
         self.offsets = offsets
         self.raw = raw
-        self.sort = sort
+        self.flags = flags
 
 
 class OpenPack:
@@ -369,11 +386,11 @@ class OpenPack:
 
     @property
     def object_count(self) -> int:
-        """How many objects are in it."""
+        """How many objects it has."""
         return len(self._ids)
 
-    def has_room(self, planned: Planned) -> bool:
-        """Tell whether one more frame is within what a pack may hold."""
+    def has_room(self, planned: PlannedFrame) -> bool:
+        """Return True if the pack's limits allow one more frame."""
         return (
             self.raw_bytes + planned.raw <= MAXIMUM_PACK_RAW_BYTES
             and len(self._ids) + len(planned.offsets) <= MAXIMUM_PACK_OBJECTS
@@ -381,10 +398,10 @@ class OpenPack:
         )
 
     def forms(self, frame: Frame) -> list[bytes]:
-        """Number the objects of the next frame, and return them in the form in which they are stored.
+        """Number the objects of the next frame and return their stored forms.
 
-        Links lead to objects of the same frame, or of one without links. So a damaged frame takes along what names its
-        own objects, but not all that follows.
+        Links lead to objects of the same frame or of a frame without links. So a damaged frame loses only objects that
+        link to it, not everything that follows.
         """
         first = self._numbered
         self._numbered += len(frame.objects)
@@ -394,24 +411,24 @@ class OpenPack:
         forms = []
         near: dict[bytes, int] = {}
         for number, (oid, data) in enumerate(frame.objects, first):
-            forms.append(shorten(data, number, near, self._targets))
+            forms.append(shorten_links(data, number, near, self._targets))
             near[oid] = number
         return forms
 
-    def write_frame(self, planned: Planned, body: bytes) -> None:
-        """Write the next of the frames whose objects are numbered, or a dictionary between them."""
+    def write_frame(self, planned: PlannedFrame, body: bytes) -> None:
+        """Write the next numbered frame, or a dictionary."""
         objects = [] if planned.frame is None else planned.frame.objects
-        self._write(FRAME.pack(len(body), planned.raw, len(objects), planned.sort))
+        self._write(FRAME.pack(len(body), planned.raw, len(objects), planned.flags))
         self._rows += [(len(self.places), offset) for offset in planned.offsets]
         self._ids += [oid for oid, _ in objects]
         self.places.append(
-            FramePlace(self.size, len(body), planned.raw, len(objects), planned.sort)
+            FramePlace(self.size, len(body), planned.raw, len(objects), planned.flags)
         )
         self._write(body)
         self.raw_bytes += planned.raw
 
     def finish(self) -> tuple[str, bytes]:
-        """Write end and trailer, and return name and index."""
+        """Write end and trailer; return name and index."""
         self._write(FRAME.pack(0, 0, 0, 0))
         self._write(COUNTS.pack(len(self.places), len(self._ids)))
         check = self._body.digest()
@@ -431,7 +448,7 @@ TEMPORARY_PREFIX = "pack-"
 
 
 class PackFile:
-    """A pack that is being written to a file without its final name."""
+    """A pack file with a temporary name."""
 
     __slots__ = ("_disk", "_durable", "_fd", "_path", "name")
 
@@ -439,14 +456,14 @@ class PackFile:
         """Create the file.
 
         Raises:
-            StorageError: the disk refuses.
+            StorageError: it cannot be created.
         """
         self._disk = disk
         self._durable = durable
         self._path = os.path.join(folder, f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}")
         fd = disk.open(self._path, CREATE)
         if fd is None:
-            raise errors.StorageError("a temporary name is taken", path=self._path)
+            raise errors.StorageError("the temporary file exists already", path=self._path)
         self._fd: int | None = fd
         self.name = ""
 
@@ -456,7 +473,7 @@ class PackFile:
         write_all(self._disk, self._fd, data)
 
     def complete(self, name: str, index: bytes) -> None:
-        """Sync and close the file, and write its index beside it, synced too."""
+        """Sync and close the file, and write and sync its index."""
         fd, self._fd = self._fd, None
         if fd is not None:
             try:
@@ -468,12 +485,12 @@ class PackFile:
         self.name = name
 
     def publish(self, base: str) -> None:
-        """Give the file and its index their final path, to which the suffixes are added."""
+        """Rename the file and its index to `base` plus their suffixes."""
         self._disk.rename(self._path + INDEX_SUFFIX, base + INDEX_SUFFIX)
         self._disk.rename(self._path, base + PACK_SUFFIX)
 
-    def abandon(self) -> None:
-        """Remove what was written and has no name yet."""
+    def discard(self) -> None:
+        """Remove the file if it is not published."""
         fd, self._fd = self._fd, None
         if fd is not None:
             self._disk.close(fd)
@@ -482,20 +499,20 @@ class PackFile:
 
 
 class PackFiles:
-    """Packs that are written one after the other and appear together."""
+    """Several pack files that are published together."""
 
     __slots__ = ("_base_of", "_disk", "_durable", "_files", "_folder")
 
     def __init__(
         self, disk: Disk, folder: str, base_of: Callable[[str], str], *, durable: bool = True
     ) -> None:
-        """Write nothing yet.
+        """Create an empty set.
 
         Args:
-            disk: where.
-            folder: for the files while they have no name; on the file system of their final place.
-            base_of: given a pack's name, returns its final path without the suffix.
-            durable: whether a file is synced before it gets its name.
+            disk: the disk.
+            folder: the folder for temporary files, on the same file system as their final place.
+            base_of: returns a pack's final path without suffix, given its name.
+            durable: whether to sync files before they get their name.
         """
         self._disk = disk
         self._folder = folder
@@ -504,20 +521,20 @@ class PackFiles:
         self._files: list[PackFile] = []
 
     def begin(self) -> PackFile:
-        """Return the file of the next pack.
+        """Create the file of the next pack.
 
         Raises:
-            StorageError: the disk refuses.
+            StorageError: it cannot be created.
         """
         file = PackFile(self._disk, self._folder, durable=self._durable)
         self._files.append(file)
         return file
 
     def publish(self) -> list[str]:
-        """Give the complete ones their names, durably, and return these.
+        """Publish the complete files durably and return their names.
 
         Raises:
-            StorageError: the disk refuses; some may have got their names.
+            StorageError: some file could not be published.
         """
         names: list[str] = []
         folders: dict[str, None] = {}
@@ -533,7 +550,7 @@ class PackFiles:
             self._disk.sync_directory(folder)
         return names
 
-    def abandon(self) -> None:
-        """Remove those without a name."""
+    def discard(self) -> None:
+        """Remove the files that are not published."""
         while self._files:
-            self._files.pop().abandon()
+            self._files.pop().discard()

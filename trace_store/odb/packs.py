@@ -1,8 +1,11 @@
 """All packs of a repository.
 
-Rule: a pack that cannot be read hides no other. The list is read again when an object is not found, because another
-process may have sealed or folded packs meanwhile; a damaged pack is then tried anew when its file has changed, since
-whoever copies files, as git does, writes them under their final name. A lack of descriptors is no damage.
+Rule: an unreadable pack hides no other. The list is refreshed if an object is not found, because another process may
+have sealed or repacked. A damaged pack is tried again if its file has changed, because git and other copying programs
+write under the final name. Running out of descriptors is not damage.
+
+Rule: the cache of decoded frames is bounded, least recently used first out. Dictionaries are counted separately,
+because many frames share one.
 """
 
 from __future__ import annotations
@@ -15,10 +18,16 @@ from trace_store import errors
 from trace_store.files import create_file
 from trace_store.layout import PACK_SUFFIX
 from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash
-from trace_store.odb.delta_links import lengthen, lengthen_all
-from trace_store.odb.frame_cache import FrameCache
+from trace_store.odb.compression import Dictionary, PartialFrame
+from trace_store.odb.delta_links import expand_all_links, expand_links
 from trace_store.odb.open_files import NO_DESCRIPTORS, OpenFiles
-from trace_store.odb.pack import SHORT_LINKS, Pack
+from trace_store.odb.pack import (
+    DICTIONARY,
+    MAXIMUM_DICTIONARY_BYTES,
+    NEEDS_DICTIONARY,
+    SHORT_LINKS,
+    Pack,
+)
 from trace_store.odb.pack_index import PackIndex, build_index
 from trace_store.oid import HEX_CHARACTERS, ObjectId, digest, joined_digests
 
@@ -31,13 +40,18 @@ if TYPE_CHECKING:
     from trace_store.layout import Layout
 
     T = TypeVar("T")
+    from trace_store.odb.pack import Pack
+    from trace_store.odb.pack_index import PackIndex
 
 MAXIMUM_ATTEMPTS = 20
 _HEX = frozenset("0123456789abcdef")
 
 
 class IndexedPack:
-    """A pack with its index; `index_file`, a handle, is None when the index is only in memory."""
+    """A pack with its index.
+
+    `index_file` is its handle, None if the index is only in memory.
+    """
 
     __slots__ = ("index", "index_file", "pack")
 
@@ -48,7 +62,7 @@ class IndexedPack:
 
 
 class Packs:
-    """The packs, and a small cache of decoded frames."""
+    """The packs, with a cache of decoded frames."""
 
     def __init__(self, disk: Disk, layout: Layout) -> None:
         self._disk = disk
@@ -59,15 +73,15 @@ class Packs:
         self._recent = ""
         self._cache = FrameCache()
         self.damaged: dict[str, errors.CorruptPackError] = {}
-        """Why a pack, or a part of it, cannot be read, by its name."""
+        """Why a pack, or a part of it, is unreadable, by name."""
         self._stamps: dict[str, tuple[int, ...] | None] = {}
 
     def read(self, oid: bytes) -> bytes | None:
-        """Return an object's bytes, hash-checked, or None when no pack has it.
+        """Return an object's bytes, hash-checked, or None if no pack has it.
 
         Raises:
-            CorruptObjectError: every copy is damaged, or the disk refuses it.
-            StorageError: the process has no descriptor left.
+            CorruptObjectError: every copy is damaged or unreadable.
+            StorageError: out of file descriptors.
         """
         self._list()
         failure: errors.TraceError | None = None
@@ -85,7 +99,7 @@ class Packs:
             ) as error:
                 failure = _unless_exhausted(error)
             if packed.index_file is None:
-                continue  # the index was made of the pack itself
+                continue  # the index was built from the pack itself
             try:
                 again = self._reindex(packed)
                 number = again.index.find(oid)
@@ -104,14 +118,16 @@ class Packs:
         return None
 
     def read_quickly(self, oids: list[bytes], limit: int) -> list[bytes | None]:
-        """Return the bytes of the first of these objects, hash-checked, one at least and so many until `limit` bytes.
+        """Return the bytes of the first objects, hash-checked.
 
-        None stands for what no pack has, and for whatever else `read` has to deal with.
+        At least one, up to about `limit` bytes.
+
+        None means that no pack has the object, or that only `read` can recover it.
         """
         self._list()
-        found: list[bytes | None] = []
-        while len(found) < len(oids) and limit > 0:
-            left = oids[len(found) :]
+        contents: list[bytes | None] = []
+        while len(contents) < len(oids) and limit > 0:
+            left = oids[len(contents) :]
             pieces: list[bytes] = []
             try:
                 packed, runs = self._locate(left)
@@ -121,45 +137,48 @@ class Packs:
                 pass
             del left[len(pieces) :]
             if joined_digests(pieces) == b"".join(left):
-                found += pieces
+                contents += pieces
             else:
                 checked = zip(pieces, left, strict=True)
-                found += [data if digest(data) == oid else None for data, oid in checked]
+                contents += [data if digest(data) == oid else None for data, oid in checked]
             if not pieces:
-                found.append(None)
+                contents.append(None)
             limit -= sum(map(len, pieces))
-        return found
+        return contents
 
     def contains(self, oid: bytes) -> bool:
-        """Tell whether a pack has the object."""
-        return any(place is not None for place in self.answers(lambda index: index.find(oid)))
+        """Return True if a pack has the object."""
+        return any(place is not None for place in self.query(lambda index: index.find(oid)))
 
     def resolve_prefix(self, prefix: str) -> list[ObjectId]:
-        """Return ids that begin with these hex digits."""
-        found = self.answers(lambda index: index.with_prefix(prefix, MAXIMUM_CANDIDATES))
-        return [oid for ids in found for oid in ids or ()]
+        """Return the ids that start with these hex digits."""
+        matches = self.query(lambda index: index.with_prefix(prefix, MAXIMUM_CANDIDATES))
+        return [oid for ids in matches for oid in ids or ()]
 
     def iterate(self) -> Iterator[ObjectId]:
-        """Yield all ids, pack by pack as they stand there; an object in two packs comes twice."""
-        for ids in self.answers(lambda index: list(index.in_order())):
+        """Yield all ids, pack by pack in their order; duplicates included."""
+        for ids in self.query(lambda index: list(index.in_order())):
             yield from ids or ()
 
-    def answers(self, ask: Callable[[PackIndex], T]) -> Iterator[T | None]:
-        """Yield what the index of each pack answers; None for a pack that is gone, or cannot be read."""
-        return (self._readable(packed, ask) for packed in self._all())
+    def query(self, ask: Callable[[PackIndex], T]) -> Iterator[T | None]:
+        """Yield the result of a function for each pack's index.
+
+        None if the pack is unreadable.
+        """
+        return (self._query_one(packed, ask) for packed in self._all())
 
     def names(self) -> list[str]:
-        """Return the names of the packs that can be read."""
+        """Return the names of the readable packs."""
         self._list()
         return list(self._open)
 
     def get(self, name: str) -> IndexedPack | None:
-        """Return an open pack by its name."""
+        """Return an open pack by name, or None."""
         self._list()
         return self._open.get(name)
 
     def refresh(self) -> bool:
-        """List the packs again and tell whether there are others than before."""
+        """List the packs again; return True if there are new ones."""
         added = False
         for _ in range(MAXIMUM_ATTEMPTS):
             present = set(pack_names(self._disk, self._layout))
@@ -172,12 +191,15 @@ class Packs:
             opened = [name for name in new if self._add(name)]
             added = added or bool(opened)
             if all(name in self._open or name in self.damaged for name in new):
-                break  # else one was folded into another before it could be opened
+                break  # otherwise one was repacked before it could be opened
         self._listed = True
         return added
 
     def repair_indexes(self) -> bool:
-        """Check every index as a whole, make the damaged ones again, and tell whether there were any."""
+        """Check all indexes completely and rebuild damaged ones.
+
+        Return True if there were any.
+        """
         repaired = False
         for packed in list(self._open.values()):
             try:
@@ -189,7 +211,7 @@ class Packs:
                 self._reindex(packed)
                 repaired = True
             except errors.StorageError as error:
-                self._note(packed.pack.name, _unless_exhausted(error))
+                self._record_damage(packed.pack.name, _unless_exhausted(error))
         return repaired
 
     def close(self) -> None:
@@ -199,7 +221,7 @@ class Packs:
         self._listed = False
 
     def _locate(self, oids: list[bytes]) -> tuple[IndexedPack | None, list[range]]:
-        """Return the pack that has the first of these objects, with the numbers of those that follow it there."""
+        """Return the pack that has the first object, and the numbers of the objects there."""
         for packed in self._likely_first():
             runs = packed.index.runs(oids)
             if runs:
@@ -208,7 +230,7 @@ class Packs:
         return None, []
 
     def _likely_first(self) -> Iterator[IndexedPack]:
-        """Yield all packs, beginning with the one that had the last object: neighbours are read together."""
+        """Yield all packs, the last used one first: neighbours are read together."""
         recent = self._open.get(self._recent)
         if recent is not None:
             yield recent
@@ -221,7 +243,7 @@ class Packs:
             self.refresh()
 
     def _all(self) -> Iterator[IndexedPack]:
-        """Yield all packs, also those that take the place of one that went meanwhile."""
+        """Yield all packs, including those that replace one during the iteration."""
         self._list()
         done: set[str] = set()
         while True:
@@ -232,8 +254,11 @@ class Packs:
                 done.add(packed.pack.name)
                 yield packed
 
-    def _readable(self, packed: IndexedPack, ask: Callable[[PackIndex], T]) -> T | None:
-        """Return what an index answers, made again if need be; None when the pack is gone, or cannot be read."""
+    def _query_one(self, packed: IndexedPack, ask: Callable[[PackIndex], T]) -> T | None:
+        """Return a function's result for an index, rebuilding it if needed.
+
+        None if unreadable.
+        """
         try:
             return ask(packed.index)
         except (errors.CorruptIndexError, errors.StorageError) as error:
@@ -241,7 +266,7 @@ class Packs:
         try:
             return ask(self._reindex(packed).index)
         except errors.StorageError as error:
-            self._note(packed.pack.name, _unless_exhausted(error))
+            self._record_damage(packed.pack.name, _unless_exhausted(error))
             self.refresh()
             return None
 
@@ -257,24 +282,24 @@ class Packs:
 
     def _add(self, name: str) -> bool:
         path = self._layout.pack_file(name)
-        self._stamps[name] = self._stamp(name)  # before it is read: what is written later is seen
+        self._stamps[name] = self._stamp(name)  # before reading, so that later changes are seen
         try:
             file = self._files.open(path)
             if file is None:
                 return False
             pack = Pack(self._files, path, name, file)
-            self._open[name] = self._load_index(pack) or self._make_index(pack)
+            self._open[name] = self._load_index(pack) or self._build_index(pack)
         except (errors.StorageError, errors.CorruptPackError) as error:
-            self._note(name, _unless_exhausted(error))
+            self._record_damage(name, _unless_exhausted(error))
             return False
         return True
 
-    def _note(self, name: str, error: errors.TraceError) -> None:
-        """Record why a pack cannot be read; what the disk refused is tried again in any case."""
+    def _record_damage(self, name: str, error: errors.TraceError) -> None:
+        """Record why a pack is unreadable; after a StorageError it is always tried again."""
         if isinstance(error, errors.StorageError):
             self._stamps[name] = None
             error = errors.CorruptPackError(
-                f"pack {name[:12]} cannot be read: {error}", path=self._layout.pack_file(name)
+                f"pack {name[:12]} is unreadable: {error}", path=self._layout.pack_file(name)
             )
         if isinstance(error, errors.CorruptPackError):
             self.damaged[name] = error
@@ -284,10 +309,10 @@ class Packs:
         return stamp is None or stamp != self._stamp(name)
 
     def _stamp(self, name: str) -> tuple[int, ...] | None:
-        found = self._disk.stat(self._layout.pack_file(name))
-        if found is None:
+        stat = self._disk.stat(self._layout.pack_file(name))
+        if stat is None:
             return None
-        return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+        return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
 
     def _load_index(self, pack: Pack) -> IndexedPack | None:
         try:
@@ -307,15 +332,15 @@ class Packs:
             return None
         return IndexedPack(pack, index, file)
 
-    def _make_index(self, pack: Pack) -> IndexedPack:
+    def _build_index(self, pack: Pack) -> IndexedPack:
         data, whole = build_index(pack)
         index = PackIndex(lambda at, size: data[at : at + size], len(data), pack)
         index.verified = True
         if whole:
             self._save_index(pack.name, data)
         else:
-            what = f"pack {pack.name[:12]} is damaged: not all of it can be read"
-            self._note(pack.name, errors.CorruptPackError(what, path=pack.path))
+            what = f"pack {pack.name[:12]} is damaged: parts of it are unreadable"
+            self._record_damage(pack.name, errors.CorruptPackError(what, path=pack.path))
         return IndexedPack(pack, index, None)
 
     def _save_index(self, name: str, data: bytes) -> None:
@@ -329,26 +354,29 @@ class Packs:
         temporary = os.path.join(
             self._layout.tmp_dir, f"pack-{os.getpid()}-{os.urandom(6).hex()}.idx"
         )
-        create_file(self._disk, temporary, data)  # see `pack_files` for why it is synced
+        create_file(self._disk, temporary, data)  # `pack_writer` explains why it is synced
         self._disk.rename(temporary, self._layout.pack_index_file(name))
 
     def _reindex(self, packed: IndexedPack) -> IndexedPack:
-        made = self._make_index(packed.pack)
+        rebuilt = self._build_index(packed.pack)
         if packed.index_file is not None:
             self._files.close(packed.index_file)
-        self._open[packed.pack.name] = made
-        return made
+        self._open[packed.pack.name] = rebuilt
+        return rebuilt
 
     def _extract(self, packed: IndexedPack, number: int) -> bytes:
         """Return the bytes of an object, unchecked."""
         index = packed.index
         frame, offset, end = index.row(number)
-        raw, sort = self._cache.frame(packed.pack, index, frame, end)
+        raw, flags = self._cache.frame(packed.pack, index, frame, end)
         data = raw[offset : end or len(raw)]
-        return lengthen(data, number, index.id_of) if sort & SHORT_LINKS else data
+        return expand_links(data, number, index.id_of) if flags & SHORT_LINKS else data
 
     def _cut(self, packed: IndexedPack, runs: list[range], limit: int) -> list[bytes]:
-        """Return the bytes of the first of some objects, unchecked, one at least and so many until `limit` bytes."""
+        """Return the bytes of the first objects, unchecked.
+
+        At least one, up to about `limit` bytes.
+        """
         pieces: list[bytes] = []
         try:
             for run in runs:
@@ -363,7 +391,7 @@ class Packs:
         return pieces
 
     def _cut_run(self, packed: IndexedPack, run: range) -> Iterator[list[bytes]]:
-        """Yield the bytes of objects that stand one after the other, frame by frame."""
+        """Yield the bytes of consecutive objects, frame by frame."""
         pack, index, first = packed.pack, packed.index, run.start
         frames = index.frame_of
         if not frames:
@@ -374,24 +402,124 @@ class Packs:
             stop = bisect_right(frames, frame, first, run.stop)
             cuts = index.offset_of[first : stop + 1].tolist()
             last = frames[stop] != frame
-            # Of a frame in which nothing is read on, no more is decompressed than is needed.
+            # A single object may need only a part of its frame decompressed.
             end = cuts[-1] if len(run) == 1 and not last else None
-            raw, sort = self._cache.frame(pack, index, frame, end)
+            raw, flags = self._cache.frame(pack, index, frame, end)
             if last:
                 cuts[-1] = len(raw)
             cut = [raw[start:end] for start, end in pairwise(cuts)]
-            yield lengthen_all(cut, first, index.ids) if sort & SHORT_LINKS else cut
+            yield expand_all_links(cut, first, index.ids) if flags & SHORT_LINKS else cut
             first = stop
 
 
 def _unless_exhausted(error: errors.TraceError) -> errors.TraceError:
-    """Return the error, or raise it when it only says that no descriptor is left."""
+    """Return the error, but raise it if the process is out of descriptors."""
     if isinstance(error, errors.StorageError) and error.data.get("errno") in NO_DESCRIPTORS:
         raise error
     return error
 
 
+def missing_packs(disk: Disk, layout: Layout) -> list[str]:
+    """Return the names of the packs that are in their second place alone, sorted."""
+    kept = disk.names(layout.kept_packs_dir)
+    missing = set(kept).difference(disk.names(layout.pack_dir))
+    return sorted(n.removesuffix(PACK_SUFFIX) for n in missing if n.endswith(PACK_SUFFIX))
+
+
 def pack_names(disk: Disk, layout: Layout) -> list[str]:
-    """Return the names of the packs on the disk, sorted."""
+    """Return the names of the packs on disk, sorted."""
     names = [n[: -len(PACK_SUFFIX)] for n in disk.names(layout.pack_dir) if n.endswith(PACK_SUFFIX)]
     return [n for n in names if len(n) == HEX_CHARACTERS and _HEX.issuperset(n)]
+
+
+CACHE_BYTES = 96 * 1024 * 1024
+"""As much as git's default for delta bases."""
+PASSING_BYTES = 16 * 1024 * 1024
+"""The limit while frames are read in sequence: they are not read again."""
+DICTIONARY_CACHE_BYTES = 64 * 1024 * 1024
+
+
+class FrameCache:
+    """Decoded frames and dictionaries by pack and number."""
+
+    __slots__ = ("_dictionaries", "_dictionary_bytes", "_frame_bytes", "_frames", "_unfinished")
+
+    def __init__(self) -> None:
+        self._frames: dict[tuple[str, int], tuple[bytes, int, int]] = {}
+        """Content so far, flags, and size of the whole content."""
+        self._frame_bytes = 0
+        self._unfinished: tuple[tuple[str, int], PartialFrame] | None = None
+        """The last partly decompressed frame; only one is kept open."""
+        self._dictionaries: dict[tuple[str, int], Dictionary] = {}
+        self._dictionary_bytes = 0
+
+    def frame(
+        self, pack: Pack, index: PackIndex, number: int, end: int | None = None
+    ) -> tuple[bytes, int]:
+        """Return a frame's raw content and its flags.
+
+        Args:
+            pack: the pack.
+            index: its index.
+            number: the frame's number.
+            end: decompress at least up to this offset; 0 for all, None for all if frames are read in sequence.
+
+        Raises:
+            CorruptObjectError: the frame is damaged.
+            CorruptIndexError: it is not where the index says.
+        """
+        key = pack.name, number
+        entry = self._frames.pop(key, None)
+        if entry is None or len(entry[0]) < (end or entry[2]):
+            if entry is not None:
+                self._frame_bytes -= len(entry[0])
+            entry = self._decode(pack, index, key, end)
+            self._frame_bytes += len(entry[0])
+            bound = PASSING_BYTES if end is None else CACHE_BYTES
+            while self._frame_bytes > bound and self._frames:
+                self._frame_bytes -= len(self._frames.pop(next(iter(self._frames)))[0])
+        self._frames[key] = entry  # now the most recently used
+        return entry[0], entry[1]
+
+    def drop(self, name: str) -> None:
+        """Remove the entries of a pack."""
+        for key in [key for key in self._frames if key[0] == name]:
+            self._frame_bytes -= len(self._frames.pop(key)[0])
+        for key in [key for key in self._dictionaries if key[0] == name]:
+            self._dictionary_bytes -= self._dictionaries.pop(key).size
+        if self._unfinished is not None and self._unfinished[0][0] == name:
+            self._unfinished = None
+
+    def _decode(
+        self, pack: Pack, index: PackIndex, key: tuple[str, int], end: int | None
+    ) -> tuple[bytes, int, int]:
+        place, dictionary = index.place(key[1])
+        if self._unfinished is not None and self._unfinished[0] == key:
+            partial = self._unfinished[1]
+        elif place.flags & NEEDS_DICTIONARY:
+            partial = pack.open_frame(place, self._dictionary(pack, index, dictionary))
+        else:
+            partial = pack.open_frame(place)
+        content = partial.until(end or place.raw)
+        if len(content) < place.raw:
+            self._unfinished = key, partial
+        elif self._unfinished is not None and self._unfinished[0] == key:
+            self._unfinished = None
+        return content, place.flags, place.raw
+
+    def _dictionary(self, pack: Pack, index: PackIndex, number: int) -> Dictionary:
+        key = pack.name, number
+        dictionary = self._dictionaries.pop(key, None)
+        if dictionary is None:
+            if number < 0:
+                raise errors.CorruptIndexError("a frame's dictionary is missing")
+            place, _ = index.place(number)
+            if place.flags != DICTIONARY or place.raw > MAXIMUM_DICTIONARY_BYTES:
+                raise errors.CorruptIndexError("a frame's dictionary is not a dictionary")
+            dictionary = Dictionary(pack.decode(place))
+            self._dictionary_bytes += dictionary.size
+            while self._dictionary_bytes > DICTIONARY_CACHE_BYTES and self._dictionaries:
+                oldest = self._dictionaries.pop(next(iter(self._dictionaries)))
+                self._dictionary_bytes -= oldest.size
+        self._dictionaries[key] = dictionary
+        return dictionary

@@ -1,8 +1,8 @@
-"""What was taken out of the repository and is kept for a while: `quarantine/<time>/objects/…`.
+"""Objects removed by gc, kept for a while in `quarantine/<time>/objects/…`.
 
-Rule: things come in and go back under the journal's lock, and get their new names durably before they lose the old
-ones, so an object is always in one of both places. Each taking has a folder of its own, laid out as a repository is.
-Git is told to ignore all of it by a file in the folder itself.
+Rule: files move in and out under the journal's lock, and get their new name durably before they lose the old one, so an
+object is always in at least one place. Each batch has its own folder, laid out like a repository. A `.gitignore` in the
+folder hides it from git.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ IGNORED_NAME = ".gitignore"
 IGNORED = b"*\n"
 
 
-class Taking:
-    """What was taken at one time.
+class QuarantineBatch:
+    """The files quarantined at one time.
 
     Attributes:
-        name: the time, in milliseconds, as the folder is called.
-        layout: where its files are.
+        name: the folder's name, the time in milliseconds.
+        layout: the paths of its files.
     """
 
     __slots__ = ("layout", "loose", "name", "packs")
@@ -43,39 +43,39 @@ class Taking:
 
     @property
     def time(self) -> int:
-        """When it was taken, in milliseconds."""
+        """When it was quarantined, in milliseconds."""
         return int(self.name)
 
 
 class Quarantine:
-    """All that was taken and is still there."""
+    """All quarantined batches."""
 
     __slots__ = ("_disk", "_layout", "_takings")
 
     def __init__(self, disk: Disk, layout: Layout) -> None:
         self._disk = disk
         self._layout = layout
-        self._takings: dict[str, Taking] = {}
+        self._takings: dict[str, QuarantineBatch] = {}
 
-    def takings(self) -> list[Taking]:
-        """Return what there is now, oldest first."""
+    def batches(self) -> list[QuarantineBatch]:
+        """Return the current batches, oldest first."""
         folders, _ = self._disk.scan(self._layout.quarantine_dir)
         names = [name for name in folders if name.isascii() and name.isdecimal()]
         for name in self._takings.keys() - set(names):
             self._takings.pop(name).packs.close()
         for name in sorted(names, key=int):
             if name not in self._takings:
-                taking = Taking(self._disk, self._layout, name)
+                taking = QuarantineBatch(self._disk, self._layout, name)
                 try:
                     check_folders(self._disk, self._layout.root, taking.layout.pack_file(name))
                 except errors.StorageError:
-                    continue  # through a link it would be elsewhere that things are moved from
+                    continue  # a symbolic link could lead outside of the repository
                 self._takings[name] = taking
         return list(self._takings.values())
 
     def read(self, oid: bytes) -> bytes | None:
-        """Return an object's bytes, hash-checked, or None when there is no sound copy."""
-        for taking in self.takings():
+        """Return an object's bytes, hash-checked, or None if there is no sound copy."""
+        for taking in self.batches():
             taking.packs.refresh()
             for place in (taking.packs.read, taking.loose.read):
                 try:
@@ -86,13 +86,14 @@ class Quarantine:
                     return data
         return None
 
-    def take(self, time: int, packs: Iterable[str], loose: Iterable[ObjectId]) -> Taking:
-        """Take packs all of whose other objects stand in durable ones, and loose objects; return where they are.
+    def take(self, time: int, packs: Iterable[str], loose: Iterable[ObjectId]) -> QuarantineBatch:
+        """Move packs and loose objects into a new batch and return it.
 
-        Called under the journal's lock; `time` is in milliseconds.
+        All objects that remain needed must be in other durable packs. Called under the journal's lock; `time` is in
+        milliseconds.
 
         Raises:
-            StorageError: the disk refuses; what was taken is in one of both places, or in both.
+            StorageError: a move failed; every file is in at least one of both places.
         """
         disk, folder = self._disk, self._layout.quarantine_dir
         ignored = os.path.join(folder, IGNORED_NAME)
@@ -102,17 +103,17 @@ class Quarantine:
             create_file(disk, ignored, IGNORED, durable=False)
         while disk.stat(os.path.join(folder, str(time))) is not None:
             time += 1
-        taking = Taking(disk, self._layout, str(time))
+        taking = QuarantineBatch(disk, self._layout, str(time))
         _move(disk, self._layout, taking.layout, packs, loose)
         self._takings[taking.name] = taking
         return taking
 
-    def bring_back(self) -> None:
-        """Bring back everything, durably; called under the journal's lock.
+    def restore(self) -> None:
+        """Restore everything durably; called under the journal's lock.
 
-        What was taken together leads to itself or to what stayed, so nothing of it has to be followed.
+        A batch is closed under links, except for links to objects that stayed, so nothing needs to be traversed.
         """
-        for taking in self.takings():
+        for taking in self.batches():
             packs = pack_names(self._disk, taking.layout)
             _move(self._disk, taking.layout, self._layout, packs, taking.loose.iterate())
             taking.packs.refresh()
@@ -131,20 +132,23 @@ def _move(
     packs: Iterable[str],
     loose: Iterable[ObjectId],
 ) -> None:
-    """Move packs with their indexes, and loose objects: all of it is durable there before any of it goes here."""
+    """Move packs with their indexes, and loose objects.
+
+    All new names are durable before old ones go.
+    """
     names = [
         (source.pack_base(name) + suffix, target.pack_base(name) + suffix)
         for name in packs
-        for suffix in (INDEX_SUFFIX, PACK_SUFFIX)  # a pack without an index is whole
+        for suffix in (INDEX_SUFFIX, PACK_SUFFIX)  # a pack without an index is still complete
     ]
     names += [(source.loose_file(o.hex()), target.loose_file(o.hex())) for o in loose]
-    names = [(here, there) for here, there in names if disk.stat(here) is not None]
-    for folder in sorted({os.path.dirname(there) for _, there in names}):
+    names = [(old, new) for old, new in names if disk.stat(old) is not None]
+    for folder in sorted({os.path.dirname(new) for _, new in names}):
         make_durable_directory(disk, folder)
-    for here, there in names:
-        if not disk.link(here, there) and disk.stat(there) is None:
-            disk.rename(here, there)  # a file system without links
-    for folder in sorted({os.path.dirname(there) for _, there in names}):
+    for old, new in names:
+        if not disk.link(old, new) and disk.stat(new) is None:
+            disk.rename(old, new)  # the file system has no links
+    for folder in sorted({os.path.dirname(new) for _, new in names}):
         disk.sync_directory(folder)
-    for here, _ in names:
-        disk.remove(here)
+    for old, _ in names:
+        disk.remove(old)

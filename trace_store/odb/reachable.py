@@ -1,7 +1,7 @@
-"""All that objects lead to, through every link, those of kinds and fields unknown here included.
+"""Objects reachable through links, including those in unknown kinds and fields.
 
-Rule: each object is read, hashed and yielded once, after all that it names; of a commit the parents come first. So
-the oldest comes first, and every beginning of the sequence is whole in itself. The walk never recurses.
+Rule: each object is read, hashed and yielded once, after everything that it links to; a commit's parents come first. So
+the oldest comes first, and every prefix of the sequence is self-contained. The walk never recurses.
 """
 
 from __future__ import annotations
@@ -26,17 +26,16 @@ def reachable(
     hidden: Container[bytes] = frozenset(),
     absent: Absent | None = None,
 ) -> Iterator[tuple[ObjectId, bytes]]:
-    """Yield (id, canonical bytes) of the starts and of everything they lead to, but of what was purged.
+    """Yield (id, bytes) of the starts and all they reach, except purged objects.
 
     Args:
         read: returns an object's bytes, hash-checked.
-        starts: where to begin.
-        hidden: ids that are left out, with what only they lead to.
-        absent: told of each object that is not here, purged ones included, and of the one that names it (None for a
-            start).
+        starts: the ids to start from.
+        hidden: ids to leave out, with whatever only they reach.
+        absent: called with each missing or purged object, and the object that links to it (None for a start).
 
     Raises:
-        ObjectNotFoundError: an object is not here, and `absent` is not given; the message says which one names it.
+        ObjectNotFoundError: an object is missing, and `absent` is not given.
         CorruptObjectError: an object is damaged.
     """
     seen: set[ObjectId] = set()
@@ -64,15 +63,17 @@ def reachable(
 
 
 def reachable_ids(read: Read, starts: Iterable[ObjectId]) -> set[ObjectId]:
-    """Return the ids of everything that is here and that the starts lead to."""
+    """Return the ids of all existing objects that the starts reach."""
     return {oid for oid, _ in reachable(read, starts, absent=lambda oid, namer: None)}
 
 
 def links_first_parents(data: bytes) -> list[ObjectId]:
-    """Return the ids an object names, each once; of a commit the parents first.
+    """Return the ids that an object links to, without duplicates.
+
+    A commit's parents first.
 
     Raises:
-        CorruptObjectError: the bytes are no object.
+        CorruptObjectError: the bytes are not an object.
     """
     if kind_of(data) == BLOB:
         return []
@@ -84,7 +85,7 @@ def links_first_parents(data: bytes) -> list[ObjectId]:
 
 
 class _Open:
-    """An object whose links are being followed. They are kept as bytes: a history may have any depth."""
+    """An object whose links are being followed; bytes, because a history can be deep."""
 
     __slots__ = ("_at", "_names", "oid")
 
@@ -94,7 +95,7 @@ class _Open:
         self._at = 0
 
     def next(self, seen: set[ObjectId], hidden: Container[bytes]) -> ObjectId | None:
-        """Return the next link that was not met before, or None."""
+        """Return the next unvisited link, or None."""
         while self._at < len(self._names):
             oid = ObjectId(self._names[self._at : self._at + OID_BYTES])
             self._at += OID_BYTES
@@ -116,5 +117,5 @@ def _read(read: Read, oid: ObjectId, namer: ObjectId | None, absent: Absent | No
         if isinstance(error, errors.PurgedError):
             return None
         raise errors.ObjectNotFoundError(
-            f"no object {oid}, which {namer} names", oid=oid, named_by=namer
+            f"no object {oid}, which {namer} links to", oid=oid, named_by=namer
         ) from error

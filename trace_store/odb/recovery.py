@@ -1,9 +1,8 @@
-"""What can still be read of a pack that is damaged.
+"""Recovery of objects from a damaged pack.
 
-Rule: nothing of the pack is believed but what a hash confirms. An index that is whole in itself says where the frames
-are, in which order the objects stand and what they are called, though the pack beside it has no beginning or end any
-more. Without one the frames are looked for, and what comes out of them is named by its hash; after a gap the numbers of
-objects are not known, and those that name others by number are lost.
+Rule: only what a hash confirms is trusted. An intact index tells positions, order and ids even if the pack has lost its
+header or trailer. Without an index, frames are searched for, and their objects are identified by hash. After a gap,
+object numbers are unknown, so objects that link by number are lost.
 """
 
 from __future__ import annotations
@@ -12,11 +11,12 @@ import struct
 
 from trace_store import errors
 from trace_store.objects.codec import is_canonical
-from trace_store.odb.compression import Dictionary, inflate
-from trace_store.odb.delta_links import lengthen
+from trace_store.odb.compression import Dictionary, decompress
+from trace_store.odb.delta_links import expand_links
 from trace_store.odb.index_scan import IndexContent
 from trace_store.odb.pack import (
     DICTIONARY,
+    FLAGS,
     FRAME,
     HEADER,
     MAXIMUM_FRAME_BYTES,
@@ -24,10 +24,9 @@ from trace_store.odb.pack import (
     MAXIMUM_PACK_RAW_BYTES,
     NEEDS_DICTIONARY,
     SHORT_LINKS,
-    SORTS,
     FramePlace,
+    PackWalk,
 )
-from trace_store.odb.pack_walk import PackWalk
 from trace_store.oid import ObjectId, hash_object
 
 TYPE_CHECKING = False
@@ -39,12 +38,14 @@ if TYPE_CHECKING:
 _ZSTD_MAGIC = struct.pack("<I", 0xFD2FB528)
 
 
-def objects_of_wreck(data: bytes, index: bytes | None) -> Iterator[tuple[ObjectId, bytes]]:
-    """Yield (id, bytes) of the objects that can be had from the bytes of a pack; one may come twice.
+def recover_objects(data: bytes, index: bytes | None) -> Iterator[tuple[ObjectId, bytes]]:
+    """Yield (id, bytes) of the objects that can be recovered from a pack.
+
+    An object may come twice.
 
     Args:
-        data: what is there of the pack.
-        index: the bytes of its index, if there is one.
+        data: the remaining bytes of the pack.
+        index: the bytes of its index, if any.
     """
     content = index_content(index)
     if content is None:
@@ -52,11 +53,11 @@ def objects_of_wreck(data: bytes, index: bytes | None) -> Iterator[tuple[ObjectI
         return
     yield from _by_index(data, content)
     known = {oid for oid, _, _ in content.rows}
-    yield from ((oid, found) for oid, found in _by_search(data) if oid in known)
+    yield from (item for item in _by_search(data) if item[0] in known)
 
 
 def index_content(index: bytes | None) -> IndexContent | None:
-    """Return what an index says; None when it is absent, or damaged."""
+    """Return the parsed index, or None if it is missing or damaged."""
     try:
         return None if index is None else IndexContent(index)
     except errors.FormatError:
@@ -64,7 +65,7 @@ def index_content(index: bytes | None) -> IndexContent | None:
 
 
 class _Bytes:
-    """The bytes of a pack, as far as decoding its frames takes one."""
+    """The bytes of a pack, with the interface for decoding frames."""
 
     __slots__ = ("_data", "_left")
 
@@ -76,13 +77,13 @@ class _Bytes:
         """Return the content of a frame.
 
         Raises:
-            CorruptObjectError: it is damaged, or all frames together are more than a pack may hold.
+            CorruptObjectError: it is damaged, or all frames together are too large.
         """
         self._left -= place.raw
         if self._left < 0 or place.raw > MAXIMUM_FRAME_BYTES:
-            raise errors.CorruptObjectError("a pack declares more than it may hold")
+            raise errors.CorruptObjectError("the pack declares too much content")
         data = self._data[place.offset : place.offset + place.compressed]
-        return inflate(data, place.raw, dictionary=dictionary)
+        return decompress(data, place.raw, dictionary=dictionary)
 
 
 def _by_index(data: bytes, content: IndexContent) -> Iterator[Found]:
@@ -95,20 +96,20 @@ def _by_index(data: bytes, content: IndexContent) -> Iterator[Found]:
     dictionary: Dictionary | None = None
     for number, place in enumerate(content.places):
         try:
-            if place.sort == DICTIONARY:
+            if place.flags == DICTIONARY:
                 dictionary = None
                 dictionary = Dictionary(pack.decode(place))
                 continue
-            raw = pack.decode(place, dictionary if place.sort & NEEDS_DICTIONARY else None)
+            raw = pack.decode(place, dictionary if place.flags & NEEDS_DICTIONARY else None)
         except errors.CorruptObjectError:
             continue
-        here = frames.get(number, [])
-        ends = [offset for _, offset in here[1:]] + [len(raw)]
-        for (ordinal, start), end in zip(here, ends, strict=True):
+        objects = frames.get(number, [])
+        ends = [offset for _, offset in objects[1:]] + [len(raw)]
+        for (ordinal, start), end in zip(objects, ends, strict=True):
             piece = raw[start:end]
             try:
-                if place.sort & SHORT_LINKS:
-                    piece = lengthen(piece, ordinal, ids.__getitem__)
+                if place.flags & SHORT_LINKS:
+                    piece = expand_links(piece, ordinal, ids.__getitem__)
             except errors.CorruptObjectError:
                 continue
             if hash_object(piece) == ids[ordinal]:
@@ -116,19 +117,19 @@ def _by_index(data: bytes, content: IndexContent) -> Iterator[Found]:
 
 
 def _by_search(data: bytes) -> Iterator[Found]:
-    """Yield what comes out of the frames that are found; of bytes that have changed only what is an object still."""
+    """Yield the valid objects of all frames that a search finds."""
     walk = PackWalk(_Bytes(data))
     for place in _search(data):
         if place is None:
             walk = PackWalk(
                 _Bytes(data)
-            )  # links are counted back, so those that stay behind the gap are right
+            )  # links are distances, so those that do not cross the gap are right
             continue
         try:
-            found = walk.objects(place)
+            objects = walk.objects(place)
         except errors.FormatError:
             continue
-        yield from ((oid, content) for oid, _, content in found if _is_object(content))
+        yield from ((oid, content) for oid, _, content in objects if _is_object(content))
 
 
 def _is_object(data: bytes) -> bool:
@@ -139,7 +140,7 @@ def _is_object(data: bytes) -> bool:
 
 
 def _search(data: bytes) -> Iterator[FramePlace | None]:
-    """Yield the places of frames; None where some may be missing in between."""
+    """Yield the positions of frames; None marks a possible gap."""
     at = HEADER.size
     while at + FRAME.size < len(data):
         place = _place_at(data, at)
@@ -148,7 +149,7 @@ def _search(data: bytes) -> Iterator[FramePlace | None]:
             at = place.offset + place.compressed
             continue
         if not data[at : at + FRAME.size].strip(b"\0"):
-            return  # so a pack ends
+            return  # the end of a pack
         magic = data.find(_ZSTD_MAGIC, at + FRAME.size + 1)
         if magic < 0:
             return
@@ -157,13 +158,13 @@ def _search(data: bytes) -> Iterator[FramePlace | None]:
 
 
 def _place_at(data: bytes, at: int) -> FramePlace | None:
-    compressed, raw, held, sort = FRAME.unpack_from(data, at)
+    compressed, raw, held, flags = FRAME.unpack_from(data, at)
     start = at + FRAME.size
     sound = (
         0 < compressed <= len(data) - start
         and raw <= MAXIMUM_FRAME_BYTES
         and held <= MAXIMUM_FRAME_OBJECTS
-        and sort in SORTS
+        and flags in FLAGS
         and data.startswith(_ZSTD_MAGIC, start)
     )
-    return FramePlace(start, compressed, raw, held, sort) if sound else None
+    return FramePlace(start, compressed, raw, held, flags) if sound else None

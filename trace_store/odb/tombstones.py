@@ -2,11 +2,11 @@
 
     tombstones/<oid>-<check>    ["tombstone", {"by": text, "object": id, "time": milliseconds, "why": text}]
 
-The name holds the 64 hex digits of the object's id, and the first 16 of the hash of the file's bytes. So two people who
-purge the same object make two files, which git merges without a conflict, and a file never needs to be changed.
+The name has the 64 hex digits of the object's id, and the first 16 of the hash of the file's bytes. So two people who
+purge the same object create two files, which git merges without a conflict, and a file never changes.
 
-Rule: that there is a file with such a name is what counts: the object is purged. What the file says is read only to be
-told, and is believed as far as its hash is right; it may come from a stranger. Of several the earliest is told.
+Rule: a file with such a name alone means that the object is purged. Its content is only displayed, and only if the hash
+matches; it may come from a stranger. Of several, the earliest is displayed.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ KIND = "tombstone"
 CHECK_CHARACTERS = 16
 MAXIMUM_BYTES = 8 * 1024
 MAXIMUM_TEXT_CHARACTERS = 512
-"""Of a reason; who purged is as long as an author may be."""
+"""Maximum length of a reason. Authors have their own limit."""
 _HEX = frozenset("0123456789abcdef")
 _NAME_CHARACTERS = HEX_CHARACTERS + 1 + CHECK_CHARACTERS
 
 
 class Tombstone:
-    """What is known of a purge.
+    """A record of a purge.
 
     Attributes:
         oid: the object.
-        time: when, in milliseconds; 0 when the file cannot be read.
+        time: when, in milliseconds; 0 if the file is unreadable.
         by: who, or "".
         why: the reason given, or "".
     """
@@ -61,7 +61,7 @@ class Tombstone:
         self.why = why
 
     def encode(self) -> bytes:
-        """Return the bytes of its file."""
+        """Return the bytes of the tombstone's file."""
         fields = {"by": self.by, "object": self.oid, "time": self.time, "why": self.why}
         return encode([KIND, fields])
 
@@ -72,11 +72,11 @@ class Tombstone:
 
     @property
     def placeholder(self) -> str:
-        """What stands in a context for the content: `[purged DATE: reason]`."""
+        """The text that replaces the content in a context: `[purged DATE: reason]`."""
         return placeholder_of(self.time, self.why)
 
     def error(self, what: str = "") -> errors.PurgedError:
-        """Return the error for reading or writing the object's bytes; `what` was purged."""
+        """Return a PurgedError for the object; `what` is the subject of its message."""
         when = f" on {self.date}" if self.date else ""
         why = f": {self.why}" if self.why else ""
         return errors.PurgedError(
@@ -90,7 +90,10 @@ class Tombstone:
 
 
 def placeholder_of(time: int, why: str) -> str:
-    """Return what stands for content that was purged at a time (in milliseconds; 0: unknown), for a reason."""
+    """Return the placeholder of purged content.
+
+    `time` is in milliseconds, 0 if unknown.
+    """
     date = format_time(time).partition("T")[0] if time else ""
     return f"[{' '.join(filter(None, ('purged', date)))}{f': {why}' if why else ''}]"
 
@@ -99,7 +102,7 @@ class Tombstones:
     """The tombstones of one repository.
 
     Attributes:
-        oids: the ids of all purged objects, as they were when the folder was last listed.
+        oids: the ids of all purged objects, as of the last refresh.
     """
 
     __slots__ = ("_disk", "_folder", "_names", "_scratch", "_stamp", "_texts", "oids")
@@ -115,7 +118,7 @@ class Tombstones:
         self.refresh()
 
     def refresh(self) -> None:
-        """List the folder again, if it may have changed."""
+        """List the folder again if it may have changed."""
         if (self._names or self._texts) and unchanged(self._disk, self._folder, self._stamp):
             return
         self._stamp = stamp(self._disk, self._folder)
@@ -132,7 +135,7 @@ class Tombstones:
         self.oids = frozenset(names)
 
     def key(self) -> str:
-        """Return a short name of this set, for caches of what is shown in the place of purged objects; "" for none."""
+        """Return a short cache key of the set of purged objects; "" if it is empty."""
         if not self._names:
             return ""
         listed = sorted(name for names in self._names.values() for name in names)
@@ -144,29 +147,29 @@ class Tombstones:
         return sorted(filter(None, self._texts.values()), key=lambda each: each.time)
 
     def add_text(self, fingerprint: fingerprints.Fingerprint) -> None:
-        """Keep a fingerprint, durably.
+        """Store a fingerprint durably.
 
         Raises:
-            StorageError: the disk refuses.
+            StorageError: it cannot be written.
         """
         data = fingerprint.encode()
         self._write(fingerprints.file_name(data), data)
-        self._settle()
+        self._sync_names()
 
     def find(self, oid: bytes) -> Tombstone | None:
-        """Return what is known of the purge of an object, or None when it was not purged."""
+        """Return the earliest tombstone of an object, or None."""
         names = self._names.get(oid)
         if names is None:
             return None
-        found = [self._read(ObjectId(oid), name) for name in names]
-        known = [each for each in found if each.time]
-        return min(known or found, key=lambda each: (each.time, each.by, each.why))
+        tombstones = [self._read(ObjectId(oid), name) for name in names]
+        known = [each for each in tombstones if each.time]
+        return min(known or tombstones, key=lambda each: (each.time, each.by, each.why))
 
     def add(self, tombstones: Iterable[Tombstone]) -> int:
-        """Make tombstones of objects that have none, and return how many those were; all asked for are durable then.
+        """Create tombstones for objects that have none; return how many, all durable.
 
         Raises:
-            StorageError: the disk refuses; some may have been made.
+            StorageError: some could not be written.
         """
         self.refresh()
         wanted = list(tombstones)
@@ -174,14 +177,14 @@ class Tombstones:
         for each in lacking.values():
             self._write(file_name(each.oid, data := each.encode()), data)
         if wanted:
-            self._settle()
+            self._sync_names()
         return len(lacking)
 
     def remove(self, oids: Iterable[bytes]) -> None:
-        """Remove the tombstones of objects that nothing names any more, so that their ids are gone too.
+        """Remove the tombstones of objects that nothing links to any more, with their ids.
 
         Raises:
-            StorageError: the disk refuses.
+            StorageError: some could not be removed.
         """
         for oid in oids:
             for name in self._names.get(oid, ()):
@@ -190,21 +193,21 @@ class Tombstones:
         self._names = {}
         self.refresh()
 
-    def files(self) -> list[tuple[str, bytes]]:
-        """Return the names and bytes of all files that can be read, sorted: to give them to others."""
-        found = []
+    def valid_files(self) -> list[tuple[str, bytes]]:
+        """Return the names and bytes of all valid files, sorted, for bundles."""
+        files = []
         for name in sorted(name for names in self._names.values() for name in names):
             data = self._data(name)
             if data is not None and parse(name, data) is not None:
-                found.append((name, data))
-        return found
+                files.append((name, data))
+        return files
 
-    def take(self, files: Iterable[tuple[str, bytes]]) -> int:
-        """Take over files that somebody else made, and return how many are new here.
+    def add_files(self, files: Iterable[tuple[str, bytes]]) -> int:
+        """Import files from a bundle; return how many are new.
 
         Raises:
-            CorruptObjectError: one is no tombstone; nothing is written.
-            StorageError: the disk refuses.
+            CorruptObjectError: one is not a tombstone; nothing is written.
+            StorageError: some could not be written.
         """
         files = list(files)
         for name, data in files:
@@ -215,21 +218,21 @@ class Tombstones:
         for name, data in new:
             self._write(name, data)
         if files:
-            self._settle()
+            self._sync_names()
         return len(new)
 
-    def faults(self) -> list[str]:
-        """Return the names of files in the folder that are no tombstones, or cannot be believed."""
-        found = []
+    def invalid_files(self) -> list[str]:
+        """Return the names of invalid files in the folder."""
+        invalid = []
         for name in self._disk.names(self._folder):
             if name.startswith(fingerprints.PREFIX):
                 if self._fingerprint(name) is None:
-                    found.append(name)
+                    invalid.append(name)
                 continue
             data = self._data(name) if oid_of(name) is not None else None
             if data is None or parse(name, data) is None:
-                found.append(name)
-        return found
+                invalid.append(name)
+        return invalid
 
     def _read(self, oid: ObjectId, name: str) -> Tombstone:
         data = self._data(name)
@@ -246,8 +249,8 @@ class Tombstones:
         except errors.StorageError:
             return None
 
-    def _settle(self) -> None:
-        """Make the names of all tombstones durable: whoever made one may have been killed before it did."""
+    def _sync_names(self) -> None:
+        """Sync the names of all tombstones: their writers may have died before doing so."""
         self._disk.sync_directory(self._folder)
         self._disk.sync_directory(os.path.dirname(self._folder))
         self._names = {}
@@ -261,32 +264,32 @@ class Tombstones:
         self._disk.rename(temporary, os.path.join(self._folder, name))
 
 
-def text_error(oid: ObjectId, text: fingerprints.Fingerprint) -> errors.PurgedError:
-    """Return the error of an object that holds a purged text."""
-    return Tombstone(oid, text.time, text.by, text.why).error("it holds a text that")
+def purged_text_error(oid: ObjectId, text: fingerprints.Fingerprint) -> errors.PurgedError:
+    """Return the error for an object that contains a purged text."""
+    return Tombstone(oid, text.time, text.by, text.why).error("its content has a text that")
 
 
-def holding(
+def find_purged_texts(
     objects: Mapping[ObjectId, bytes], texts: Iterable[fingerprints.Fingerprint]
 ) -> dict[ObjectId, fingerprints.Fingerprint]:
-    """Return which of some objects hold a purged text, and its fingerprint.
+    """Return the objects that contain a purged text, each with the fingerprint.
 
-    A text that stands across the border of two chunks is in both.
+    If a text spans two chunks, both are returned.
     """
-    found: dict[ObjectId, fingerprints.Fingerprint] = {}
+    matches: dict[ObjectId, fingerprints.Fingerprint] = {}
     texts = list(texts)
     for oid, data in objects.items():
         hit = fingerprints.find(data, texts)
         if hit is not None:
-            found[oid] = hit
+            matches[oid] = hit
         chunks = [chunk for chunk in chunks_of(data) if chunk in objects]
         for first, second in itertools.pairwise(chunks):
             border = blob_content(objects[first])[-MAXIMUM_FORM_BYTES:]
             border += blob_content(objects[second])[:MAXIMUM_FORM_BYTES]
             hit = fingerprints.find(border, texts)
             if hit is not None:
-                found |= {oid: hit, first: hit, second: hit}
-    return found
+                matches |= {oid: hit, first: hit, second: hit}
+    return matches
 
 
 def file_name(oid: bytes, data: bytes) -> str:
@@ -295,7 +298,7 @@ def file_name(oid: bytes, data: bytes) -> str:
 
 
 def oid_of(name: str) -> ObjectId | None:
-    """Return the object that a file of this name stands for; None when it is no tombstone's name."""
+    """Return the object in a tombstone's file name, or None for another name."""
     oid, dash, check = name[:HEX_CHARACTERS], name[HEX_CHARACTERS:-CHECK_CHARACTERS], name[-16:]
     if len(name) != _NAME_CHARACTERS or dash != "-" or not _HEX.issuperset(oid + check):
         return None
@@ -303,40 +306,40 @@ def oid_of(name: str) -> ObjectId | None:
 
 
 def check_reason(why: str) -> str:
-    """Return a reason as a tombstone may hold it.
+    """Return the reason if it is valid.
 
     Raises:
-        InvalidInputError: too long, not valid UTF-8, or holding control characters.
+        InvalidInputError: it is too long, not valid UTF-8, or has control characters.
     """
     if len(why) > MAXIMUM_TEXT_CHARACTERS or not _is_line(why):
         raise errors.InvalidInputError(
-            f"a reason is one line of at most {MAXIMUM_TEXT_CHARACTERS} characters"
+            f"a reason must be one line of at most {MAXIMUM_TEXT_CHARACTERS} characters"
         )
     return why
 
 
 def parse(name: str, data: bytes) -> Tombstone | None:
-    """Return what a file says, None when it is not what its name promises."""
+    """Return the tombstone in a file, or None if the file is invalid."""
     oid = oid_of(name)
     if oid is None or len(data) > MAXIMUM_BYTES or file_name(oid, data) != name:
         return None
     fields: dict[str, Any]
     try:
         kind, fields = decode(data)
-        found = Tombstone(oid, fields["time"], fields["by"], fields["why"])
+        tombstone = Tombstone(oid, fields["time"], fields["by"], fields["why"])
     except (errors.TraceError, ValueError, KeyError, TypeError):
         return None
-    texts: tuple[object, ...] = (found.by, found.why)
+    texts: tuple[object, ...] = (tombstone.by, tombstone.why)
     if (
         kind != KIND
         or fields.get("object") != oid
-        or type(found.time) is not int
-        or not 0 < found.time < 1 << 53
+        or type(tombstone.time) is not int
+        or not 0 < tombstone.time < 1 << 53
         or not all(isinstance(text, str) and _is_line(text) for text in texts)
-        or len(found.why) > MAXIMUM_TEXT_CHARACTERS
+        or len(tombstone.why) > MAXIMUM_TEXT_CHARACTERS
     ):
         return None
-    return found
+    return tombstone
 
 
 def _is_line(text: str) -> bool:
@@ -349,33 +352,35 @@ def _is_line(text: str) -> bool:
     return True
 
 
-def with_purged_text(
+def find_new_purged_texts(
     database: ObjectDatabase, objects: Mapping[ObjectId, bytes]
 ) -> dict[ObjectId, Fingerprint]:
-    """Return which of some objects bring a purged text in, and its fingerprint; what is here already does not."""
-    hits = holding(objects, database.purged_texts)
+    """Return the new objects that contain a purged text, each with the fingerprint."""
+    hits = find_purged_texts(objects, database.purged_texts)
     return {oid: text for oid, text in hits.items() if not database.contains(oid)}
 
 
-def admit(database: ObjectDatabase, objects: Mapping[ObjectId, bytes]) -> dict[ObjectId, bytes]:
-    """Return what may be written of objects that others name already: the rest is reported as purged.
+def drop_purged(
+    database: ObjectDatabase, objects: Mapping[ObjectId, bytes]
+) -> dict[ObjectId, bytes]:
+    """Return the objects without purged ones, although others may link to these.
 
-    Content that holds a purged text gets a tombstone of its own, so its absence is explained.
+    Content with a purged text gets its own tombstone, which explains its absence.
 
     Raises:
-        PurgedError: a commit or tag itself holds a purged text.
-        StorageError: the disk refuses.
+        PurgedError: a commit or tag itself contains a purged text.
+        StorageError: a tombstone cannot be written.
     """
     if database.purged_texts:
-        hits = with_purged_text(database, objects)
+        hits = find_new_purged_texts(database, objects)
         hits = {oid: text for oid, text in hits.items() if oid not in database.purged}
         for oid, text in hits.items():
             if not is_content(objects[oid]):
-                raise text_error(oid, text)
+                raise purged_text_error(oid, text)
         if hits:
             database.tombstones.add(
                 Tombstone(oid, text.time, text.by, text.why) for oid, text in hits.items()
             )
-            database.look_for_tombstones()
+            database.refresh_tombstones()
     purged = database.purged
     return {oid: data for oid, data in objects.items() if oid not in purged}

@@ -2,7 +2,7 @@
 
 Rule: the shape is told by each message, never by its neighbours, so that one file may mix them.
 
-- A message with "parts" is one of lossless JSON (`render/lossless.py`), or a content of Gemini's.
+- A message with "parts" is one of lossless JSON (`lossless.py`), or a content of Gemini's.
 - An object with a "type" and no "role" is an item of OpenAI's Responses or a message of LangChain's.
 - Any other has a "role" and "content", as OpenAI and Anthropic write them.
 - Input is one message, a list of them, a request or a response of one of these providers, or one such value on
@@ -19,12 +19,12 @@ from typing import Any, Protocol
 from trace_store.errors import InvalidMessageError, UnreadableInputError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Text
+from trace_store.providers.chat import content_parts, message_from_chat
 from trace_store.providers.fields import mapping, wrong
 from trace_store.providers.foreign import familiar_message
 from trace_store.providers.gemini.parse import GeminiCalls, message_from_gemini
 from trace_store.providers.langchain.parse import is_langchain, message_from_langchain
 from trace_store.providers.lossless import FORMAT, parse, parse_message
-from trace_store.providers.openai_chat.parse import content_parts, message_from_chat
 from trace_store.providers.openai_responses.parse import place_items
 from trace_store.providers.wire import parse_json
 

@@ -23,7 +23,7 @@ from trace_store.providers.media_facts import (
     image_fault,
 )
 from trace_store.providers.values import OPAQUE_LEFT_OUT, UNKNOWN_BLOCK
-from trace_store.providers.wire import parse_object
+from trace_store.providers.wire import INNER_DEPTH, parse_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ IMAGE_TYPES = ("image/gif", "image/jpeg", "image/png", "image/webp")
 SENDERS = frozenset({"anthropic", "gemini", "openai"})
 """The providers whose own blocks can be sent back to them."""
 GEMINI_IMAGE_TYPES = ("image/heic", "image/heif", "image/jpeg", "image/png", "image/webp")
+# What stands before an assistant that speaks first, where a provider wants a user there.
+BEGINNING = "[The conversation begins with the assistant.]"
 # How the output of a failed call begins where a form has no flag for it.
 ERROR_LINE = "[tool error]"
 _ENDINGS = {
@@ -129,6 +131,11 @@ def web_url(image: Image) -> str | None:
     return None
 
 
+def system_text(text: str) -> str:
+    """Return what a system message says in a user's, where a provider takes it at the front only."""
+    return f"<system>\n{text}\n</system>"
+
+
 def image_note(image: Image) -> str:
     """Return what stands in the place of an image that cannot be shown."""
     found = split_image(image)
@@ -141,7 +148,7 @@ def image_note(image: Image) -> str:
 
 def opaque_block(part: Opaque) -> dict[str, Any] | None:
     """Return the JSON block that an opaque part holds, or None when it is not one."""
-    block = parse_object(part.data)
+    block = parse_object(part.data, INNER_DEPTH)
     return block if block is not None and isinstance(block.get("type"), str) else None
 
 

@@ -25,16 +25,16 @@ MESSAGE_LISTS = ("messages", "input", "contents")
 RENDERERS = {
     renderer.name: renderer
     for renderer in (
-        Renderer("anthropic", 2, lambda *given: anthropic.render.render_anthropic(*given)),
-        Renderer("gemini", 1, lambda *given: gemini.render.render_gemini(*given)),
+        Renderer("anthropic", 3, lambda *given: anthropic.render.render_anthropic(*given)),
+        Renderer("gemini", 2, lambda *given: gemini.render.render_gemini(*given)),
         Renderer("json", 1, lambda *given: providers.lossless.render_lossless(*given)),
-        Renderer("openai", 2, lambda *given: openai_chat.render.render_openai_chat(*given)),
+        Renderer("openai", 3, lambda *given: openai_chat.render.render_openai_chat(*given)),
         Renderer(
             "openai-responses",
-            1,
+            2,
             lambda *given: openai_responses.render.render_openai_responses(*given),
         ),
-        Renderer("text", 1, lambda *given: providers.plain_text.render_text(*given)),
+        Renderer("text", 2, lambda *given: providers.plain_text.render_text(*given)),
     )
 }
 

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import re
 
-from trace_store.providers.values import NAME_CHANGED, TOOL_LEFT_OUT, Repairs
-from trace_store.providers.wire import marked, word
+from trace_store.providers.values import ARGUMENTS_WRAPPED, NAME_CHANGED, TOOL_LEFT_OUT, Repairs
+from trace_store.providers.wire import INNER_DEPTH, marked, parse_object, word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
+
+    from trace_store.objects.parts import ToolCall
 
 ANTHROPIC_NAME_LIMIT = 128
 GEMINI_NAME_LIMIT = 64
@@ -90,6 +92,23 @@ def gemini_tool_name(name: str, at: int | None, repairs: Repairs | None) -> str:
         start = "" if name[:1].isalpha() else "_"
         taken = marked(f"{start}{name}", GEMINI_NAME_LIMIT, "tool")
     return taken if repairs is None else _named(name, taken, at, repairs)
+
+
+def call_input(
+    call: ToolCall, at: int | None = None, repairs: Repairs | None = None
+) -> dict[str, Any]:
+    """Return a call's arguments as an object, for providers that take nothing else; a text is `{"input": text}`.
+
+    That arguments should have been an object and are none is listed in `repairs`, if there are any.
+    """
+    if call.format != "text":
+        found = parse_object(call.arguments, INNER_DEPTH) if call.arguments.strip() else {}
+        if found is not None:
+            return found
+        if repairs is not None:
+            detail = f"the arguments of call {call.id!r} are no JSON object; sent as text"
+            repairs.add(ARGUMENTS_WRAPPED, at, detail)
+    return {"input": call.arguments}
 
 
 def _named(name: str, taken: str, at: int | None, repairs: Repairs) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 else:
     Protocol = object  # importing typing costs as much as a command
 
+SYSTEM_ROLES = ("system", "developer")
 # The context is broken: no provider would take it as it stands. `strict` refuses these.
 ORPHAN_CALL = "orphan-call"
 ORPHAN_RESULT = "orphan-result"
@@ -72,6 +73,27 @@ ADAPTATIONS = frozenset(
         *(SURROGATE_REPLACED, SYSTEM_AS_USER, TOOL_LEFT_OUT),
     }
 )
+
+# No repair lists these: they happen to every context, because a request has no place for them.
+LOST_BY_DESIGN = {
+    "kind": "a kind that is not the usual one of the role",
+    "model": "which model spoke; the reader may say it",
+    "message-id": "the provider's id of a message",
+    "empty-text": "an empty text beside other parts or in a result, and whether a result without text had an empty one",
+    "data-url": "that an image was written as a `data:` URL: its bytes come back",
+    "opaque-form": "spaces in an opaque block's JSON",
+    "name": "the speaker's name",
+    "results-apart": "which results were in one message; their order, if it is not that of the calls; text before them",
+    "split-calls": "that parallel calls were recorded as several messages",
+    "neighbours": "where one message ends and the next one of the same role begins",
+    "answers": "where one message of the assistant ends and its next one begins",
+    "calls-last": "that a model said something after a call, in the same message",
+    "reasoning": "reasoning",
+    "error-flag": "that a tool failed, but for the line `[tool error]`",
+    "front": "that several system messages stood at the front, and which of them were a developer's",
+    "arguments": 'how the arguments of a call were written; that they were free text, now `{"input": text}`',
+}
+LOST_EVERYWHERE = ("kind", "model", "message-id", "empty-text", "data-url", "opaque-form")
 
 
 class Spoken(Protocol):

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 MAXIMUM_DEPTH = 200
+INNER_DEPTH = 100
+"""Levels of an object inside a request; with more, a reader would refuse the whole."""
 _MARK_CHARACTERS = 8
 
 
@@ -31,11 +33,11 @@ def to_bytes(request: Any) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str, levels: int = MAXIMUM_DEPTH) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        ValueError: it is not JSON, is nested deeper than 200 levels, or holds a number out of range.
+        ValueError: it is not JSON, is nested deeper than `levels`, or holds a number out of range.
     """
     import json
 
@@ -44,25 +46,25 @@ def parse_json(text: str) -> Any:
     except RecursionError:
         raise ValueError("nested too deeply") from None
     # What opens fewer brackets need not be walked.
-    if text.count("{") + text.count("[") > MAXIMUM_DEPTH and _deeper_than(value, MAXIMUM_DEPTH):
+    if text.count("{") + text.count("[") > levels and _deeper_than(value, levels):
         raise ValueError("nested too deeply")
     return value
 
 
-def parse_object(data: str | bytes) -> dict[str, Any] | None:
-    """Return the JSON object that data holds, or None when it holds anything else."""
+def parse_object(data: str | bytes, levels: int = MAXIMUM_DEPTH) -> dict[str, Any] | None:
+    """Return the JSON object that data holds, or None if it is anything else or nested deeper than `levels`."""
     try:
-        value = parse_json(data if isinstance(data, str) else data.decode())
+        value = parse_json(data if isinstance(data, str) else data.decode(), levels)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
 
 
 def replace_surrogates(text: str) -> str:
-    """Return the text with each lone surrogate replaced by U+FFFD."""
+    """Return the text with each lone surrogate replaced by U+FFFD; two that make a character become it."""
     if not _has_surrogates(text):
         return text
-    return "".join(["\ufffd" if "\ud800" <= each <= "\udfff" else each for each in text])
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def scrub(value: Any) -> tuple[Any, bool]:

@@ -1,4 +1,4 @@
-"""Refs: names of objects, their tips as files, HEAD, and the reflogs."""
+"""Refs: names of objects, stored as tip files, with HEAD and reflogs."""
 
 from trace_store.lazy_import import submodules
 

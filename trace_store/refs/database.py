@@ -1,20 +1,20 @@
-"""The refs of a repository on disk: files, journals and HEAD as one.
+"""The refs of a repository on disk: tip files, journals and HEAD together.
 
-Rule: reading takes no lock, and what is read is looked at once more when it cannot be explained, because a seal may
-have been at work meanwhile. Nothing here moves a ref: moves go through the journal, files change in a seal.
+Rule: reading takes no lock. An unexplained value is read again, because a seal may be running. Nothing here moves a
+ref: moves are written to the journal, and files change in a seal.
 """
 
 from __future__ import annotations
 
 from trace_store import errors, refs
 from trace_store.files import read_file, replace_file, stamp, unchanged
-from trace_store.ident import RisingClock, SystemClock
+from trace_store.ident import MonotonicClock, SystemClock
 from trace_store.journal.frames import Move
 from trace_store.oid import ObjectId
-from trace_store.ref_names import Spellings, named_by_users
+from trace_store.ref_names import UsedNames, named_by_users
 from trace_store.refs.head import MAXIMUM_BYTES, NAME, Head, decode_head, encode_head, read_original
-from trace_store.refs.names import BRANCHES, check_ref_name, refuse_twins
-from trace_store.refs.resolution import check_expected, lineage_of, resolve, unexplained
+from trace_store.refs.names import BRANCHES, check_case_conflicts, check_ref_name
+from trace_store.refs.resolution import check_expected, is_unexplained, lineage_of, resolve
 from trace_store.refs.tips import TipFiles
 
 TYPE_CHECKING = False
@@ -52,36 +52,39 @@ class RefDatabase:
         self._layout = layout
         self._journal = journal
         self._objects = objects
-        self.times = RisingClock(clock, self._last_logged)
+        self.times = MonotonicClock(clock, self._last_logged)
         self._mutex = mutex
         self._default = check_ref_name(BRANCHES + default_branch)
         self.lineage = lineage_of(objects)
-        self._looked_at = (0, 0)
-        self._seen: dict[str, tuple[ObjectId, ...]] = {}
-        self._passed_over: dict[str, list[ObjectId]] = {}  # files that a tip has joined
-        self._settled: dict[str, tuple[RefFold, str, object]] = {}
+        self._cache_key = (0, 0)
+        self._cached_tips: dict[str, tuple[ObjectId, ...]] = {}
+        self._joined: dict[str, list[ObjectId]] = {}  # tip files that another tip has joined
+        self._unchanged: dict[str, tuple[RefFold, str, object]] = {}
         self._head: tuple[object, str | ObjectId] | None = None
-        self._spellings: Spellings | None = None
+        self._used_names: UsedNames | None = None
         self.files = TipFiles(disk, layout)
-        self.began = SystemClock().now()
+        self.opened_at = SystemClock().now()
         self.known: dict[str, ObjectId] = {}
-        """The value that this process last saw or made of a ref, from which it goes on: see `refs/rewind_guard.py`."""
-        self.stand_ins: dict[str, ObjectId] = {}
-        """What readers take for the value of refs whose own commits are missing; nothing is written on top of it."""
-        self.taken_by_git: set[str] = set()
-        """Refs whose files git has taken away, and holds: that was meant, as by a switch to an earlier commit."""
+        """The last value of each ref that this process saw or wrote; see `refs/rewind_guard.py`."""
+        self.substitutes: dict[str, ObjectId] = {}
+        """Values shown for refs whose own commits are missing; nothing is written on top of them."""
+        self.removed_by_git: set[str] = set()
+        """Refs whose files git removed but still has, for example after checking out an earlier commit."""
 
     def read(self, name: str) -> ObjectId | None:
-        """Return this working copy's own value of a ref, or None when it has none.
+        """Return this working copy's value of a ref, or None.
 
         Raises:
-            InvalidRefNameError: not the name of a ref.
+            InvalidRefNameError: the name is invalid.
         """
         tips = self.tips(name)
         return tips[0] if tips else None
 
     def tips(self, name: str) -> tuple[ObjectId, ...]:
-        """Return all tips of a ref, this working copy's own first; more than one: it is diverged."""
+        """Return all tips of a ref, this working copy's first.
+
+        Several mean that it has diverged.
+        """
         check_ref_name(name)
         with self._mutex:
             tips = self._tips(name)
@@ -98,51 +101,59 @@ class RefDatabase:
         with self._mutex:
             return iter(self._all(prefix))
 
-    def standing(self) -> refs.summary.Standing:
-        """Return which refs need attention, and how many branches there are; see `Overview`, which looks at few."""
+    def status(self) -> refs.summary.RefStatus:
+        """Return which refs need attention, and the number of branches; reads few files."""
         with self._mutex:
             self._journal.refresh()
-            return self.overview.standing(self.head_target(), self._tips)
+            return self.summary.status(self.head_target(), self._current_tips)
 
     def values(self) -> dict[str, ObjectId]:
-        """Return the value of each ref, unsorted. It reads few files unless something other than Trace moved refs."""
-        with self._mutex:
-            self._journal.refresh()
-            return self.overview.values(self.head_target(), self._tips)
+        """Return the value of each ref, unsorted.
 
-    def naming(self, commits: Iterable[ObjectId]) -> dict[ObjectId, list[str]]:
-        """Return for each of some commits the names of the refs whose own value it is, sorted; looks at few, too."""
+        Reads few files unless another program moved refs.
+        """
         with self._mutex:
             self._journal.refresh()
-            return self.overview.naming(commits, self.head_target(), self._tips)
+            return self.summary.values(self.head_target(), self._current_tips)
+
+    def names_of(self, commits: Iterable[ObjectId]) -> dict[ObjectId, list[str]]:
+        """Return, for each commit, the sorted names of the refs with that value.
+
+        Reads few files.
+        """
+        with self._mutex:
+            self._journal.refresh()
+            return self.summary.names_of(commits, self.head_target(), self._current_tips)
 
     def diverged(self) -> list[str]:
         """Return the names of refs with more than one tip."""
-        return list(self.standing().diverged)
+        return list(self.status().diverged)
 
     def moved_by_git(self) -> list[tuple[str, ObjectId | None, ObjectId | None]]:
-        """Return (name, what this working copy last wrote, what it is now) of refs that something else moved.
+        """Return (name, written, current value) of refs that another program moved.
 
-        The next seal accepts these, after which they are no longer reported.
+        The next seal accepts them; after that they are no longer reported.
         """
-        return self.standing().moved
+        return self.status().moved
 
     @property
-    def overview(self) -> refs.summary.Overview:
-        """What looks at all refs at once."""
+    def summary(self) -> refs.summary.RefSummary:
+        """The summary of all refs."""
         contains = self._objects.contains
-        return refs.summary.Overview(self._disk, self._layout, self._journal, self.files, contains)
+        return refs.summary.RefSummary(
+            self._disk, self._layout, self._journal, self.files, contains
+        )
 
     @property
-    def witness(self) -> refs.rewind_guard.Witness:
-        """What knows how refs came to their values."""
-        return refs.rewind_guard.Witness(self._disk, self._layout, self._journal, self)
+    def rewind_guard(self) -> refs.rewind_guard.RewindGuard:
+        """The check of unexpected ref values."""
+        return refs.rewind_guard.RewindGuard(self._disk, self._layout, self._journal, self)
 
     def head(self) -> Head:
-        """Return where HEAD is; without a file it is attached to the default branch.
+        """Return HEAD; without a file it is the default branch.
 
         Raises:
-            FormatError: the file is not readable.
+            FormatError: the file is unreadable.
         """
         target = self.head_target()
         if isinstance(target, str):
@@ -150,10 +161,10 @@ class RefDatabase:
         return Head(None, target)
 
     def head_target(self) -> str | ObjectId:
-        """Return what HEAD names, a full ref name or a commit, without looking the ref up.
+        """Return HEAD's full ref name or commit, without reading the ref.
 
         Raises:
-            FormatError: the file is not readable.
+            FormatError: the file is unreadable.
         """
         path = self._layout.head_file
         if self._head is None or not unchanged(self._disk, path, self._head[0]):
@@ -170,21 +181,21 @@ class RefDatabase:
         author: str = "",
         time: int | None = None,
     ) -> None:
-        """Attach HEAD to a branch, by its full name, or detach it at a commit; the reflog says that it was now.
+        """Set HEAD to a branch (full name) or a commit (detached), and log it.
 
         Raises:
-            InvalidRefNameError: not the name of a ref.
+            InvalidRefNameError: the name is invalid.
         """
         data = encode_head(target)
         with self._mutex:
             try:
                 old = self.head().oid
             except errors.FormatError:
-                old = None  # setting it heals it
+                old = None  # overwriting it repairs it
             scratch = self._layout.tmp_dir
             replace_file(self._disk, self._layout.head_file, data, scratch=scratch)
             new = self.head().oid
-            # What the journals say of HEAD came before, so it is written first; a seal will find it there.
+            # Earlier HEAD entries are still in the journal, so write them first; a seal skips duplicates.
             entries = refs.reflog.entries_of(self._journal.fold.frames).get(NAME, [])
             moment = self.times.now() if time is None else time
             entries.append(refs.reflog.ReflogEntry(old, new, moment, author, message))
@@ -193,16 +204,16 @@ class RefDatabase:
             )
 
     def original(self) -> ObjectId | None:
-        """Return ORIG_HEAD: where HEAD stood before the last command that took it elsewhere; None when none did."""
+        """Return ORIG_HEAD, HEAD before the last command that moved it; or None."""
         return read_original(self._disk, self._layout.original_file)
 
     def set_original(self, oid: ObjectId) -> None:
-        """Note where HEAD stands; whoever takes it elsewhere does so first."""
+        """Set ORIG_HEAD; called before a command moves HEAD."""
         path, scratch = self._layout.original_file, self._layout.tmp_dir
         replace_file(self._disk, path, encode_head(oid), scratch=scratch)
 
     def reflog(self, name: str) -> list[refs.reflog.ReflogEntry]:
-        """Return the movements of a ref, or of HEAD, newest first."""
+        """Return the reflog of a ref or of HEAD, newest first."""
         if name != NAME:
             check_ref_name(name)
         with self._mutex:
@@ -220,13 +231,16 @@ class RefDatabase:
         published: Sequence[ObjectId],
         fold: RefFold | None,
     ) -> tuple[ObjectId, ...]:
-        """Return the tips that follow from these files, published tips and journals; own tip first."""
+        """Return the tips that follow from files, published tips and journals.
+
+        Own tip first.
+        """
         return resolve(name, files, published, fold, self.lineage)
 
-    def settled_tip(self, name: str) -> ObjectId | None:
-        """Return a ref's only value when the journal gives it and its files, unchanged, have nothing to add.
+    def journal_tip(self, name: str) -> ObjectId | None:
+        """Return a ref's only value if the journal has it and the files are unchanged.
 
-        None says nothing: the ref has to be resolved. Called under the journal's lock.
+        None means that the ref must be resolved. Called under the journal's lock.
         """
         fold = self._journal.fold.refs.get(name)
         if fold is None or fold.value is None:
@@ -234,28 +248,30 @@ class RefDatabase:
         had = self.known.get(name, fold.value)
         if had != fold.value and had not in fold.passed:
             return None
-        known = self._settled.get(name)
+        known = self._unchanged.get(name)
         if known is not None and known[0] is fold and unchanged(self._disk, known[1], known[2]):
             return fold.value
         if self._journal.is_published_anew():
-            self._journal.doubt()  # what the fold says may be sealed, and the files have the word
+            self._journal.doubt()  # the fold may be sealed, so the files decide
             return None
         folder = self._layout.ref_dir(name)
         seen = stamp(self._disk, folder)
         if not fold.passed.issuperset(self.files.read(name)):
             return None
-        if len(self._settled) >= _MEMORY:
-            self._settled.clear()
-        self._settled[name] = (fold, folder, seen)  # what a value was moved on from only grows
+        if len(self._unchanged) >= _MEMORY:
+            self._unchanged.clear()
+        self._unchanged[name] = (fold, folder, seen)  # `passed` only grows
         return fold.value
 
-    def judge(self, edits: Sequence[RefEdit]) -> list[Move]:
-        """Return the moves that make these edits, after checking what they expect; called under the journal's lock.
+    def plan_moves(self, edits: Sequence[RefEdit]) -> list[Move]:
+        """Check the expectations of edits and return the moves.
+
+        Called under the journal's lock.
 
         Raises:
-            RefChangedError: a ref has another value than expected.
-            RewoundError: something else took a ref back since this process last saw it.
-            InvalidRefNameError: not the name of a ref.
+            RefChangedError: a ref does not have the expected value.
+            RewoundError: another program rewound a ref since this process last saw it.
+            InvalidRefNameError: a name is invalid.
             InvalidInputError: two edits of one ref.
         """
         if len({edit.name for edit in edits}) != len(edits):
@@ -270,39 +286,39 @@ class RefDatabase:
             check_expected(edit, current)
             had = self.known.get(edit.name)
             if had is not None and had != current:
-                self.witness.check(edit.name, had, current)
+                self.rewind_guard.check(edit.name, had, current)
             if edit.new == current and (len(tips) < 2 or edit.name.startswith(BRANCHES)):
                 continue
             moves += self._moves(edit, tips)
         if created:
-            self._refuse_twins(created)
+            self._check_case_conflicts(created)
         return moves
 
-    def _refuse_twins(self, created: list[str]) -> None:
-        """Accept new refs, none of which differs from another by case only; errors as in `judge`."""
-        if self._spellings is None:
-            self._spellings = Spellings(self._names())
-        if any(map(self._spellings.twin, created)):
-            # It may have gone since the names were listed.
-            there = [name for name in self._names() if self._tips(name)]
-            refuse_twins(created, there)
-            self._spellings = Spellings(there)
-        refuse_twins(created, ())
+    def _check_case_conflicts(self, created: list[str]) -> None:
+        """Check that no new ref differs from another only by case; raises as `plan_moves`."""
+        if self._used_names is None:
+            self._used_names = UsedNames(self._names())
+        if any(map(self._used_names.case_conflict, created)):
+            # The other ref may be gone since the names were listed.
+            existing = [name for name in self._names() if self._tips(name)]
+            check_case_conflicts(created, existing)
+            self._used_names = UsedNames(existing)
+        check_case_conflicts(created, ())
         for name in created:
-            self._spellings.add(name)
+            self._used_names.add(name)
 
     def _names(self) -> set[str]:
-        """Return the names of refs, as of the last seal and the journals since; some may have gone."""
+        """Return the names of refs as of the last seal and the journals; some may be gone."""
         return {*self._journal.published.tips.all(), *self._journal.fold.refs}
 
     def _moves(self, edit: RefEdit, tips: Sequence[ObjectId]) -> list[Move]:
-        """Return the steps from what the journal says, by way of the tips that are given up, to the new value."""
+        """Return the moves from the journal's value through abandoned tips to the new one."""
         fold = self._journal.fold.refs.get(edit.name)
         steps: list[ObjectId | None] = [fold.value] if fold is not None else []
-        joined = self._passed_over.get(edit.name, [])
+        joined = self._joined.get(edit.name, [])
         others: Sequence[ObjectId] = (*tips[1:], *joined)
         if others and edit.new is not None and edit.name.startswith(BRANCHES):
-            others = self._given_up(edit.new, tips, joined)
+            others = self._abandoned_tips(edit.new, tips, joined)
             steps += tips[:1] if others else ()
         steps += [*others, tips[0] if tips else None, edit.new]
         moves: list[Move] = []
@@ -313,16 +329,16 @@ class RefDatabase:
             old = new
         return moves
 
-    def _given_up(
+    def _abandoned_tips(
         self, value: ObjectId, tips: Sequence[ObjectId], joined: Sequence[ObjectId]
     ) -> Sequence[ObjectId]:
-        """Return the other tips of a branch, and those that its tip has joined, that a move to a value gives up.
+        """Return the other tips, and tips joined before, that a move to a value abandons.
 
-        An advance leaves the other tips, and a step back to before a join brings the joined one back. But what is newer
-        than the value would be taken for an advance of it.
+        An advance keeps the other tips, and a step back before a join restores the joined tip. But a tip that descends
+        from the value would count as an advance of it.
         """
         if not self.lineage.contains(value):
-            return joined  # a commit that is only being made
+            return joined  # the commit is not stored yet
         is_ancestor = self.lineage.is_ancestor
         newer = [tip for tip in (*tips[1:], *joined) if tip != value and is_ancestor(value, tip)]
         if tips and is_ancestor(value, tips[0]):
@@ -330,17 +346,22 @@ class RefDatabase:
         return [*newer, *(tip for tip in joined if tip != value and tip not in newer)]
 
     def _tips(self, name: str) -> tuple[ObjectId, ...]:
-        if name in self.stand_ins:
-            return (self.stand_ins[name],)
+        if not self._journal.locked and name not in self.substitutes:
+            self._journal.refresh()
+        return self._current_tips(name)
+
+    def _current_tips(self, name: str) -> tuple[ObjectId, ...]:
+        """Return the tips of a ref; the journal must just have been refreshed."""
+        if name in self.substitutes:
+            return (self.substitutes[name],)
         if self._journal.locked:
             return self._tips_under_lock(name)
         for attempt in range(ATTEMPTS):
-            self._journal.refresh()
             generation, published = self._journal.generation, self._journal.published
             files = self.files.read(name)
             before = published.tips.get(name, ())
             fold = self._journal.fold.refs.get(name)
-            if attempt == ATTEMPTS - 1 or not unexplained(files, before, fold):
+            if attempt == ATTEMPTS - 1 or not is_unexplained(files, before, fold):
                 return resolve(name, files, before, fold, self.lineage)
             self._journal.refresh()
             if self._journal.generation == generation and self._journal.published is published:
@@ -348,22 +369,22 @@ class RefDatabase:
         return ()
 
     def _tips_under_lock(self, name: str) -> tuple[ObjectId, ...]:
-        """Return the tips of a ref, which nobody else moves meanwhile, so that a transaction looks them up once."""
+        """Return the tips of a ref, cached during a transaction: nobody else moves it."""
         at = (self._journal.locks, len(self._journal.fold.frames))
-        if self._looked_at != at:
-            self._looked_at = at
-            self._seen.clear()
-            self._passed_over.clear()
-        tips = self._seen.get(name)
+        if self._cache_key != at:
+            self._cache_key = at
+            self._cached_tips.clear()
+            self._joined.clear()
+        tips = self._cached_tips.get(name)
         if tips is None:
             before = self._journal.published.tips.get(name, ())
             fold = self._journal.fold.refs.get(name)
             files = self.files.read(name)
             tips = resolve(name, files, before, fold, self.lineage)
-            self._seen[name] = tips
+            self._cached_tips[name] = tips
             passed = () if fold is None else fold.passed
             left = [each for each in files if each not in tips and each not in passed]
-            self._passed_over[name] = left
+            self._joined[name] = left
         return tips
 
     def _last_logged(self, look: bool) -> int:
@@ -378,35 +399,33 @@ class RefDatabase:
         return 0 if last is None else last.time
 
     def _all(self, prefix: str) -> list[tuple[str, tuple[ObjectId, ...]]]:
-        found: list[tuple[str, tuple[ObjectId, ...]]] = []
+        result: list[tuple[str, tuple[ObjectId, ...]]] = []
         for _ in range(ATTEMPTS):
             self._journal.refresh()
             generation, published = self._journal.generation, self._journal.published
             folds = self._journal.fold.refs
             files = dict(self.files.iterate(prefix))
             names = {*files, *(name for name in folds if name.startswith(prefix))}
-            found = []
+            result = []
             explained = True
             if len(names) > _FEW:
-                published.tips.all()  # one by one they would take longer
+                published.tips.all()  # one by one would take longer
             for name in sorted(names):
-                if name in self.stand_ins:
-                    found.append((name, (self.stand_ins[name],)))
+                if name in self.substitutes:
+                    result.append((name, (self.substitutes[name],)))
                     continue
                 here, before = files.get(name, ()), published.tips.get(name, ())
                 fold = folds.get(name)
                 if fold is None and here == before and len(here) == 1:
-                    found.append(
-                        (name, here)
-                    )  # nobody moved it, as is the rule where there are many
+                    result.append((name, here))  # unmoved, the usual case
                     continue
-                explained = explained and not unexplained(here, before, fold)
+                explained = explained and not is_unexplained(here, before, fold)
                 tips = resolve(name, here, before, fold, self.lineage)
                 if tips:
-                    found.append((name, tips))
+                    result.append((name, tips))
             if explained:
                 break
             self._journal.refresh()
             if self._journal.generation == generation and self._journal.published is published:
                 break
-        return found
+        return result

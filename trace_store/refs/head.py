@@ -1,6 +1,6 @@
-"""HEAD: the branch, or the commit, that this working copy is on.
+"""HEAD: the branch or commit that this working copy has checked out.
 
-Rule: the file is local and replaced as a whole. Absent, it means the default branch.
+Rule: the file is local and replaced atomically. Without it, HEAD is the default branch.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _SYMBOLIC = "ref: "
 
 
 class Head:
-    """Where HEAD is.
+    """The state of HEAD.
 
     Attributes:
-        ref: the full name of the branch it is attached to; None when detached.
-        oid: the commit; None when the branch is unborn.
+        ref: the full name of the branch; None if detached.
+        oid: the commit; None if the branch is unborn.
     """
 
     __slots__ = ("oid", "ref")
@@ -46,27 +46,27 @@ class Head:
 
     @property
     def detached(self) -> bool:
-        """Whether HEAD names a commit and no branch."""
+        """Whether HEAD is a commit instead of a branch."""
         return self.ref is None
 
     @property
     def unborn(self) -> bool:
-        """Whether HEAD is on a branch that has no commit yet."""
+        """Whether HEAD's branch has no commit yet."""
         return self.oid is None
 
 
 def encode_head(target: str | ObjectId) -> bytes:
-    """Return the content of the file for a full ref name or a commit."""
+    """Return the file content for a full ref name or a commit."""
     if isinstance(target, str):
         return f"{_SYMBOLIC}{check_ref_name(target)}\n".encode("ascii")
     return f"{ObjectId(target)}\n".encode("ascii")
 
 
 def decode_head(data: bytes, path: str) -> str | ObjectId:
-    """Return the full ref name or the commit that the file names.
+    """Return the full ref name or the commit in the file.
 
     Raises:
-        FormatError: it names neither.
+        FormatError: it has neither.
     """
     try:
         text = data.decode("ascii").rstrip("\r\n")
@@ -74,11 +74,11 @@ def decode_head(data: bytes, path: str) -> str | ObjectId:
             return check_ref_name(text[len(_SYMBOLIC) :].strip())
         return ObjectId.parse(text)
     except (UnicodeDecodeError, errors.InvalidRefNameError, errors.InvalidInputError) as error:
-        raise errors.FormatError(f"HEAD is not readable: {error}", path=path) from error
+        raise errors.FormatError(f"HEAD is unreadable: {error}", path=path) from error
 
 
 def read_original(disk: Disk, path: str) -> ObjectId | None:
-    """Return the commit that the file of ORIG_HEAD names; None when it is absent, or names none."""
+    """Return the commit in the ORIG_HEAD file, or None if absent or invalid."""
     try:
         return ObjectId.parse((read_file(disk, path) or b"").decode("ascii").strip())
     except (UnicodeDecodeError, errors.InvalidInputError):

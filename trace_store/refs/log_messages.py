@@ -1,7 +1,6 @@
-"""What reflogs say of commands, where Trace reads it again: going elsewhere, renaming, taking back, joining tips.
+"""Reflog messages that Trace parses: switch, rename, undo, redo, joined tips.
 
-Rule: only the beginning of a message says so. Behind `commit: ` and the like stand a person's own words, which may be
-any.
+Rule: only the start of a message counts. `commit: ` and the like are followed by a user's own text.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
 
 UNDO, REDO = "undo: ", "redo: "
 DIVERGED_TIPS = "diverged tips"
-"""What was merged, where it was the other tips of the branch itself; the beginnings of their ids follow."""
+"""The source in the message of a merge of a branch's own tips; their short ids follow."""
 _SWITCHED = "switch: moving from "
 _RENAMED = "branch: renamed "
 _JOINS = "joins "
@@ -20,35 +19,35 @@ _TO = " to "
 
 
 def switch_message(left: str, went: str) -> str:
-    """Return what is said of HEAD that went from a branch or a commit to another, given their short names."""
+    """Return HEAD's message for a switch, given short names of branches or commits."""
     return f"{_SWITCHED}{left}{_TO}{went}"
 
 
 def read_switch(message: str) -> tuple[str, str] | None:
-    """Return from where and to where HEAD went; None when a message says nothing of the kind."""
-    word, said = without_word(read_join(message)[1])
-    if not said.startswith(_SWITCHED):
+    """Return (from, to) of a switch, or None for another message."""
+    word, text = split_undo(read_join(message)[1])
+    if not text.startswith(_SWITCHED):
         return None
-    left, _, went = said.removeprefix(_SWITCHED).partition(_TO)
+    left, _, went = text.removeprefix(_SWITCHED).partition(_TO)
     return (went, left) if word == UNDO else (left, went)
 
 
 def rename_message(before: str, after: str) -> str:
-    """Return what is said of a branch that is given another name, given the full names."""
+    """Return the message for a renamed branch, given the full names."""
     return f"{_RENAMED}{before}{_TO}{after}"
 
 
 def read_rename(message: str) -> tuple[str, str] | None:
-    """Return which name a branch had and which it was given; None when a message says nothing of the kind."""
-    word, said = without_word(read_join(message)[1])
-    if not said.startswith(_RENAMED):
+    """Return (old, new) full names of a rename, or None for another message."""
+    word, text = split_undo(read_join(message)[1])
+    if not text.startswith(_RENAMED):
         return None
-    before, _, after = said.removeprefix(_RENAMED).partition(_TO)
+    before, _, after = text.removeprefix(_RENAMED).partition(_TO)
     return (after, before) if word == UNDO else (before, after)
 
 
-def without_word(message: str) -> tuple[str, str]:
-    """Return UNDO, REDO or "", and what is said behind it of the command that was taken back or taken up again."""
+def split_undo(message: str) -> tuple[str, str]:
+    """Split UNDO, REDO or "" from the message of the original command."""
     for word in (UNDO, REDO):
         if message.startswith(word):
             return word, message.removeprefix(word)
@@ -56,13 +55,13 @@ def without_word(message: str) -> tuple[str, str]:
 
 
 def join_message(tips: Sequence[str], message: str) -> str:
-    """Return what is said of a branch that takes up other tips of its own, given the beginnings of their ids."""
+    """Return the message of a move that joins other tips, given their short ids."""
     return f"{_JOINS}{' '.join(tips)}: {message}" if tips else message
 
 
 def read_join(message: str) -> tuple[Sequence[str], str]:
-    """Return which tips a branch took up, by the beginnings of their ids, and what is said besides."""
+    """Return the short ids of the joined tips, and the rest of the message."""
     if not message.startswith(_JOINS):
         return (), message
-    tips, _, said = message.removeprefix(_JOINS).partition(": ")
-    return tips.split(), said
+    tips, _, text = message.removeprefix(_JOINS).partition(": ")
+    return tips.split(), text

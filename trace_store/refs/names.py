@@ -1,22 +1,22 @@
-"""The namespaces of refs, and the check of a name that a caller gives."""
+"""Namespaces of refs, and checks of names that callers give."""
 
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.ref_names import Spellings, is_ref_name, named_by_users, problem_of
+from trace_store.ref_names import UsedNames, is_ref_name, named_by_users, problem_of
 
 BRANCHES = "refs/heads/"
 TAGS = "refs/tags/"
 CHECKPOINTS = "refs/checkpoints/"
 FILES = "refs/transcripts/"
-"""Of kept files: `refs/transcripts/<format>/<session>/<id>`."""
+"""Archived source files: `refs/transcripts/<format>/<session>/<id>`."""
 TRASH = "refs/trash/"
 RECOVERED = TRASH + "recovered/"
-"""What refs would have lost when a journal was removed under the processes that held it."""
+"""Values that refs would have lost when a journal was removed under running processes."""
 STAGED = "refs/staged/"
-"""Of what `reset --soft` took back, one ref a branch: `refs/staged/heads/<branch>`."""
+"""What `reset --soft` undid, one ref per branch: `refs/staged/heads/<branch>`."""
 ORIGINAL = "ORIG_HEAD"
-"""What a revision calls where HEAD stood before the last command that took it elsewhere."""
+"""The revision for HEAD before the last command that moved it."""
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,42 +25,44 @@ _NO_BRANCHES = frozenset(("HEAD", "@", "-", ORIGINAL))
 
 
 def check_text(name: object) -> None:
-    """Accept what may be a name at all.
+    """Check the type of a name.
 
     Raises:
-        InvalidRefNameError: it is no text.
+        InvalidRefNameError: it is not text.
     """
     if not isinstance(name, str):
-        raise errors.InvalidRefNameError(f"a name is a text, not {type(name).__name__}", name=name)
+        raise errors.InvalidRefNameError(
+            f"a name must be text, not {type(name).__name__}", name=name
+        )
 
 
 def check_ref_name(name: str) -> str:
-    """Return a full ref name unchanged when it is allowed.
+    """Return a full ref name unchanged if it is valid.
 
     Raises:
         InvalidRefNameError: it is not; the message says why.
     """
     if not is_ref_name(name):
         problem = problem_of(name)
-        raise errors.InvalidRefNameError(f"not a ref name: {name[:200]!r} {problem}", name=name)
+        raise errors.InvalidRefNameError(f"invalid ref name: {name[:200]!r} {problem}", name=name)
     return name
 
 
 def staged_ref(ref: str) -> str:
-    """Return the name of the ref that keeps what is staged for a branch, given its full name, or for `HEAD`."""
+    """Return the staging ref of a branch (full name) or of `HEAD`."""
     return STAGED + ref.removeprefix("refs/")
 
 
 def branch_ref(name: str) -> str:
-    """Return the full name of a branch, which need not be there.
+    """Return the full name of a branch, which need not exist.
 
     Raises:
-        InvalidRefNameError: it breaks the rules for names.
-        RefNotFoundError: it is the full name of something that is no branch.
+        InvalidRefNameError: the name is invalid.
+        RefNotFoundError: it is the full name of another kind of ref.
     """
     check_text(name)
     if name in _NO_BRANCHES:
-        raise errors.InvalidRefNameError(f"{name} is no name for a branch", ref=name)
+        raise errors.InvalidRefNameError(f"{name} is not a valid branch name", ref=name)
     full = name if name.startswith("refs/") else BRANCHES + name
     check_ref_name(full)
     if not full.startswith(BRANCHES):
@@ -68,23 +70,23 @@ def branch_ref(name: str) -> str:
     return full
 
 
-def refuse_twins(created: Sequence[str], names: Iterable[str]) -> None:
-    """Accept new refs, none of which differs by case only from one that is there, even if that goes at once.
+def check_case_conflicts(created: Sequence[str], names: Iterable[str]) -> None:
+    """Check that no new ref differs from an existing one only by case.
 
     Args:
-        created: their full names.
-        names: the full names of the refs that are there.
+        created: full names of the new refs.
+        names: full names of the existing refs.
 
     Raises:
         InvalidRefNameError: one does.
     """
-    spellings = Spellings(names)
+    used = UsedNames(names)
     for name in filter(named_by_users, created):
-        twin = spellings.twin(name)
-        if twin:
+        other = used.case_conflict(name)
+        if other:
             raise errors.InvalidRefNameError(
-                f"{name} differs from {twin} by case only, and would be the same file on macOS and Windows",
+                f"{name} differs from {other} only by case; they would be the same file on macOS and Windows",
                 name=name,
-                other=twin,
+                other=other,
             )
-        spellings.add(name)
+        used.add(name)

@@ -1,9 +1,9 @@
-r"""Reflogs: the movements of one ref, or of HEAD, one a line.
+r"""Reflogs: the moves of one ref or of HEAD, one per line.
 
     <old> <new> <milliseconds> <author>\t<message>
 
-Rule: `-` is an absent value; tabs, line ends, control characters and backslashes in texts are escaped. The file is
-local and derived from the journals; a line that is not readable hides no other.
+Rule: `-` is an absent value. Tabs, line ends, control characters and backslashes are escaped. The file is local and
+derived from the journals. Unreadable lines are skipped.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import os
 
 from trace_store import errors
 from trace_store.files import APPEND, CREATE, check_folders, read_file, replace_file, write_all
+from trace_store.layout import LOG_SUFFIX
 from trace_store.oid import ObjectId
+from trace_store.ref_names import is_ref_name
 from trace_store.refs.head import NAME
-from trace_store.refs.log_messages import read_rename, without_word
+from trace_store.refs.log_messages import read_rename, split_undo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,15 +26,18 @@ if TYPE_CHECKING:
     from trace_store.journal.frames import Frame
 
 GIT, MOVED_BY_GIT = "git", "moved by git"
-"""Author and message of an entry for what git, or another tool, did to a ref."""
+"""Author and message of an entry for a move by git or another program."""
 _ABSENT = "-"
 _TORN = b"\0\n"
-"""Ends a line that was not written to its end, so that it is never taken for a whole one."""
+"""Ends a torn line, so that it is never taken for a complete one."""
 _FIRST_SPAN = 4096
 
 
 class ReflogEntry:
-    """One movement. `old` or `new` is None when the ref was, or became, absent; `time` is in milliseconds."""
+    """One move; `time` is in milliseconds.
+
+    `old` or `new` is None if the ref was or became absent.
+    """
 
     __slots__ = ("author", "message", "new", "old", "time")
 
@@ -55,14 +60,14 @@ class ReflogEntry:
         return hash(encode_entry(self))
 
 
-def through_renames(
+def follow_renames(
     name: str, read: Callable[[str], Iterable[ReflogEntry]]
 ) -> Iterator[ReflogEntry]:
-    """Yield the movements of a ref, newest first, and before its renaming those of the name that it had.
+    """Yield the moves of a ref, newest first, following renames.
 
     Args:
         name: its full name.
-        read: returns the movements under one name, newest first.
+        read: returns the moves of a name, newest first.
     """
     seen: set[str] = set()
     until: ReflogEntry | None = None
@@ -71,15 +76,28 @@ def through_renames(
         before = None
         for entry in read(name):
             if until is not None and (entry.time > until.time or entry.message == until.message):
-                continue  # what became of the old name when it was given up, and later
+                continue  # a move of the old name after the rename
             yield entry
             renamed = read_rename(entry.message) if entry.old is None else None
-            if renamed is not None and renamed[1] == name and not without_word(entry.message)[0]:
+            if renamed is not None and renamed[1] == name and not split_undo(entry.message)[0]:
                 name, before = renamed[0], entry
                 break
         if before is None:
             return
         until = before
+
+
+def logged_names(disk: Disk, folder: str) -> Iterator[str]:
+    """Yield the names of the refs that have a reflog below the folder of all, and HEAD if it has one."""
+    pending = [(folder, "")]
+    while pending:
+        path, before = pending.pop()
+        folders, files = disk.scan(path)
+        pending += [(os.path.join(path, name), f"{before}{name}/") for name in folders]
+        for name in files:
+            full = before + name.removesuffix(LOG_SUFFIX)
+            if name.endswith(LOG_SUFFIX) and (full == NAME or is_ref_name(full)):
+                yield full
 
 
 def encode_entry(entry: ReflogEntry) -> bytes:
@@ -91,15 +109,15 @@ def encode_entry(entry: ReflogEntry) -> bytes:
 
 
 def read_log(disk: Disk, path: str) -> list[ReflogEntry]:
-    """Return the readable entries of a file, oldest first; none when it is absent."""
+    """Return the readable entries of a file, oldest first; [] if absent."""
     return examine_log(disk, path)[0]
 
 
 def newest_first(disk: Disk, path: str) -> Iterator[ReflogEntry]:
-    """Yield the readable entries of a file, newest first; reads no more of it than is asked for, and a little."""
+    """Yield the readable entries of a file, newest first, reading it backwards."""
     at, span, rest = -1, _FIRST_SPAN, b""
     while at:
-        fd = disk.open(path)  # not held open meanwhile: a repository may have very many of these
+        fd = disk.open(path)  # not kept open: a repository may have very many reflogs
         if fd is None:
             return
         try:
@@ -108,7 +126,7 @@ def newest_first(disk: Disk, path: str) -> Iterator[ReflogEntry]:
             lines = (disk.read_at(fd, start, at - start) + rest).split(b"\n")
         finally:
             disk.close(fd)
-        # What stands before the first line end may have begun earlier.
+        # The part before the first line end may be the rest of an earlier line.
         rest = b"" if start == 0 else lines.pop(0) + b"\n"
         for line in reversed(lines):
             entry = None if b"\0" in line else _decode(line)
@@ -118,9 +136,9 @@ def newest_first(disk: Disk, path: str) -> Iterator[ReflogEntry]:
 
 
 def examine_log(disk: Disk, path: str) -> tuple[list[ReflogEntry], int]:
-    """Return the readable entries of a file, oldest first, and how many lines say nothing that can be read.
+    """Return the readable entries, oldest first, and the number of unreadable lines.
 
-    A line that an interrupted seal left is none of these: a seal that is repeated says it again.
+    A torn line of an interrupted seal does not count: the repeated seal writes it again.
     """
     data = read_file(disk, path)
     if not data:
@@ -131,35 +149,35 @@ def examine_log(disk: Disk, path: str) -> tuple[list[ReflogEntry], int]:
     return entries, len(lines) - len(entries)
 
 
-def count_lost(disk: Disk, path: str) -> int:
-    """Return how many bytes of a file are zeros, as a file system leaves them where it lost something.
+def count_zero_bytes(disk: Disk, path: str) -> int:
+    """Return the number of zero bytes in a file, a sign of lost data.
 
-    The one at the end of a line that an interrupted seal left is none of these.
+    The zero that ends a torn line does not count.
     """
     data = read_file(disk, path) or b""
     return data.count(b"\0") - data.count(_TORN)
 
 
 def append_log(disk: Disk, root: str, path: str, entries: Sequence[ReflogEntry]) -> None:
-    """Append entries, but none that the end of the file has already: an interrupted seal says them again.
+    """Append entries that are not there yet; an interrupted seal repeats them.
 
     Raises:
-        StorageError: the disk refuses, or a folder between `root`, that of all reflogs, and the file is a link.
+        StorageError: the write failed, or a folder between `root` (of all reflogs) and the file is a link.
     """
     if not entries:
         return
     check_folders(disk, root, path)
-    found = disk.stat(path)
-    if found is not None and found.st_nlink > 1:
-        # Any text may be a reflog, so what has another name elsewhere may be anything: it is left as it is. The copy is
-        # synced, since without that a power cut would leave less of it than there was.
+    stat = disk.stat(path)
+    if stat is not None and stat.st_nlink > 1:
+        # A file with a second hard link may be anything, so it is left alone. The copy is synced, because otherwise a
+        # power cut could lose entries.
         replace_file(disk, path, read_file(disk, path) or b"")
     lines = [encode_entry(entry) for entry in entries]
     disk.make_directory(os.path.dirname(path))
     fd = disk.open(path, APPEND)
     if fd is None:
         fd = disk.open(path, CREATE)
-    if fd is None:  # another process has just made it
+    if fd is None:  # another process has just created it
         fd = disk.open(path, APPEND)
     if fd is None:
         return
@@ -176,7 +194,7 @@ def append_log(disk: Disk, root: str, path: str, entries: Sequence[ReflogEntry])
 
 
 def join_logs(logged: Sequence[ReflogEntry], recent: Sequence[ReflogEntry]) -> list[ReflogEntry]:
-    """Return the entries of a file and those still in journals, oldest first, each once."""
+    """Join the entries of a file and of journals, oldest first, without duplicates."""
     if not recent:
         return list(logged)
     oldest = min(entry.time for entry in recent)
@@ -185,7 +203,10 @@ def join_logs(logged: Sequence[ReflogEntry], recent: Sequence[ReflogEntry]) -> l
 
 
 def _tail_since(disk: Disk, fd: int, time: int) -> bytes:
-    """Return the end of a reflog, back to before a time; reads no more than about twice that."""
+    """Return the end of a reflog from before a time on.
+
+    Reads at most about twice that.
+    """
     size = disk.size(fd)
     span = _FIRST_SPAN
     while True:
@@ -243,7 +264,7 @@ def _unescape(text: str) -> str:
 
 
 def entries_of(frames: Sequence[Frame]) -> dict[str, list[ReflogEntry]]:
-    """Return the reflog entries that effective frames stand for, by ref and for HEAD, oldest first."""
+    """Return the reflog entries of journal frames, by ref and for HEAD, oldest first."""
     logs: dict[str, list[ReflogEntry]] = {}
     for frame in frames:
         for move in frame.moves:

@@ -1,6 +1,6 @@
-"""What reflogs tell about the past: where a ref stood, and which branches HEAD has left.
+"""Queries of reflogs: a ref's earlier values, and HEAD's previous branches.
 
-Rule: reads the logs of refs, and changes nothing.
+Rule: read-only.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from trace_store import errors, ident
 from trace_store.oid import ObjectId
 from trace_store.refs.log_messages import read_switch
-from trace_store.refs.reflog import through_renames
+from trace_store.refs.reflog import follow_renames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from trace_store.refs.reflog import ReflogEntry
 
 
-def stood_at(
+def value_at(
     refs: RefDatabase | MemoryRefs, name: str, when: str, now: int, revision: str
 ) -> ObjectId:
-    """Return where a ref stood, so many moves ago or at a time.
+    """Return a ref's value n moves ago or at a time.
 
     Args:
-        refs: holds the ref and its log.
+        refs: has the ref and its reflog.
         name: its full name, or HEAD.
-        when: a number of moves, or a time as people write it.
-        now: the milliseconds that such a time is counted from.
-        revision: what asks for it, for messages.
+        when: a number of moves, or a time as users write it.
+        now: the current time in milliseconds, for relative times.
+        revision: the revision being resolved, for messages.
 
     Raises:
-        RevisionNotFoundError: the log does not go back so far, or the ref did not exist then.
+        RevisionNotFoundError: the reflog does not go back that far, or the ref did not exist then.
         InvalidInputError: `when` is neither a number nor a time.
     """
-    entries = list(through_renames(name, refs.reflog))
+    entries = list(follow_renames(name, refs.reflog))
     if ident.is_count(when):
         values = [entry.new for entry in entries]
         if entries:
@@ -49,20 +49,20 @@ def stood_at(
     return _at(moment, entries, name, revision)
 
 
-def branch_left(refs: RefDatabase | MemoryRefs, number: int = 1, revision: str = "-") -> str:
-    """Return the short name of the branch, or the id of the commit, that HEAD left so many moves ago.
+def previous_branch(refs: RefDatabase | MemoryRefs, number: int = 1, revision: str = "-") -> str:
+    """Return the branch (short name) or commit id that HEAD was on n switches ago.
 
     Raises:
-        RevisionNotFoundError: it did not move so often.
+        RevisionNotFoundError: there were fewer switches.
     """
-    left = 0
+    count = 0
     for entry in refs.reflog("HEAD"):
         switched = read_switch(entry.message)
         if switched is not None:
-            left += 1
-            if left == number:
+            count += 1
+            if count == number:
                 return switched[0]
-    raise errors.RevisionNotFoundError("no branch was left before", revision=revision)
+    raise errors.RevisionNotFoundError("no previous branch", revision=revision)
 
 
 def _moves_ago(
@@ -71,14 +71,14 @@ def _moves_ago(
     if number >= len(values):
         count = max(len(values) - 1, 0)
         raise errors.RevisionNotFoundError(
-            f"the log of {name} has only {count} entr{'y' if count == 1 else 'ies'}",
+            f"the reflog of {name} has only {count} entr{'y' if count == 1 else 'ies'}",
             hint=f"`trace reflog {name.removeprefix('refs/heads/')}` lists them",
             revision=revision,
         )
-    found = values[number]
-    if found is None:
+    value = values[number]
+    if value is None:
         raise errors.RevisionNotFoundError(f"{name} did not exist at {revision}", revision=revision)
-    return ObjectId(found)
+    return ObjectId(value)
 
 
 def _at(moment: int, entries: Sequence[ReflogEntry], name: str, revision: str) -> ObjectId:
@@ -87,4 +87,4 @@ def _at(moment: int, entries: Sequence[ReflogEntry], name: str, revision: str) -
             return ObjectId(entry.new)
     oldest = ident.format_time(entries[-1].time) if entries else None
     since = "is empty" if oldest is None else f"goes back to {oldest}"
-    raise errors.RevisionNotFoundError(f"the log of {name} {since}", revision=revision)
+    raise errors.RevisionNotFoundError(f"the reflog of {name} {since}", revision=revision)

@@ -1,8 +1,8 @@
-"""What a ref is, given its files, what this working copy published, and what its journals say.
+"""Resolution of a ref from its files, its published tips and the journals.
 
-Rule: this changes nothing, and reads commits alone; what a walk over them finds is remembered where nothing on its way
-was absent. The tips of a ref are the maximal elements of its files, less what this working copy's journals moved on
-from, together with the value they moved it to. Only branches fast-forward: elsewhere no tip supersedes another.
+Rule: read-only; reads commits alone, and caches walks that met no missing commit. A ref's tips are the maximal files,
+except those that this working copy's journals moved away from, plus the journal's value. Only branches fast-forward:
+elsewhere no tip supersedes another.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 _MEMORY = 256
 _WALKED = 1 << 14
-"""So many commits' parents are remembered: who brings back refs walks through the same past for each."""
+"""How many commits' parents are cached: restoring many refs walks the same history for each."""
 _NEAR = 64
-"""How many commits are looked at to find out that a value continues a known line."""
+"""How many commits are checked to find that a value extends a known tip."""
 
 
 class Lineage:
-    """What resolving needs to know of the commits.
+    """The ancestry queries that resolution needs.
 
     Attributes:
-        maximal: returns the values that lie in no other's past.
-        is_ancestor: tells whether the first lies in the second's past.
-        contains: tells whether a commit is here.
-        parents: returns a commit's parents; none of one that is not here.
+        maximal: returns the values that are no ancestor of another one.
+        is_ancestor: returns whether the first commit is an ancestor of the second.
+        contains: returns whether a commit exists.
+        parents: returns a commit's parents; [] if it is missing.
     """
 
     __slots__ = ("contains", "is_ancestor", "maximal", "parents")
@@ -58,10 +58,10 @@ def resolve(
     fold: RefFold | None,
     lineage: Lineage,
 ) -> tuple[ObjectId, ...]:
-    """Return the tips, this working copy's own first; none when the ref does not exist."""
+    """Return the tips, this working copy's first; empty if the ref does not exist."""
     if fold is None:
         if set(files) == set(published) and len(published) < 2:
-            return tuple(published)  # nobody moved it
+            return tuple(published)  # unmoved
         tips = _maximal(name, files, lineage)
         return _own_first(tips, published[0] if published else None, lineage)
     if fold.value is None:
@@ -74,21 +74,21 @@ def resolve(
     return _own_first(tips, fold.value, lineage)
 
 
-def taken_up(
+def merged_tips(
     value: ObjectId, tips: Sequence[ObjectId], made: Mapping[ObjectId, bytes], lineage: Lineage
 ) -> list[ObjectId]:
-    """Return which of the tips of a diverged branch, its own apart, a value is or continues.
+    """Return the tips of a diverged branch, except its own, that a new value contains.
 
     Args:
-        value: what the branch is moved to.
+        value: the new value.
         tips: the tips, its own first.
-        made: objects that are only being stored.
-        lineage: tells of the others.
+        made: objects of the same transaction.
+        lineage: ancestry of stored commits.
     """
 
     def parents(oid: ObjectId) -> Sequence[ObjectId]:
         if oid == tips[0]:
-            return ()  # whose past has none of the others
+            return ()  # its history has none of the others
         data = made.get(oid)
         return lineage.parents(oid) if data is None else objects.commit.parents_of(data)
 
@@ -96,20 +96,20 @@ def taken_up(
     return [tip for tip in tips[1:] if tip in past]
 
 
-def unexplained(
+def is_unexplained(
     files: Sequence[ObjectId], published: Sequence[ObjectId], fold: RefFold | None
 ) -> bool:
-    """Tell whether the files are something that this working copy did not write, as far as it knows."""
+    """Return True if this working copy did not write the files, as far as it knows."""
     if fold is None:
         return set(files) != set(published)
     return any(tip not in fold.passed and tip != fold.value for tip in files)
 
 
 def check_expected(edit: RefEdit, actual: ObjectId | None) -> None:
-    """Accept an edit whose expectation is met.
+    """Check the expectation of an edit.
 
     Raises:
-        RefChangedError: it is not.
+        RefChangedError: the ref has another value.
     """
     if edit.expected is not ANY and edit.expected != actual:
         raise errors.RefChangedError(
@@ -142,20 +142,20 @@ def _own_first(
 
 
 def lineage_of(reader: ObjectReader) -> Lineage:
-    """Return what tells of the commits that can be read here."""
+    """Return ancestry queries over the commits of a reader."""
     walks = _Walks(reader)
     return Lineage(walks.maximal, walks.is_ancestor, reader.contains, walks.parents)
 
 
 class _Walks:
-    """Walks over commits, and what they found."""
+    """Walks over commits, with caches."""
 
-    __slots__ = ("_maxima", "_met_absent", "_objects", "_walked")
+    __slots__ = ("_maxima", "_met_missing", "_objects", "_walked")
 
     def __init__(self, reader: ObjectReader) -> None:
         self._objects = reader
         self._maxima: dict[frozenset[ObjectId], list[ObjectId]] = {}
-        self._met_absent = False
+        self._met_missing = False
         self._walked: dict[ObjectId, Sequence[ObjectId]] = {}
 
     def parents(self, oid: ObjectId) -> Sequence[ObjectId]:
@@ -163,35 +163,35 @@ class _Walks:
         if known is not None:
             return known
         try:
-            found = objects.commit.parents_of(self._objects.read(oid))
+            parents = objects.commit.parents_of(self._objects.read(oid))
         except (errors.NotFoundError, errors.FormatError):
-            self._met_absent = True
+            self._met_missing = True
             return []  # an incomplete history ends here
         if len(self._walked) >= _WALKED:
             self._walked.clear()
-        self._walked[oid] = found
-        return found
+        self._walked[oid] = parents
+        return parents
 
     def maximal(self, values: Sequence[ObjectId]) -> list[ObjectId]:
         key = frozenset(values)
         known = self._maxima.get(key)
         if known is None:
-            self._met_absent = False
+            self._met_missing = False
             known = sorted(key)
-            if not self._stays_apart(key):
+            if not self._extends_known(key):
                 known = graph.maximal(known, self.parents)
-            # What a walk that stopped at an absent commit says may change when the commit comes.
-            if not self._met_absent and all(map(self._objects.contains, key)):
+            # A walk that met a missing commit may change its result once the commit arrives.
+            if not self._met_missing and all(map(self._objects.contains, key)):
                 if len(self._maxima) >= _MEMORY:
                     del self._maxima[next(iter(self._maxima))]
                 self._maxima[key] = known
         return known
 
-    def _stays_apart(self, values: frozenset[ObjectId]) -> bool:
-        """Tell whether one value continues a line of which it is known that it left the past of all others.
+    def _extends_known(self, values: frozenset[ObjectId]) -> bool:
+        """Return True if a value extends a tip known to be unrelated to all others.
 
-        A commit with one parent has that parent's past. So where neither the parent lies in another value's past nor
-        another in the parent's, the same holds for the commit, and an append to a diverged branch costs no walk.
+        A commit with one parent has that parent's history. If the parent and the other values are not each other's
+        ancestors, the same holds for the commit. So an append to a diverged branch needs no walk.
         """
         if not self._maxima:
             return False

@@ -1,13 +1,12 @@
-"""A ref that something else took back under a process that has the repository open.
+"""Detection of refs that another program rewound under a running process.
 
     adopted
     3f2a…64 hex digits… refs/heads/main
     …
 
-Rule: a process goes on from the value of a ref that it last saw or made. Where the ref stands elsewhere now, that is
-explained by the journals, by the new value's past, or by the reflog; anything else was git, or another tool that knows
-nothing of Trace, and then nothing is written on top of it. The file `local/adopted` says which values a person has
-accepted since. Between commands nothing of this matters: a process that begins takes the files as they are.
+Rule: a process remembers the last value of each ref that it saw or wrote. A different value must be explained by the
+journals, by ancestry, or by the reflog. Otherwise git or another program moved the ref, and nothing is written on top.
+The file `local/adopted` has the values that a user accepted since. A new process takes the files as they are.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ _HEAD = "adopted"
 _NANOSECONDS = 1_000_000
 
 
-class Witness:
-    """What one process knows of how refs came to their values."""
+class RewindGuard:
+    """Explains changed ref values for one process."""
 
     __slots__ = ("_disk", "_journal", "_layout", "_refs")
 
@@ -44,30 +43,30 @@ class Witness:
         self._refs = database
 
     def check(self, name: str, had: ObjectId, now: ObjectId | None) -> None:
-        """Accept that a ref, which this process knew to stand at one value, stands at another.
+        """Check that a ref's change from a known value is explained.
 
         Raises:
-            RewoundError: nothing explains it.
+            RewoundError: it is not.
         """
         if self.explains(name, had, now) or self._is_adopted(name, now):
             return
         was, became = had.short(), "gone" if now is None else f"at {now.short()}"
         raise errors.RewoundError(
-            f"another tool took the repository back: {name} was at {was}, and is {became}",
+            f"another program rewound the repository: {name} was at {was}, now it is {became}",
             ref=name,
             before=had,
             now=now,
         )
 
     def is_gone(self, name: str) -> bool:
-        """Return True if all files of a ref are gone that this working copy published, and nothing says why."""
-        if name in self._journal.fold.refs or name in self._refs.taken_by_git:
+        """Return True if all published files of a ref are gone without an explanation."""
+        if name in self._journal.fold.refs or name in self._refs.removed_by_git:
             return False
         published = self._journal.published.tips.get(name)
         return bool(published) and not self._refs.files.read(name)
 
     def explains(self, name: str, had: ObjectId, now: ObjectId | None) -> bool:
-        """Tell whether a ref came from one value to another by what Trace does, or went forward."""
+        """Return True if the ref moved by a command of Trace, or fast-forwarded."""
         fold = self._journal.fold.refs.get(name)
         if fold is not None and had in fold.passed:
             return True
@@ -87,7 +86,10 @@ class Witness:
         return False
 
     def _is_lost(self, name: str, had: ObjectId) -> bool:
-        """Tell whether a removed journal moved a ref to a value: that is brought back before a next write counts."""
+        """Return True if a removed journal has the value.
+
+        It is restored before the next write.
+        """
         return any(
             (move.name, move.new) == (name, had)
             for file in self._journal.lost
@@ -96,21 +98,21 @@ class Witness:
         )
 
     def _is_kept(self, name: str, had: ObjectId) -> bool:
-        """Tell whether a value is in another tip of a ref, or kept aside, because a journal was removed meanwhile."""
-        # As the lock's holder sees it: a look at the directory would find a removed journal gone, and begin another.
-        kept = list(self._refs.files.read(name))
-        for _, tips in self._refs.files.iterate(refs.names.RECOVERED):
-            kept += tips
+        """Return True if another tip or a recovered ref contains the value."""
+        # As seen by the lock's holder: listing the directory would notice the removed journal and start another.
+        tips = list(self._refs.files.read(name))
+        for _, recovered in self._refs.files.iterate(refs.names.RECOVERED):
+            tips += recovered
         for ref, fold in self._journal.fold.refs.items():
             if fold.value is not None and ref.startswith(refs.names.RECOVERED):
-                kept.append(fold.value)
-        return any(self._refs.lineage.is_ancestor(had, tip) for tip in kept)
+                tips.append(fold.value)
+        return any(self._refs.lineage.is_ancestor(had, tip) for tip in tips)
 
     def _is_adopted(self, name: str, now: ObjectId | None) -> bool:
-        """Tell whether this value, or one that it continues, was accepted since this process began."""
+        """Return True if a user accepted this value or an ancestor meanwhile."""
         path = self._layout.adopted_file
-        found = self._disk.stat(path)
-        if found is None or found.st_mtime_ns < self._refs.began * _NANOSECONDS:
+        stat = self._disk.stat(path)
+        if stat is None or stat.st_mtime_ns < self._refs.opened_at * _NANOSECONDS:
             return False
         head, *lines = (read_file(self._disk, path) or b"").decode("ascii", "replace").splitlines()
         if head != _HEAD:
@@ -125,8 +127,8 @@ class Witness:
             return False
 
 
-def note_adopted(disk: Disk, layout: Layout, values: Iterable[tuple[str, ObjectId]]) -> None:
-    """Say, for every process that has the repository open, that these are the refs to go on from."""
+def write_adopted(disk: Disk, layout: Layout, values: Iterable[tuple[str, ObjectId]]) -> None:
+    """Tell all processes that have the repository open to accept these ref values."""
     lines = [_HEAD, *(f"{oid} {name}" for name, oid in values)]
     data = ("\n".join(lines) + "\n").encode("ascii")
     replace_file(disk, layout.adopted_file, data, durable=False, scratch=layout.tmp_dir)

@@ -1,4 +1,4 @@
-"""How all refs stand, found out by looking at few of them.
+"""A summary of all refs, cached so that few files have to be read.
 
     refs 1
     sign 66312-… 66312-…
@@ -8,24 +8,27 @@
     …
     check 1c8e02f7
 
-Rule: a ref is *settled* when its files are one tip, the one that this working copy has published, and the commit is
-here. Where there are many refs, the file `cache/refs` names those that are not settled, with a sign of the
-surroundings and the state of `local/published` that this was found under. While both are as they were, the others are
-settled still, and only those named, those that journals have moved since, and the branch at hand are looked at. What
-is told of a ref is always what its files say now. The file is derived: without it all refs are looked at.
+Rule: a ref is *settled* if it has one tip file, which this working copy published, and the commit exists. With many
+refs, the file `cache/refs` lists the unsettled ones, with a change stamp and the state of `local/published`. While both
+are unchanged, only the unsettled refs, refs moved by journals, and HEAD's branch are read. Results always come from the
+current files. The file is derived: without it all refs are read.
+
+Rule: the change stamp takes two stat calls, however many refs there are. git rewrites its index after changing tracked
+files, and adding or removing a branch by hand changes the branches directory.
 """
 
 from __future__ import annotations
 
+import os
+import stat
 from zlib import crc32
 
 from trace_store import errors
-from trace_store.files import read_file, replace_file
+from trace_store.files import read_file, replace_file, stamp
 from trace_store.journal.published import stamp_of
 from trace_store.ref_names import is_ref_name
-from trace_store.refs.change_stamp import sign_of, sign_of_branches
 from trace_store.refs.names import BRANCHES
-from trace_store.refs.resolution import unexplained
+from trace_store.refs.resolution import is_unexplained
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,19 +44,18 @@ if TYPE_CHECKING:
     Tips = Sequence[ObjectId]
 
 FEW = 32
-"""Up to so many refs are looked at each time, which takes as long as to read what was found before."""
+"""Up to this many refs are always read, which takes as long as reading the cache."""
 _HEAD = "refs 1"
 
 
-class Standing:
-    """How the refs stand.
+class RefStatus:
+    """Refs that need attention.
 
     Attributes:
-        moved: what something else moved: (name, what this working copy last wrote, what it is now). The next seal
-            accepts these, after which they are no longer told.
+        moved: (name, last written value, current value) of refs that another program moved since the last seal.
         diverged: refs with several tips, and those tips.
-        incomplete: refs with a tip that is not here.
-        branch_count: how many branches there are.
+        incomplete: refs with a missing tip.
+        branch_count: the number of branches.
     """
 
     __slots__ = ("branch_count", "diverged", "incomplete", "moved")
@@ -65,14 +67,14 @@ class Standing:
         self.branch_count = 0
 
 
-class Look:
-    """What was found when all refs were looked at, under one state of what is published.
+class Scan:
+    """The result of reading all refs, for one state of the published tips.
 
     Attributes:
-        unsettled: the names of the refs that were not settled.
-        published: how many refs had published tips.
+        unsettled: names of the unsettled refs.
+        published: how many refs have published tips.
         branches: how many of them are branches.
-        sign: of the surroundings; None when it would say nothing later.
+        sign: the change stamp; None if unreliable.
     """
 
     __slots__ = ("branches", "published", "sign", "unsettled")
@@ -86,8 +88,8 @@ class Look:
         self.sign = sign
 
 
-class Overview:
-    """Looks at the refs of one repository, and remembers what it saw."""
+class RefSummary:
+    """Reads the refs of one repository, and caches the result."""
 
     __slots__ = ("_contains", "_disk", "_files", "_journal", "_layout")
 
@@ -105,14 +107,16 @@ class Overview:
         self._files = files
         self._contains = contains
 
-    def look(self, *, fully: bool = False) -> Look:
-        """Return which refs are not settled; called under the store's mutex, with the journal up to date.
+    def scan(self, *, fully: bool = False) -> Scan:
+        """Return the unsettled refs.
 
-        With `fully` nothing is taken from what was seen before.
+        Called under the store's mutex, with the journal up to date.
+
+        `fully` ignores the cache.
         """
         published = self._journal.published
-        sign = sign_of(self._disk, self._layout)
-        known = None if fully else self._remembered(published)
+        sign = change_stamp(self._disk, self._layout)
+        known = None if fully else self._load(published)
         if known is not None and sign is not None and known.sign == sign:
             return known
         files = dict(self._files.iterate())
@@ -123,110 +127,114 @@ class Overview:
             if not self._is_settled(files.get(name, ()), tips.get(name, ()))
         ]
         branches = sum(name.startswith(BRANCHES) for name in tips)
-        look = Look(unsettled, len(tips), branches, sign)
-        self._remember(look, published.stamp)
-        return look
+        scan = Scan(unsettled, len(tips), branches, sign)
+        self._save(scan, published.stamp)
+        return scan
 
-    def standing(self, head: object, tips_of: Callable[[str], tuple[ObjectId, ...]]) -> Standing:
-        """Return how the refs stand.
+    def status(self, head: object, tips_of: Callable[[str], tuple[ObjectId, ...]]) -> RefStatus:
+        """Return the refs that need attention.
 
         Args:
             head: what HEAD names.
             tips_of: returns the tips of a ref.
         """
-        look = self.look()
-        journal, found = self._journal, Standing()
+        scan = self.scan()
+        journal, status = self._journal, RefStatus()
         known, folds = journal.published.tips, journal.fold.refs
-        wanted = self._wanted(look, head)
-        found.branch_count = look.branches
+        wanted = self._unsettled_names(scan, head)
+        status.branch_count = scan.branches
         for name in sorted(wanted):
             tips, before = tips_of(name), known.get(name, ())
             if name.startswith(BRANCHES):
-                found.branch_count += bool(tips) - bool(before)
+                status.branch_count += bool(tips) - bool(before)
             if len(tips) > 1:
-                found.diverged[name] = tips
+                status.diverged[name] = tips
             if not all(map(self._contains, tips)):
-                found.incomplete.append(name)
-            here = self._files.read(name)
-            if set(here) != set(before) and unexplained(here, before, folds.get(name)):
-                found.moved.append((name, before[0] if before else None, tips[0] if tips else None))
+                status.incomplete.append(name)
+            files = self._files.read(name)
+            if set(files) != set(before) and is_unexplained(files, before, folds.get(name)):
+                status.moved.append(
+                    (name, before[0] if before else None, tips[0] if tips else None)
+                )
         if journal.published.stamp is None:
-            found.moved = []  # a fresh clone: nothing was written here yet
-        return found
+            status.moved = []  # a fresh clone: nothing was written here yet
+        return status
 
-    def naming(
+    def names_of(
         self,
         commits: Iterable[ObjectId],
         head: object,
         tips_of: Callable[[str], tuple[ObjectId, ...]],
     ) -> dict[ObjectId, list[str]]:
-        """Return for each of some commits the names of the refs whose own value it is, sorted.
+        """Return, for each commit, the sorted names of the refs with that value.
 
         Args:
             commits: their ids.
             head: what HEAD names.
             tips_of: returns the tips of a ref.
         """
-        # This comes first: a table that is not right is found out by it.
+        # First, because it detects a damaged table.
         named = self._journal.published.tips.naming(commits)
-        wanted = self._wanted(self.look(), head)
-        found = {
+        wanted = self._unsettled_names(self.scan(), head)
+        result = {
             oid: [name for name in names if name not in wanted] for oid, names in named.items()
         }
         for name in wanted:
             tips = tips_of(name)
-            if tips and tips[0] in found:
-                found[tips[0]].append(name)
-        return {oid: sorted(names) for oid, names in found.items()}
+            if tips and tips[0] in result:
+                result[tips[0]].append(name)
+        return {oid: sorted(names) for oid, names in result.items()}
 
     def values(
         self, head: object, tips_of: Callable[[str], tuple[ObjectId, ...]]
     ) -> dict[str, ObjectId]:
-        """Return the value of each ref, unsorted; arguments as in `naming`."""
+        """Return the value of each ref, unsorted; arguments as in `names_of`."""
         published = self._journal.published.tips.all()
-        wanted = self._wanted(self.look(), head)
-        found = {name: tips[0] for name, tips in published.items() if tips and name not in wanted}
-        found.update((name, tips[0]) for name in wanted if (tips := tips_of(name)))
-        return found
+        wanted = self._unsettled_names(self.scan(), head)
+        values = {name: tips[0] for name, tips in published.items() if tips and name not in wanted}
+        values.update((name, tips[0]) for name in wanted if (tips := tips_of(name)))
+        return values
 
-    def note(self, look: Look, before: Published, changes: dict[str, tuple[ObjectId, ...]]) -> None:
-        """Remember a look beyond a seal, which has written files and published them.
+    def update(
+        self, scan: Scan, before: Published, changes: dict[str, tuple[ObjectId, ...]]
+    ) -> None:
+        """Update the cache after a seal.
 
         Args:
-            look: what was seen before.
-            before: what was published then.
-            changes: the refs of which something else is published now.
+            scan: the scan before the seal.
+            before: the published tips before the seal.
+            changes: the refs whose published tips changed.
         """
         stamp = stamp_of(self._disk, self._layout.published_file)
-        if look.sign is None or stamp is None:
+        if scan.sign is None or stamp is None:
             return
         came = {name: bool(tips) - bool(before.tips.get(name)) for name, tips in changes.items()}
-        tips = {**{name: before.tips.get(name) for name in look.unsettled}, **changes}
+        tips = {**{name: before.tips.get(name) for name in scan.unsettled}, **changes}
         unsettled = [n for n in tips if not self._is_settled(self._files.read(n), tips[n])]
-        published = look.published + sum(came.values())
-        branches = look.branches + sum(n for name, n in came.items() if name.startswith(BRANCHES))
-        sign = look.sign[0], sign_of_branches(self._disk, self._layout)
-        self._remember(Look(unsettled, published, branches, sign), stamp)
+        published = scan.published + sum(came.values())
+        branches = scan.branches + sum(n for name, n in came.items() if name.startswith(BRANCHES))
+        sign = scan.sign[0], branches_stamp(self._disk, self._layout)
+        self._save(Scan(unsettled, published, branches, sign), stamp)
 
     def forget(self) -> None:
-        """Let the next who asks look at all refs."""
+        """Remove the cache."""
         self._disk.remove(self._layout.refs_file)
 
-    def _wanted(self, look: Look, head: object) -> set[str]:
-        """Return the names of the refs that have to be looked at."""
+    def _unsettled_names(self, scan: Scan, head: object) -> set[str]:
+        """Return the names of the refs that must be read."""
         folds = self._journal.fold.refs
-        wanted = {*look.unsettled, *folds, *([head] if isinstance(head, str) else ())}
+        wanted = {*scan.unsettled, *folds, *([head] if isinstance(head, str) else ())}
         if len(wanted) > FEW:
-            self._journal.published.tips.all()  # one by one they would take longer
+            self._journal.published.tips.all()  # one by one would take longer
         return wanted
 
     def _is_settled(self, files: Tips, published: Tips) -> bool:
         if not files and not published:
-            return True  # there is none any more
+            return True  # the ref no longer exists
         return len(files) == 1 and [*files] == [*published] and self._contains(files[0])
 
-    def _remembered(self, published: Published) -> Look | None:
-        """Return what was found under this state of what is published, if that is known."""
+    def _load(self, published: Published) -> Scan | None:
+        """Return the cached scan for this state of the published tips, or None."""
         if published.stamp is None or published.damaged or published.tips.lacking:
             return None
         try:
@@ -243,20 +251,20 @@ class Overview:
             return None
         _, index, branches_dir = sign.split(" ")
         _, refs, branches = counts.split(" ")
-        return Look(names, int(refs), int(branches), (index, branches_dir))
+        return Scan(names, int(refs), int(branches), (index, branches_dir))
 
-    def _remember(self, look: Look, stamp: object) -> None:
+    def _save(self, scan: Scan, stamp: object) -> None:
         published = self._journal.published
-        if look.sign is None or look.published <= FEW or stamp is None:
+        if scan.sign is None or scan.published <= FEW or stamp is None:
             return
         if published.damaged or published.tips.lacking:
             return
         lines = [
             _HEAD,
-            f"sign {' '.join(look.sign)}",
+            f"sign {' '.join(scan.sign)}",
             f"published {stamp}",
-            f"counts {look.published} {look.branches}",
-            *sorted(look.unsettled),
+            f"counts {scan.published} {scan.branches}",
+            *sorted(scan.unsettled),
         ]
         body = ("\n".join(lines) + "\n").encode("ascii")
         data = body + b"check %08x\n" % crc32(body)
@@ -264,4 +272,65 @@ class Overview:
         try:
             replace_file(self._disk, self._layout.refs_file, data, durable=False, scratch=scratch)
         except errors.StorageError:
-            return  # a read-only repository: all refs are looked at each time
+            return  # a read-only repository: all refs are read each time
+
+
+_NAME = ".git"
+_POINTER = b"gitdir: "
+_LONGEST_POINTER = 8192
+
+
+def change_stamp(disk: Disk, layout: Layout) -> tuple[str, str] | None:
+    """Return a stamp that changes when git changes files, or branches come or go.
+
+    None means that git's index changed a moment ago or has no exact time, so that no stamp is reliable.
+    """
+    index = _index_of_git(disk, layout)
+    seen = "none" if index is None else _text(stamp(disk, index))
+    return None if seen is None else (seen, branches_stamp(disk, layout))
+
+
+def branches_stamp(disk: Disk, layout: Layout) -> str:
+    """Return the second half of the stamp.
+
+    It also changes when Trace adds or removes a branch.
+    """
+    result = disk.stat(layout.branches_dir)
+    if result is None:
+        return "none"
+    return f"{result.st_dev}-{result.st_ino}-{result.st_mtime_ns}-{result.st_ctime_ns}"
+
+
+def _text(seen: object) -> str | None:
+    if isinstance(seen, tuple):
+        return "-".join(map(str, seen))
+    return "none" if seen is None else None
+
+
+def _index_of_git(disk: Disk, layout: Layout) -> str | None:
+    """Return the index path of the enclosing git repository, whether it exists or not.
+
+    Else None.
+    """
+    folder, above = layout.root, os.path.dirname(layout.root)
+    while above != folder:
+        folder, above = above, os.path.dirname(above)
+        path = os.path.join(folder, _NAME)
+        try:
+            git = disk.stat(path)
+            if git is None:
+                continue
+            if stat.S_ISREG(
+                git.st_mode
+            ):  # in a worktree or submodule, `.git` is a file that names the directory
+                path = _git_dir(disk, path)
+            return os.path.join(path, "index")
+        except errors.StorageError:
+            return None
+    return None
+
+
+def _git_dir(disk: Disk, path: str) -> str:
+    data = read_file(disk, path, limit=_LONGEST_POINTER) or b""
+    named = os.fsdecode(data.removeprefix(_POINTER).strip(b"\r\n"))
+    return os.path.join(os.path.dirname(path), named)

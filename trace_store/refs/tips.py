@@ -1,7 +1,7 @@
-"""The files under `refs/`: one empty file per tip, `refs/heads/main/3f2a…`.
+"""Tip files under `refs/`: one empty file per tip, `refs/heads/main/3f2a…`.
 
-Rule: this module knows files and no meaning. A ref whose directory holds anything else is still read: what is no tip
-is passed over, and reported by `strays`.
+Rule: this module knows files, not their meaning. Other files in a ref's directory are ignored, and reported by
+`strays`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HEX = frozenset("0123456789abcdef")
 
 
 class TipFiles:
-    """The tips on the disk."""
+    """The tips on disk."""
 
     __slots__ = ("_disk", "_layout", "_named", "_remembered")
 
@@ -34,11 +34,11 @@ class TipFiles:
         self._disk = disk
         self._layout = layout
         self._named: set[str] = set()
-        """Directories whose names this process has made durable."""
+        """Directories whose names this process has synced."""
         self._remembered: dict[str, tuple[str, object, tuple[ObjectId, ...]]] = {}
 
     def read(self, name: str) -> tuple[ObjectId, ...]:
-        """Return the tips of a ref, sorted; none when it has no file. An unchanged directory is listed once."""
+        """Return the tips of a ref, sorted; an unchanged directory is listed only once."""
         known = self._remembered.get(name)
         if known is not None and unchanged(self._disk, known[0], known[1]):
             return known[2]
@@ -52,14 +52,14 @@ class TipFiles:
         return tips
 
     def iterate(self, prefix: str = "refs/") -> Iterator[tuple[str, tuple[ObjectId, ...]]]:
-        """Yield (name, tips) of the refs that have a file and whose name begins with the prefix."""
+        """Yield (name, tips) of the refs that have a file and start with the prefix."""
         for name, files in self._walk(prefix):
             tips = tuple([ObjectId(bytes.fromhex(n)) for n in files if _is_tip(n)])
             if tips and name.startswith(prefix) and is_ref_name(name):
                 yield name, tips
 
     def strays(self) -> Iterator[str]:
-        """Yield the paths below `refs/`, relative to `.trace`, that are no empty tip files of a proper ref."""
+        """Yield the paths (relative to `.trace`) under `refs/` that are not tip files."""
         for name, files in self._walk("refs/"):
             for file in files:
                 path = os.path.join(self._layout.ref_dir(name), file)
@@ -75,30 +75,30 @@ class TipFiles:
         present: Sequence[ObjectId],
         published: Sequence[ObjectId] = (),
     ) -> None:
-        """Make these tips of the files that a ref was found to have: create, sync, then remove, and sync again.
+        """Replace the files of a ref: create, sync, remove, sync.
 
-        A file that has come since stays, since nobody has judged it: git adds them without a lock. What is not
-        `published` may have been made by a process that was killed before it was durable, so it is synced in any case:
-        the files of the ref, and the names of all directories of one of which nothing is.
+        A file that appeared meanwhile stays, because git adds files without a lock. Files that are not `published` may
+        be unsynced, because the process that wrote them may have died; so they are synced with the names of their
+        directories.
         """
         folder = self._layout.ref_dir(name)
         added = [tip for tip in tips if tip not in present]
-        gone = [tip for tip in present if tip not in tips]
-        if added or gone or (tips and not published):
+        removed = [tip for tip in present if tip not in tips]
+        if added or removed or (tips and not published):
             self._make_directory(name, durable=bool(published))
         for tip in added:
             create_file(self._disk, os.path.join(folder, str(tip)))
-        if added or (not gone and set(published) != set(tips) and self._disk.exists(folder)):
+        if added or (not removed and set(published) != set(tips) and self._disk.exists(folder)):
             self._disk.sync_directory(folder)
-        for tip in gone:
+        for tip in removed:
             self._disk.remove(os.path.join(folder, str(tip)))
-        if gone:
+        if removed:
             self._disk.sync_directory(folder)
         if not tips:
             self._prune(name)
 
     def add(self, name: str, tip: ObjectId) -> None:
-        """Add a tip to a ref, durably, and leave the others: what git does when it merges two sides."""
+        """Add a tip to a ref durably, as a git merge does."""
         self._make_directory(name, durable=False)
         folder = self._layout.ref_dir(name)
         create_file(self._disk, os.path.join(folder, str(tip)))
@@ -115,7 +115,10 @@ class TipFiles:
                 yield name, files
 
     def _make_directory(self, name: str, *, durable: bool) -> None:
-        """Create the directories of a ref, none of which may be a link, durably; with `durable`, those there are so."""
+        """Create and sync the directories of a ref, none of which may be a link.
+
+        With `durable`, existing ones are known to be synced.
+        """
         path = self._layout.root
         for component in name.split("/"):
             parent = path

@@ -1,10 +1,9 @@
-"""Upstreams: which ref each branch is compared with.
+"""Upstreams of branches.
 
     refs/heads/idea refs/heads/main
     …
 
-Rule: the file belongs to this working copy, as git's configuration does, and is not shared. It is only read here. A
-line that is not readable hides no other.
+Rule: the file is local, like git's configuration, and only read here. Unreadable lines are skipped.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ if TYPE_CHECKING:
 
 
 def read_upstreams(disk: Disk, path: str) -> dict[str, str]:
-    """Return the upstream of each branch that has one, both by their full names."""
+    """Return each branch's upstream, both as full names."""
     data = read_file(disk, path) or b""
     pairs = (line.split(" ") for line in data.decode("ascii", "replace").splitlines())
     return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and all(map(is_ref_name, pair))}
 
 
 def upstream_in(known: Mapping[str, str], ref: str | None) -> str:
-    """Return the upstream of a branch, by its full name; None is the branch of a HEAD that is on none.
+    """Return the upstream of a branch (full name), or of a detached HEAD if None.
 
     Raises:
-        DetachedHeadError: there is no branch.
-        RevisionNotFoundError: it has no upstream.
+        DetachedHeadError: HEAD is detached.
+        RevisionNotFoundError: the branch has no upstream.
     """
     if ref is None:
-        raise errors.DetachedHeadError("HEAD is on no branch, so it has no upstream")
+        raise errors.DetachedHeadError("HEAD is detached, so it has no upstream")
     if ref not in known:
         short = ref.removeprefix(BRANCHES)
         raise errors.RevisionNotFoundError(

@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 
     from trace_store.history.draft import Target
     from trace_store.llm.contract import Model
-    from trace_store.merge.conflicts import Conflict, Resolver, Settlement
+    from trace_store.merge.conflicts import Conflict, Resolution, Resolver
     from trace_store.merge.in_progress import Stop
     from trace_store.merge.llm_assist.semantic import Proposal
-    from trace_store.merge.move import MovedMessages
+    from trace_store.merge.move import MoveResult
     from trace_store.merge.result import Merge, Rewrite
     from trace_store.merge.revert import Revert
     from trace_store.merge.todo import Step
     from trace_store.objects.address import Address
     from trace_store.repo.handle import Revision
 
-    Settle: TypeAlias = Callable[[Conflict], Settlement | str | None]
+    Settle: TypeAlias = Callable[[Conflict], Resolution | str | None]
 
 
 class Joining(Handle):
     """Other lines of history, brought to HEAD's branch.
 
-    A `resolver` is asked about each conflict. It returns "ours", "theirs", "both", a `Settlement`, or None to leave the
+    A `resolver` is asked about each conflict. It returns "ours", "theirs", "both", a `Resolution`, or None to leave the
     conflict open. With open conflicts nothing is written, and the outcome is "stopped": `conflicts` and `settle` see
     to them, `resume` goes on, `abort` gives up. In memory nothing waits: the verb is called again, with a resolver.
     """
@@ -226,7 +226,7 @@ class Joining(Handle):
         last: bool = False,
         message: str = "",
         dry_run: bool = False,
-    ) -> MovedMessages:
+    ) -> MoveResult:
         """Place messages after a neighbour, before one, or last; without any of these first.
 
         A call and its results move as one, and nothing is put between them.
@@ -275,7 +275,7 @@ class Joining(Handle):
         return merge.resolve.open_conflicts(self.store) if self.waiting() else ()
 
     def settle(
-        self, which: str | int | Address | Conflict, how: Settlement | str, text: str = ""
+        self, which: str | int | Address | Conflict, how: Resolution | str, text: str = ""
     ) -> tuple[Conflict, ...]:
         """Settle a conflict of what waits, or settle it anew, and return those that are left.
 
@@ -291,8 +291,8 @@ class Joining(Handle):
         """
         self.store.check_open()
         if text and how != "text":
-            raise InvalidInputError('a text stands in the settlement, or beside the word "text"')
-        said = merge.conflicts.Settlement(how, text) if isinstance(how, str) else how
+            raise InvalidInputError('a text stands in the resolution, or beside the word "text"')
+        said = merge.conflicts.Resolution(how, text) if isinstance(how, str) else how
         if isinstance(which, merge.conflicts.Conflict):
             found = merge.resolve.met_conflicts(self.store)
             numbers = [each.number for each in found if each.key == which.key]
@@ -343,12 +343,12 @@ class Joining(Handle):
 
 
 def _resolver(given: Settle | None) -> Resolver | None:
-    """Return what answers with settlements, given what may answer with the word for one."""
+    """Return what answers with resolutions, given what may answer with the word for one."""
     if given is None:
         return None
 
-    def ask(conflict: Conflict) -> Settlement | None:
+    def ask(conflict: Conflict) -> Resolution | None:
         said = given(conflict)
-        return merge.conflicts.Settlement(said) if isinstance(said, str) else said
+        return merge.conflicts.Resolution(said) if isinstance(said, str) else said
 
     return ask

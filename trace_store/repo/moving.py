@@ -8,11 +8,11 @@ from trace_store.repo.handle import Handle, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.history.branches import Branch, Deleted
-    from trace_store.history.reset import Recommitted, Reset
-    from trace_store.history.switch import Switched
+    from trace_store.history.branches import Branch, DeletedRef
+    from trace_store.history.reset import Reset, StagedCommit
+    from trace_store.history.switch import SwitchResult
     from trace_store.history.tags import TagEntry
-    from trace_store.history.undo import Undone
+    from trace_store.history.undo import UndoResult
     from trace_store.refs.reflog import ReflogEntry
     from trace_store.repo.handle import Revision
 
@@ -37,7 +37,7 @@ class Moving(Handle):
         ref, _, _ = history.branches.create_branch(
             self.store, name, name_of(start), author=self.author, force=force
         )
-        return history.branches.look_at_branch(self.store, ref)
+        return history.branches.read_branch(self.store, ref)
 
     def branches(self, *patterns: str) -> list[Branch]:
         """Return the branches, sorted by name; with patterns such as `feature/*` those that are like one."""
@@ -56,9 +56,9 @@ class Moving(Handle):
         _, ref = history.branches.rename_branch(
             self.store, old, new, author=self.author, force=force
         )
-        return history.branches.look_at_branch(self.store, ref)
+        return history.branches.read_branch(self.store, ref)
 
-    def delete_branch(self, *names: str) -> list[Deleted]:
+    def delete_branch(self, *names: str) -> list[DeletedRef]:
         """Delete branches into the trash, all or none, and return what each stood for.
 
         Raises:
@@ -79,11 +79,11 @@ class Moving(Handle):
         else:
             other = history.branches.find_branch(self.store, upstream)
             history.branches.set_upstream(self.store, ref, other)
-        return history.branches.look_at_branch(self.store, ref)
+        return history.branches.read_branch(self.store, ref)
 
     def switch(
         self, name: str, *, create: bool = False, start: Revision = "HEAD", force: bool = False
-    ) -> Switched:
+    ) -> SwitchResult:
         """Go to a branch; `-` is the one before. Return where HEAD was and is.
 
         Args:
@@ -103,7 +103,7 @@ class Moving(Handle):
         begin = None if start == "HEAD" else name_of(start)
         return history.switch.begin_branch(self.store, name, begin, author=self.author, force=force)
 
-    def checkout(self, revision: Revision) -> Switched:
+    def checkout(self, revision: Revision) -> SwitchResult:
         """Go to a branch, or look at any commit without one: HEAD is detached then, and branches stay where they are.
 
         Raises:
@@ -131,7 +131,7 @@ class Moving(Handle):
         step = history.reset.reset_hard if hard else history.reset.reset_soft
         return step(self.store, name_of(revision), author=self.author)
 
-    def commit_staged(self, message: str = "") -> Recommitted:
+    def commit_staged(self, message: str = "") -> StagedCommit:
         """Commit what `reset` staged, as one commit; without a message with what the staged commits say.
 
         Raises:
@@ -169,7 +169,7 @@ class Moving(Handle):
         """Return the tags, sorted by name; with patterns such as `v1.*` those that are like one."""
         return history.tags.list_tags(self.store, patterns)
 
-    def delete_tag(self, *names: str) -> list[Deleted]:
+    def delete_tag(self, *names: str) -> list[DeletedRef]:
         """Delete tags into the trash, all or none, and return what each stood for.
 
         Raises:
@@ -177,7 +177,7 @@ class Moving(Handle):
         """
         return history.tags.delete_tags(self.store, names, author=self.author)
 
-    def undo(self, *, dry_run: bool = False) -> Undone:
+    def undo(self, *, dry_run: bool = False) -> UndoResult:
         """Take back the last command that moved a ref or HEAD; another call takes back the one before it.
 
         It is the last command of anybody who works in this working copy; with `dry_run` it is told, and nothing is
@@ -189,7 +189,7 @@ class Moving(Handle):
         self._check_nothing_waits()
         return history.undo.undo(self.store, author=self.author, dry_run=dry_run)
 
-    def redo(self, *, dry_run: bool = False) -> Undone:
+    def redo(self, *, dry_run: bool = False) -> UndoResult:
         """Do again what was taken back last, unless another command has moved a ref since; raises as `undo`."""
         self._check_nothing_waits()
         return history.undo.redo(self.store, author=self.author, dry_run=dry_run)

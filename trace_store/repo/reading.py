@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from trace_store.history.blame import Blame
     from trace_store.history.diff import ContextDiff
     from trace_store.history.log import LogEntry
-    from trace_store.history.whohas import Found
+    from trace_store.history.whohas import VersionHolders
     from trace_store.objects.address import Address
     from trace_store.repo.handle import Revision
     from trace_store.search.query import Hit
@@ -221,7 +221,7 @@ class Reading(Handle):
             self.store, query, wanted, limit=limit, regex=regex, ranked=ranked
         )
 
-    def whohas(self, what: str | Address | ObjectId) -> list[Found]:
+    def whohas(self, what: str | Address | ObjectId) -> list[VersionHolders]:
         """Return the wordings that say a text, of one message, or made of one blob, with the refs that have them.
 
         Of an address, what a rebase of HEAD's branch made of the message comes first.

@@ -9,7 +9,7 @@ import os
 
 from trace_store.environment import Environment
 from trace_store.errors import RepositoryNotFoundError
-from trace_store.maintenance.second_copies import put_back
+from trace_store.maintenance.second_copies import restore_missing
 from trace_store.repo.joining import Joining
 from trace_store.repo.moving import Moving
 from trace_store.repo.reading import Reading
@@ -115,7 +115,7 @@ class Repo(Writing, Reading, Moving, Joining):
             )
         store = Store.open(found, durability=durability, clock=clock)
         if store.lacks_files():
-            put_back(store)
+            restore_missing(store)
         return cls(
             store,
             author=author or environment.author,

@@ -1,4 +1,4 @@
-"""Find messages by what they say. SQLite is slow to load, so what is here is imported when it is asked for."""
+"""Full-text search in messages. SQLite is slow to load, so the modules here are loaded late."""
 
 from trace_store.lazy_import import submodules
 

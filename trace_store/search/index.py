@@ -1,18 +1,17 @@
-"""The full-text index: an SQLite file under `cache/`, which knows the words of every message of every branch.
+"""The full-text index: an SQLite file under `cache/` with the words of every message of every branch.
 
-    names      the branches, roles, kinds and tools that the other tables speak of by number
-    commits    which commits are indexed
-    tips       where each branch ended when it was last indexed, and whether it only ever grew
-    messages   one row for each wording in a commit: commit and number, branch, time, role, kind, tools
-    words      FTS5 (sqlite.org/fts5.html) over these, without the text itself: that stays in the objects
+    names      branches, roles, kinds and tools, which the other tables refer to by number
+    commits    the indexed commits
+    tips       the tip of each branch when it was indexed, and whether the branch only ever grew
+    messages   one row for each version in a commit: commit and number, branch, time, role, kind, tools
+    words      FTS5 (sqlite.org/fts5.html) over these, without the text, which stays in the objects
 
-Rule: the index is derived data. A search adds the commits that are new, and reads each commit once. A damaged index, or
-one of another version or repository, is rebuilt. Row numbers follow time, so newest-first order is free. A commit is
-stored as the first eight bytes of its id, as a number: whole ids would take half of a short row.
+The index is derived data. A search adds new commits and reads each of them once. A damaged index, or one of another
+version or repository, is rebuilt. Row numbers follow time, so newest-first order is free. A commit is stored as the
+first eight bytes of its id, since whole ids would take half of a short row.
 
-A message that is carried from elsewhere has rows in each commit that carries it, since the one in which it was born
-need not be on a branch any more; `finding` shows it once. A merge has the histories that its messages come from behind
-it, so nothing that it carries has a row.
+A carried message has rows in each commit that carries it, since its birth commit may be on no branch any more; `query`
+shows it once. A merge has no rows for messages that it carries, because the merged history has them.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ from trace_store.store.handle import Store
 
 VERSION = 4
 BATCH_COMMITS = 2_000
-"""So many commits are made durable together: an interrupted build goes on from there."""
+"""Number of commits in a transaction; an interrupted build continues after the last one."""
 MAXIMUM_TEXT = 1 << 20
-"""Characters of one message that are indexed."""
+"""Maximum number of indexed characters of a message."""
 _WAIT_SECONDS = 30
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
@@ -57,18 +56,18 @@ Progress = Callable[[int, int], None]
 
 
 class SearchIndex:
-    """The index of one repository, open; use it as a context manager."""
+    """The open index of one repository; a context manager."""
 
     def __init__(self, store: Store) -> None:
-        """Open it, or begin it.
+        """Open the index, and create it if necessary.
 
         Raises:
-            StateError: the SQLite at hand has no FTS5.
+            StateError: SQLite lacks FTS5.
         """
         self._store = store
         self._names: dict[str, int] = {}
         self.branches: dict[str, ObjectId] = {}  # as of the last `catch_up`
-        self.base = self._opened()
+        self.base = self._open()
 
     def __enter__(self) -> SearchIndex:
         return self
@@ -77,10 +76,10 @@ class SearchIndex:
         self.base.close()
 
     def catch_up(self, progress: Progress | None = None) -> int:
-        """Index the commits that came since the last time, and return how many these were.
+        """Index new commits, and return their number.
 
         Raises:
-            ObjectNotFoundError, CorruptObjectError: a commit is damaged or not here.
+            ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
         """
         base = self.base
         tips = self.branches = branches_of(self._store)
@@ -90,7 +89,7 @@ class SearchIndex:
         if not (moved or now):
             return 0
         count = 0
-        # A table of its own rather than a list: the first time these are all the commits there are.
+        # A table rather than a list, because the first time it holds all commits.
         base.execute(
             "CREATE TEMP TABLE fresh (at INTEGER PRIMARY KEY, id INTEGER UNIQUE, oid BLOB, ref TEXT, time INTEGER)"
         )
@@ -106,7 +105,7 @@ class SearchIndex:
                         progress(0, count)
                 had, grew = before.get(ref, (b"", True))
                 now.append((ref, bytes(tips[ref]), grew and (not had or had in met)))
-        # The walk met children before parents; sorting by `at` in reverse puts parents first among commits of one time.
+        # The walk yields children first; in reverse order of `at`, parents come first among commits of the same time.
         ordered = base.execute("SELECT oid, ref FROM fresh ORDER BY time, at DESC")
         done = 0
         while batch := ordered.fetchmany(BATCH_COMMITS):
@@ -126,15 +125,15 @@ class SearchIndex:
         return count
 
     def _compact(self) -> None:
-        """Merge the parts that the words were written in, which takes off about a quarter of the file."""
+        """Merge the segments of the full-text index, which saves about a quarter of the file."""
         try:
             self.base.execute("INSERT INTO words (words) VALUES ('optimize')")
             self.base.execute("VACUUM")
         except sqlite3.OperationalError:
-            pass  # another process is searching, or the disk is full
+            pass  # another process is reading, or the disk is full
 
     def _walk(self, tip: ObjectId, met: set[bytes]) -> Iterator[tuple[ObjectId, Commit]]:
-        """Yield the commits of a tip that are not indexed, children first; where the walk ends, ids go into `met`."""
+        """Yield a tip's commits that are not indexed, children first; add the indexed ones it ends at to `met`."""
         waiting = [tip]
         while waiting:
             oid = waiting.pop()
@@ -146,7 +145,7 @@ class SearchIndex:
             waiting += commit.parents
 
     def grew(self) -> set[str]:
-        """Return the branches that only ever grew: every commit that was found through one is still on it."""
+        """Return the branches that only ever grew, so that they still contain every commit indexed through them."""
         return {ref for (ref,) in self.base.execute("SELECT ref FROM tips WHERE grew")}
 
     def _is_in(self, table: str, oid: bytes) -> bool:
@@ -155,23 +154,25 @@ class SearchIndex:
 
     def _add(self, oid: ObjectId, ref: str) -> None:
         if self._is_in("commits", oid):
-            return  # another process was faster
+            return  # another process has indexed it
         self.base.execute("INSERT INTO commits VALUES (?)", (number_of(oid),))
         commit = read_commit(oid, self._store.objects.read)
         of_others = len(commit.parents) > 1
-        for number, wording in enumerate(wordings(commit, oid)):
+        for number, wording in enumerate(indexed_versions(commit, oid)):
             if not (of_others and wording.carried):
-                time = self._born(wording.address) if wording.carried else None
+                time = self._birth_time(wording.address) if wording.carried else None
                 place = (number_of(oid), number, self._name(ref), time or commit.time)
                 self._add_wording(place, wording)
 
-    def _born(self, address: Address) -> int | None:
-        """Return when a message was made; None where the commit in which it was born is not here."""
+    def _birth_time(self, address: Address) -> int | None:
+        """Return the time of a message; None if its birth commit is missing."""
         objects = self._store.objects
         found = objects.resolve_prefix(address.birth.hex())
         return read_commit(found[0], objects.read).time if found else None
 
-    def _add_wording(self, place: tuple[int, int, int | None, int], wording: Wording) -> None:
+    def _add_wording(
+        self, place: tuple[int, int, int | None, int], wording: IndexedVersion
+    ) -> None:
         loaded = load_parts(wording.parts, self._store.objects.read)
         text = "\n".join(texts_of(loaded))
         if not text.strip():
@@ -186,7 +187,7 @@ class SearchIndex:
         )
 
     def _name(self, name: str) -> int | None:
-        """Return the number that a name has; None for no name."""
+        """Return the number of a name; None for an empty one."""
         if not name:
             return None
         if name not in self._names:
@@ -195,28 +196,28 @@ class SearchIndex:
             self._names[name] = int(found[0])
         return self._names[name]
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         store = self._store
         if not store.local:
-            return self._begun(sqlite3.connect(":memory:", isolation_level=None))
+            return self._prepare(sqlite3.connect(":memory:", isolation_level=None))
         path = store.layout.search_files()[0]
         try:
             store.disk.make_directory(store.layout.cache_dir)
             base = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
             try:
-                return self._begun(base)
+                return self._prepare(base)
             except sqlite3.DatabaseError as error:
                 base.close()
                 if isinstance(error, sqlite3.OperationalError):
                     raise
             remove_index(store)
-            return self._begun(sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None))
+            return self._prepare(sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None))
         except (sqlite3.OperationalError, TraceError):
-            # A repository that can only be read: the index lasts as long as the process.
-            return self._begun(sqlite3.connect(":memory:", isolation_level=None))
+            # A read-only repository: use an index in memory.
+            return self._prepare(sqlite3.connect(":memory:", isolation_level=None))
 
-    def _begun(self, base: sqlite3.Connection) -> sqlite3.Connection:
-        """Return a connection whose tables are there."""
+    def _prepare(self, base: sqlite3.Connection) -> sqlite3.Connection:
+        """Return a connection with the tables created."""
         base.execute("PRAGMA secure_delete = ON")
         wanted = f"{VERSION} {self._store.config.store_id}"
         there = base.execute("SELECT count(*) FROM sqlite_master WHERE name = 'meta'").fetchone()[0]
@@ -234,7 +235,7 @@ class SearchIndex:
                 if "fts5" in str(error):
                     raise StateError(
                         "the SQLite of this Python has no full-text search (FTS5)",
-                        hint="`trace search --regex` needs none",
+                        hint="`trace search --regex` works without it",
                     ) from error
                 if "already exists" not in str(error):
                     raise
@@ -243,15 +244,15 @@ class SearchIndex:
 
 
 @value
-class Wording:
-    """What a commit says of a message.
+class IndexedVersion:
+    """A version of a message in a commit.
 
     Attributes:
-        address: of the message.
+        address: the message's address.
         parts: in stored form.
-        role, kind: of the message; "" of a later wording, which is an edit.
-        carried: whether the message was born elsewhere, and stands here with its state.
-        is_edit: whether it is a later wording.
+        role, kind: of the message; "" for an edit.
+        carried: whether the message was born in another commit.
+        is_edit: whether it is a later version.
     """
 
     address: Address
@@ -262,18 +263,18 @@ class Wording:
     is_edit: bool = False
 
 
-def wordings(commit: Commit, oid: bytes) -> Iterator[Wording]:
-    """Yield what a commit with this id says of messages, as the rows of the index number it."""
+def indexed_versions(commit: Commit, oid: bytes) -> Iterator[IndexedVersion]:
+    """Yield the versions of messages in a commit, in the order in which the index numbers them."""
     for address, stored in ops.added_messages(commit, oid):
         carried = ops.BORN in stored
         said = str(stored["role"]), str(stored.get("kind", ""))
-        yield Wording(address, stored["parts"], *said, carried)
+        yield IndexedVersion(address, stored["parts"], *said, carried)
         for parts in stored.get("edits", ()):
-            yield Wording(address, parts, carried=carried, is_edit=True)
+            yield IndexedVersion(address, parts, carried=carried, is_edit=True)
     for operation in commit.operations:
         if operation.name == ops.EDIT:
             (address,) = ops.targets_of(operation, oid)
-            yield Wording(address, operation.fields["parts"], is_edit=True)
+            yield IndexedVersion(address, operation.fields["parts"], is_edit=True)
 
 
 def branches_of(store: Store) -> dict[str, ObjectId]:
@@ -282,12 +283,12 @@ def branches_of(store: Store) -> dict[str, ObjectId]:
 
 
 def number_of(oid: bytes) -> int:
-    """Return the first eight bytes of an id as the number that the index knows a commit by."""
+    """Return the first eight bytes of an id as a signed integer, by which the index knows the commit."""
     return int.from_bytes(oid[:8], "big", signed=True)
 
 
 def digits_of(number: int) -> str:
-    """Return the first 16 digits of the id that a number of the index means."""
+    """Return the 16 hex digits of a commit's number in the index."""
     return number.to_bytes(8, "big", signed=True).hex()
 
 

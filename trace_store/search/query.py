@@ -1,8 +1,7 @@
-"""Searching: words, phrases and patterns, with filters; hits with the place in the text.
+"""Searches by words, phrases or a regular expression, with filters.
 
-Rule: nothing that a person types is a syntax error. Words are ANDed, "a phrase" stands together, `word*` is a
-beginning, `-word` must not be there, and `OR` stands between alternatives. Signs within a word, as in `foo.bar()`, part
-it into words that stand together.
+No query is a syntax error. Words are ANDed; "a phrase" matches adjacent words; `word*` matches a prefix, `-word`
+excludes; `OR` separates alternatives. Punctuation, as in `foo.bar()`, splits a word into adjacent ones.
 """
 
 from __future__ import annotations
@@ -25,26 +24,32 @@ from trace_store.objects.parts import ToolCall
 from trace_store.oid import ObjectId
 from trace_store.refs.names import BRANCHES
 from trace_store.revision import commits_of
-from trace_store.search.index import Progress, SearchIndex, Wording, digits_of, wordings
+from trace_store.search.index import (
+    IndexedVersion,
+    Progress,
+    SearchIndex,
+    digits_of,
+    indexed_versions,
+)
 from trace_store.store.handle import Store
 
 NEWEST, RANKED = 200, 1_000
-"""So many of the hits that were indexed last are put in the order of time, and of bm25."""
+"""This many of the hits indexed last are sorted by time, and by bm25."""
 _WORD = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
 _TOKEN = re.compile(r"\w+")
 
 
 @value
 class SearchFilter:
-    """What hits have to be; "" and None: anything.
+    """Conditions on hits; "" and None match anything.
 
     Attributes:
-        session: the beginning of a session's id or of a branch's name.
+        session: a prefix of a session's id or a branch's name.
         agent: the program, such as `claude-code`.
         role, kind: of the message.
         tool: the name of a tool that it calls.
-        path: a file or folder in the arguments of its calls; the name that it ends with may be a beginning.
-        label: that the message has in a branch's context.
+        path: a file or folder in the arguments of its calls; the last component may be a prefix.
+        label: a label of the message in the branch's context.
         since, until: milliseconds since the epoch.
     """
 
@@ -61,15 +66,15 @@ class SearchFilter:
 
 @value
 class Hit:
-    """A message that was found.
+    """A message that matches a search.
 
     Attributes:
-        address: of the message, which other verbs take.
+        address: the message's address.
         ref: a branch that has it.
         time: when it was written, in milliseconds since the epoch.
-        role: of the message; "" of a later wording.
-        snippet: a piece of its text with the hit, which is empty when the words stand nowhere literally.
-        is_edit: whether it is a later wording of the message.
+        role: its role; "" for an edit.
+        snippet: the text around the hit; the match is empty if the words do not occur literally.
+        is_edit: whether the hit is a later version of the message.
     """
 
     address: Address
@@ -90,45 +95,47 @@ def search(
     regex: bool = False,
     progress: Progress | None = None,
 ) -> list[Hit]:
-    """Return the messages that a query finds, newest first, hidden ones and earlier wordings too.
+    """Return the messages that match a query, newest first, including hidden ones and earlier versions.
 
-    The 200 hits that were indexed last are sorted by time; what is beyond comes in the order in which it was indexed.
+    The 200 hits indexed last are sorted by time; older ones come in the order of the index.
 
     Args:
-        store: where.
-        query: words as above, or a pattern of RE2; "" where a filter says enough.
+        store: the repository's store.
+        query: words as above, or an RE2 pattern; may be "" with a filter.
         wanted: filters.
-        limit: at most so many.
-        ranked: whether the best of the newest 1,000 come first.
-        regex: whether the query is a pattern, which every message that passes the filters is held against.
-        progress: told how many commits are indexed, and of how many.
+        limit: maximum number of hits.
+        ranked: show the best of the newest 1,000 first.
+        regex: `query` is a pattern, which is applied to every message that passes the filters.
+        progress: called with the numbers of indexed and of all new commits.
 
     Raises:
-        InvalidInputError: nothing is searched for, the pattern is none, or no session, agent or role is called so.
-        StateError: there is no full-text search here.
-        ObjectNotFoundError, CorruptObjectError: a commit is damaged or not here.
+        InvalidInputError: the query is empty, the pattern is not valid, or a session, agent or role is unknown.
+        StateError: full-text search is not available.
+        ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
     """
     wanted = wanted or SearchFilter()
-    pattern = _compiled(query) if regex else None
+    pattern = _compile_pattern(query) if regex else None
     match = "" if regex else fts_query(query)
     if wanted.path and not regex:
         match = " AND ".join(filter(None, (match, _term(wanted.path, "*"))))
     if not match and (query.strip() or wanted == SearchFilter()) and not regex:
         raise InvalidInputError("nothing to search for", value=query)
     if wanted.role and wanted.role not in ROLES:
-        raise InvalidInputError(f"unknown role {wanted.role[:40]!r}: one of {', '.join(ROLES)}")
+        raise InvalidInputError(
+            f"unknown role {wanted.role[:40]!r}; expected one of {', '.join(ROLES)}"
+        )
     with SearchIndex(store) as index:
         index.catch_up(progress)
-        _check_places(wanted, index.branches)
-        showing = _Showing(store, index, query, pattern, wanted)
+        _check_filter(wanted, index.branches)
+        builder = _HitBuilder(store, index, query, pattern, wanted)
         most = max(limit, RANKED if ranked else NEWEST)
         with closing(_rows(index.base, match, wanted, most, ranked=ranked)) as rows:
-            hits = (hit for hit in map(showing.hit, rows) if hit is not None)
+            hits = (hit for hit in map(builder.hit, rows) if hit is not None)
             return list(islice(hits, limit))
 
 
 def fts_query(query: str) -> str:
-    """Return a query in the words of FTS5; "" when it has no word."""
+    """Return a query in FTS5 syntax; "" without a word."""
     said: list[str] = []
     excluded: list[str] = []
     alternative = False
@@ -154,7 +161,7 @@ def fts_query(query: str) -> str:
 
 
 def _term(text: str, star: str = "") -> str:
-    """Return the words of a text, one behind the other, in the words of FTS5; "" when it has no word."""
+    """Return the words of a text as an FTS5 phrase; "" without a word."""
     if not any(character.isalnum() or character == "_" for character in text):
         return ""
     return '"' + text.rstrip("*").replace('"', '""') + '"' + star
@@ -212,11 +219,11 @@ def _rows(
         yield from base.execute(f"{query} LIMIT -1 OFFSET {newest}", values)
 
 
-def _check_places(wanted: SearchFilter, branches: Iterable[str]) -> None:
-    """Accept a filter whose session and agent are here.
+def _check_filter(wanted: SearchFilter, branches: Iterable[str]) -> None:
+    """Check that the session and the agent of a filter exist.
 
     Raises:
-        InvalidInputError: no branch is of the agent or the session.
+        InvalidInputError: no branch belongs to them.
     """
     names = [ref.removeprefix(BRANCHES) for ref in branches]
     agents = sorted(
@@ -227,8 +234,8 @@ def _check_places(wanted: SearchFilter, branches: Iterable[str]) -> None:
         }
     )
     if wanted.agent and wanted.agent not in agents:
-        known = f": one of {', '.join(agents)}" if agents else ""
-        raise InvalidInputError(f"no session is of the agent {wanted.agent[:40]!r}{known}")
+        known = f"; there are {', '.join(agents)}" if agents else ""
+        raise InvalidInputError(f"no session of agent {wanted.agent[:40]!r}{known}")
     session = wanted.session
     if session and not any(name.startswith(session) or f"/{session}" in name for name in names):
         raise InvalidInputError(
@@ -237,11 +244,11 @@ def _check_places(wanted: SearchFilter, branches: Iterable[str]) -> None:
 
 
 def _escaped(text: str) -> str:
-    """Return a text as a pattern of LIKE that means it alone."""
+    """Return a text escaped for LIKE."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def _compiled(pattern: str) -> Any:
+def _compile_pattern(pattern: str) -> Any:
     import re2  # slow to load
 
     options = re2.Options()
@@ -251,13 +258,13 @@ def _compiled(pattern: str) -> Any:
     except re2.error as error:
         said: Any = error.args[0] if error.args else ""
         told = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-        raise InvalidInputError(f"not a pattern: {told}", value=pattern) from error
+        raise InvalidInputError(f"not a valid pattern: {told}", value=pattern) from error
 
 
-class _Showing:
-    """Turns rows of the index into hits; a row whose commit is on no branch any more gives none.
+class _HitBuilder:
+    """Converts rows of the index to hits; drops those whose commit is on no branch any more.
 
-    A wording that stands in several commits, since the message is carried, is one hit.
+    A version that several commits carry is one hit.
     """
 
     def __init__(
@@ -272,7 +279,7 @@ class _Showing:
         self._commits = commits_of(store)
         self._contexts = ContextCompiler(store)
         self._branches: dict[ObjectId, str | None] = {}
-        self._shown: set[tuple[Address, int]] = set()  # each with the hash of its text
+        self._seen: set[tuple[Address, int]] = set()  # with the hash of the text
 
     def hit(self, row: sqlite3.Row) -> Hit | None:
         made_by = self._commit(row["made_by"])
@@ -283,7 +290,7 @@ class _Showing:
             wording = self._wording(made_by, row["number"])
             parts = load_parts(wording.parts, self._store.objects.read)
         except (TraceError, StopIteration):
-            return None  # what is damaged is for fsck to tell
+            return None  # fsck reports damage
         calls = [part for part in parts if isinstance(part, ToolCall)]
         path, label = self._wanted.path, self._wanted.label
         if path and not any(path in call.arguments for call in calls):
@@ -297,10 +304,10 @@ class _Showing:
                 return None
             start, end = match.span()
         else:
-            start, end = _place(text, self._query)
-        if (wording.address, hash(text)) in self._shown:
+            start, end = _find_match(text, self._query)
+        if (wording.address, hash(text)) in self._seen:
             return None
-        self._shown.add((wording.address, hash(text)))
+        self._seen.add((wording.address, hash(text)))
         return Hit(
             *(wording.address, branch, row["time"], wording.role),
             snippet_at(text, start, end),
@@ -308,11 +315,11 @@ class _Showing:
         )
 
     def _commit(self, number: int) -> ObjectId | None:
-        """Return the id of a commit that the index knows by a number; None when it is not here any more."""
+        """Return the id of a commit by its number in the index; None if it is missing."""
         return next(iter(self._store.objects.resolve_prefix(digits_of(number))), None)
 
     def _branch(self, commit: ObjectId, first: str) -> str | None:
-        """Return a branch that leads to a commit, if possible the one that it was found through."""
+        """Return a branch that contains a commit, preferably the one it was indexed through."""
         if first in self._grew:
             return first
         if commit not in self._branches:
@@ -326,19 +333,19 @@ class _Showing:
         return self._branches[commit]
 
     def _labels(self, branch: str, address: Address) -> frozenset[str]:
-        """Return the labels that a message has in the context of a branch; none where that does not have it."""
+        """Return the labels of a message in the context of a branch."""
         try:
             return self._contexts.fold(self._tips[branch]).entry(address).labels
         except MessageNotFoundError:
             return frozenset()
 
-    def _wording(self, oid: ObjectId, number: int) -> Wording:
+    def _wording(self, oid: ObjectId, number: int) -> IndexedVersion:
         commit = read_commit(oid, self._store.objects.read)
-        return next(islice(wordings(commit, oid), number, None))
+        return next(islice(indexed_versions(commit, oid), number, None))
 
 
-def _place(text: str, query: str) -> tuple[int, int]:
-    """Return where the first word of a query that stands in a text, as it is indexed, is; (0, 0) for nowhere."""
+def _find_match(text: str, query: str) -> tuple[int, int]:
+    """Return the span of the first word of a query that occurs in a text; (0, 0) if none does."""
     for minus, phrase, word in _WORD.findall(query):
         tokens = _TOKEN.findall(phrase or word)
         if minus or not tokens:

@@ -1,6 +1,6 @@
-"""Secrets do not enter: what finds them in text, and what stands in their place.
+"""Secrets: finding and redacting them before they are stored.
 
-Few commands meet anything that looks like one, so what is offered here is imported when it is first asked for.
+Most commands see nothing that looks like a secret, so the modules here are loaded late.
 """
 
 from trace_store.lazy_import import submodules

@@ -1,8 +1,4 @@
-"""What tells a secret from something that only looks like one.
-
-Rule: pure functions of the bytes that were found. They say no only of what cannot be a secret, or of what stands in
-examples.
-"""
+"""Checks that tell secrets from false positives: pure functions of the matched bytes."""
 
 from __future__ import annotations
 
@@ -34,23 +30,23 @@ _WORDS = (
     *(b"****", b"....", b"____", b"todo", b"foobar", b"deadbeef", b"0123456789abcdef"),
     *(b"process.env", b"os.environ", b"getenv", b"import.meta", b"secrets.", b"config."),
 )
-"""Texts of which one stands in what people write where a secret would be."""
+"""Texts that mark a placeholder for a secret."""
 _WEAK = frozenset(
     b"password passwd pass pw pwd secret postgres root admin guest user username token mysql redis rabbitmq minio"
     b" minioadmin test testing default none null true false undefined string mypassword mysecret hunter2 p@ssw0rd"
     b" password1 password123 port host db_password empty required optional".split()
 )
-"""What nobody has to guess."""
+"""Values that everybody can guess."""
 
 
 def entropy(data: bytes) -> float:
-    """Return how many bits each byte tells, by how often each is there; 0 of nothing."""
+    """Return the entropy in bits per byte; 0 for empty data."""
     size = len(data)
     return -sum(n / size * log2(n / size) for n in map(data.count, set(data)))
 
 
 def at_least(bits: float) -> Check:
-    """Return the check that each byte tells so many bits, and that it is no example and no list of words."""
+    """Return a check for a minimum entropy in bits per byte, which excludes examples and lists of words."""
 
     def check(data: bytes) -> bool:
         return entropy(data) >= bits and not is_example(data) and not is_list_of_words(data)
@@ -59,33 +55,33 @@ def at_least(bits: float) -> Check:
 
 
 def is_list_of_words(data: bytes) -> bool:
-    """Tell whether most of it is small words with signs between them, as in a path or a name of several words."""
+    """Return True if most of it is lower-case words with punctuation between, as in a path."""
     words = _SMALL_WORD.findall(data)
     return len(words) > 2 and sum(map(len, words)) > len(data) // 2
 
 
 def is_example(data: bytes) -> bool:
-    """Tell whether something says of itself that it is an example, or stands for a value."""
+    """Return True if it is marked as an example or placeholder."""
     low = data.lower()
     return low in _WEAK or any(word in low for word in _WORDS)
 
 
 def of_github(data: bytes) -> bool:
-    """Tell whether a token of GitHub or npm has a right checksum, its last six characters, or looks random.
+    """Return True if a GitHub or npm token has a valid checksum or looks random.
 
-    Tokens of another form than the documented one are rather taken for a secret than left.
+    A token of an undocumented form rather counts as a secret.
     """
     return has_checksum(data) or (entropy(data) >= 3.5 and not is_example(data))
 
 
 def has_checksum(data: bytes) -> bool:
-    """Tell whether the last six characters are the CRC-32 of those between prefix and them, to the base 62."""
+    """Return True if the last six characters are the base-62 CRC-32 of those after the prefix."""
     _, _, body = data.partition(b"_")
     return len(body) > 6 and body[-6:] == checksum(body[:-6])
 
 
 def checksum(data: bytes) -> bytes:
-    """Return the CRC-32 of bytes in six digits to the base 62."""
+    """Return the CRC-32 of data as six base-62 digits."""
     number, digits = zlib.crc32(data), bytearray()
     for _ in range(6):
         number, digit = divmod(number, 62)
@@ -94,13 +90,13 @@ def checksum(data: bytes) -> bytes:
 
 
 def is_mixed(data: bytes) -> bool:
-    """Tell whether there are letters and digits in it, as in keys, and hardly in names."""
+    """Return True if it has letters and digits, like most keys and few names."""
     kinds = set(data)
     return bool(kinds & _DIGITS) and any(chr(each).isalpha() for each in kinds)
 
 
 def looks_random(data: bytes, share: float = 1 / 3) -> bool:
-    """Return True if so large a share of letters are capital, are small, and change case: unlike in names and paths."""
+    """Return True if at least `share` of the letters are capital, are small, and change case, unlike in names."""
     letters = bytes(each for each in data if each in _LETTERS)
     least = share * len(letters)
     capital = sum(each < 0x60 for each in letters)
@@ -113,14 +109,14 @@ def looks_random(data: bytes, share: float = 1 / 3) -> bool:
 
 
 def is_words(data: bytes) -> bool:
-    """Return True for words with a number behind some of them, as names and paths have them."""
+    """Return True if it consists of words, some with a number at the end, like names and paths."""
     pieces = _NO_WORD.split(data)
     word = _WORD if len(pieces) < 3 else _WORD_IN_NAME
     return all(map(word.fullmatch, pieces)) and not looks_random(data, 1 / 4)
 
 
 def is_key(data: bytes) -> bool:
-    """Tell whether a value whose name speaks of a secret looks as if a machine had made it."""
+    """Return True if the value of a secret's name looks generated."""
     if len(data) < 16 or is_example(data) or is_words(data) or is_list_of_words(data):
         return False
     if not (is_mixed(data) or looks_random(data)):
@@ -129,19 +125,19 @@ def is_key(data: bytes) -> bool:
         return False
     if data.startswith((b"/", b"./", b"~/")) and not looks_random(data):
         return False
-    # To the base 16 no byte tells more than four bits; a word with a number has few of them.
+    # A hex digit has at most four bits; a word with a number has few.
     return entropy(data) >= (2.8 if _HEX.issuperset(data) else 3.4)
 
 
 def is_sk_key(data: bytes) -> bool:
-    """Tell whether what begins with `sk-` has small words, and then letters and digits alone."""
+    """Return True if the text after `sk-` is lower-case words and then only letters and digits."""
     *words, body = data.split(b"-")
     plain = all(len(word) <= 12 and word.isalnum() and word.islower() for word in words)
     return plain and len(body) >= 22 and body.isalnum() and is_key(body)
 
 
 def is_password(data: bytes) -> bool:
-    """Tell whether a value whose name speaks of a password may be one that somebody chose."""
+    """Return True if the value of a password's name may be one that a person chose."""
     if len(data) < 8 or is_example(data) or data.startswith((b"/", b"./", b"~/", b"%", b"&")):
         return False
     kinds = sum(
@@ -158,19 +154,19 @@ def _is_sign(character: str) -> bool:
 
 
 def is_url_password(data: bytes) -> bool:
-    """Tell whether what stands for a password in a URL may be one."""
+    """Return True if the password in a URL may be a real one."""
     is_name = data.startswith((b"${", b"$(", b"{{", b"<"))
     return not is_name and not is_example(data) and len(set(data)) > 2 and not data.isdigit()
 
 
 def is_cookie(data: bytes) -> bool:
-    """Tell whether one of the pairs of a `Cookie` header has a value that looks as if a machine had made it."""
+    """Return True if a value in a `Cookie` header looks generated."""
     pairs = (pair.partition(b"=")[2] for pair in data.split(b";"))
     return any(is_key(value.strip()) for value in pairs)
 
 
 def is_basic(data: bytes) -> bool:
-    """Tell whether base64 holds a name, a colon and a password."""
+    """Return True if base64 data contains a name, a colon and a password."""
     try:
         told = base64.b64decode(data + b"=" * (-len(data) % 4), validate=True)
     except (binascii.Error, ValueError):
@@ -180,7 +176,7 @@ def is_basic(data: bytes) -> bool:
 
 
 def is_jwt(data: bytes) -> bool:
-    """Tell whether the first part of a JSON web token is a header."""
+    """Return True if the first part of a JSON web token is a header."""
     head = data.partition(b".")[0]
     try:
         told = base64.urlsafe_b64decode(head + b"=" * (-len(head) % 4))
@@ -190,7 +186,7 @@ def is_jwt(data: bytes) -> bool:
 
 
 def is_discord(data: bytes) -> bool:
-    """Tell whether the first part of a bot's token is its id, a number."""
+    """Return True if the first part of a Discord bot token is a numeric id."""
     try:
         return base64.b64decode(data.partition(b".")[0] + b"==").isdigit()
     except (binascii.Error, ValueError):
@@ -198,7 +194,7 @@ def is_discord(data: bytes) -> bool:
 
 
 def is_private_key(data: bytes) -> bool:
-    """Tell whether something stands between the lines that begin and end a private key."""
+    """Return True if there is key data between the first and last line of a private key."""
     body = data.split(b"-----")[2] if data.count(b"-----") > 1 else data
     letters = sum(chr(each).isalnum() for each in body)
     return letters >= 48 and len(set(body)) > 12 and not is_list_of_words(body)

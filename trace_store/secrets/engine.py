@@ -1,13 +1,14 @@
-"""Find secrets in text.
+"""Scanner for secrets in text.
 
-Rule: time is linear in the text, whatever it holds: RE2 matches everything that looks at all of it. One pass over a
-text tells which rules may have something to say, and almost always there is none; the pattern of a rule is compiled
-when it is first tried. What is found is told by rule, place and id; its value is kept nowhere.
+Its time is linear in the length of the text, since every pattern that scans all of it uses RE2. A first pass finds the
+rules that may match, usually none; a rule's pattern is compiled on first use. A finding has the rule, the position and
+an id, but never the value.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 
 import re2
 
@@ -15,7 +16,6 @@ from trace_store.frozen import value
 from trace_store.objects.content import bytes_of, text_of
 from trace_store.secrets.checks import looks_random
 from trace_store.secrets.known import KNOWN_RULE, spellings
-from trace_store.secrets.normalised_text import ESCAPED, View
 from trace_store.secrets.placeholders import KEY_BYTES, finding_id, is_within, placeholder
 from trace_store.secrets.rules import RULES
 
@@ -27,22 +27,25 @@ if TYPE_CHECKING:
     from trace_store.secrets.rules.rule import Rule
 
 MAXIMUM_MEMORY = 64 << 20
-"""Bytes that RE2 may take for what it remembers of all triggers."""
+"""Memory limit of RE2 for the triggers of all rules, in bytes."""
 
 BASE64_CHARACTERS = 128
-"""A run of base64 that is as long holds data, no token."""
+"""A base64 run of at least this length is data, not a token."""
 TOKEN_SURROUNDINGS = 16
-"""A token with less beside it stands by itself: `/` and `-` may also end a path or a word."""
+"""A token with fewer base64 characters beside it stands alone: `/` and `-` may belong to a path or word."""
 LINE_CHARACTERS = 320
-"""So far the line beside a line of base64 is looked for."""
+"""How far to look for the line above or below a line of base64."""
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
 _LINE = rb"([A-Za-z0-9+/_-]{32,})"
 _LINE_END = rb"""["' +,]{0,4}(?:[\r\n]|\\+[rn]){1,4}[ \t"']{0,32}"""
 _ABOVE = re.compile(rb"(?<![A-Za-z0-9+/_-])" + _LINE + _LINE_END + rb"\Z")
 _BELOW = re.compile(_LINE_END + _LINE)
 
+_ESCAPE = re.compile(rb"\\+(?:u00([2-7][0-9a-fA-F])|/)")
+ESCAPED = r"\\(?:u00[2-7][0-9a-fA-F]|/)"
+"""The escapes that make unescaping necessary."""
 _NEAR = 80
-"""How far before a secret its name begins."""
+"""The distance at which `unless` patterns look for a name before a secret."""
 
 
 @value
@@ -51,8 +54,8 @@ class SecretFinding:
 
     Attributes:
         rule: its kind.
-        start, end: where it stands: in characters of a text, in bytes of bytes.
-        id: by which it may be allowed; the same wherever it stands.
+        start, end: its position, in characters of a text or bytes of data.
+        id: the id by which it can be allowed; it is the same for the same secret.
     """
 
     rule: str
@@ -62,7 +65,7 @@ class SecretFinding:
 
 
 class Scanner:
-    """Finds secrets, and puts placeholders in their place."""
+    """Finds and redacts secrets."""
 
     def __init__(
         self,
@@ -71,23 +74,23 @@ class Scanner:
         allowed: Collection[str] = frozenset(),
         key: bytes | Callable[[], bytes] = bytes(KEY_BYTES),
     ) -> None:
-        """Make a scanner.
+        """Create a scanner.
 
         Args:
-            rules: what to look for, the most telling first; None is all that there are.
-            known: secrets themselves, to be found whatever they look like.
-            allowed: ids of findings that are none.
-            key: of the ids, 32 bytes; or what returns it, asked when something is found first.
+            rules: the rules, most specific first; None uses all.
+            known: known secrets, which are found whatever they look like.
+            allowed: ids of false positives.
+            key: the 32-byte key of the ids, or a function that returns it, called at the first finding.
 
         Raises:
-            InvalidInputError: the pattern of a rule's trigger is none.
+            InvalidInputError: the trigger of a rule is not a valid pattern.
         """
         self._rules = RULES if rules is None else tuple(rules)
         self._known = [spelled for each in known for spelled in spellings(each)]
         self._allowed = frozenset(allowed)
         self._key = key
         self._compiled: dict[int, Any] = {}
-        self._unlesses: dict[int, Any] = {}
+        self._unless_patterns: dict[int, Any] = {}
         self._triggers = re2.Set.SearchSet(_options())
         for rule in self._rules:
             self._triggers.Add(trigger_of(rule).encode())
@@ -96,18 +99,18 @@ class Scanner:
         self._escapes = self._triggers.Add(ESCAPED.encode())
         self._triggers.Compile()
         self.meets = self._triggers.Match
-        """Given bytes, return something that is true when they have to be looked at closely."""
+        """Returns a true value if some bytes need a closer look."""
 
     def __repr__(self) -> str:
         return f"Scanner({len(self._rules)} rules)"
 
     @property
     def rules(self) -> Sequence[Rule]:
-        """What it looks for, the most telling first."""
+        """The rules, most specific first."""
         return self._rules
 
     def find(self, text: str) -> list[SecretFinding]:
-        """Return the secrets in a text, in its order, none within another."""
+        """Return the secrets in a text, in order, without overlaps."""
         data = bytes_of(text)
         found = self.find_bytes(data)
         if len(data) == len(text):
@@ -122,25 +125,25 @@ class Scanner:
         return told
 
     def filter(self, text: str) -> str:
-        """Return a text with placeholders for the secrets in it; the very same object when there are none."""
+        """Return a text with its secrets redacted; the same object if there are none."""
         data = bytes_of(text)
         found = self.find_bytes(data)
         return text_of(replaced(data, found)) if found else text
 
-    def find_bytes(self, data: bytes) -> list[SecretFinding]:
-        """Return the secrets in bytes, which may be a text in UTF-8, or no text at all."""
-        hits = self.meets(data)
+    def find_bytes(self, data: bytes, hits: Sequence[int] | None = None) -> list[SecretFinding]:
+        """Return the secrets in bytes, which need not be UTF-8; `hits` is the result of `meets`, if known."""
+        hits = hits or self.meets(data)
         if not hits:
             return []
         place = None
         if self._escapes in hits:
-            view = View(data)
+            view = UnescapedText(data)
             data, place = view.data, view.place
             hits = self.meets(data) or ()
-        taken = _together(self._candidates(data, sorted(hits)))
+        taken = _merge_overlaps(self._candidates(data, sorted(hits)))
         found: list[SecretFinding] = []
         for order, start, end in taken:
-            start, end = _whole(data, start, end)
+            start, end = _whole_characters(data, start, end)
             if is_within(data, start, end):
                 continue
             id_ = finding_id(self._key_bytes(), data[start:end])
@@ -153,9 +156,9 @@ class Scanner:
         return found
 
     def _unless(self, number: int) -> Any:
-        pattern = self._unlesses.get(number)
+        pattern = self._unless_patterns.get(number)
         if pattern is None:
-            pattern = self._unlesses[number] = compiled(self._rules[number].unless)
+            pattern = self._unless_patterns[number] = compiled(self._rules[number].unless)
         return pattern
 
     def _key_bytes(self) -> bytes:
@@ -164,13 +167,13 @@ class Scanner:
         return self._key
 
     def _candidates(self, data: bytes, hits: Sequence[int]) -> list[tuple[int, int, int]]:
-        """Return what may be a secret: the number of its rule, and where it stands."""
+        """Return (number of the rule, start, end) of possible secrets."""
         found: list[tuple[int, int, int]] = []
         rules = self._rules
         for hit in hits:
             if hit >= len(rules):
                 if hit != self._escapes:
-                    found += _places(data, self._known[hit - len(rules)], len(rules))
+                    found += _find_all(data, self._known[hit - len(rules)], len(rules))
                 continue
             check = rules[hit].check
             pattern = self._compiled.get(hit)
@@ -193,7 +196,7 @@ class Scanner:
 
 
 def replaced(data: bytes, found: Sequence[SecretFinding]) -> bytes:
-    """Return bytes with placeholders for what was found in them."""
+    """Return data with placeholders for its findings."""
     pieces: list[bytes] = []
     at = 0
     for each in found:
@@ -203,16 +206,16 @@ def replaced(data: bytes, found: Sequence[SecretFinding]) -> bytes:
 
 
 def compiled(pattern: str) -> Any:
-    """Return a pattern as RE2 has it.
+    """Compile an RE2 pattern.
 
     Raises:
-        re2.error: it is none.
+        re2.error: it is not valid.
     """
     return re2.compile(pattern.encode(), _options())
 
 
 def trigger_of(rule: Rule) -> str:
-    """Return the pattern that a text has to meet for a rule to be tried."""
+    """Return the pattern that must match before a rule is tried."""
     if rule.trigger:
         return rule.trigger
     words = "|".join(map(re2.escape, rule.words))
@@ -223,21 +226,21 @@ def _options() -> Any:
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     options.max_mem = MAXIMUM_MEMORY
-    options.log_errors = False  # a pattern may be a secret
+    options.log_errors = False  # a pattern may contain a secret
     return options
 
 
 def _is_in_base64(data: bytes, start: int, end: int) -> bool:
-    """Tell whether a span is a piece of base64, in which whatever a token may look like occurs by chance.
+    """Return True if a span is a piece of base64 data, where tokens occur by chance.
 
-    Signatures of reasoning, encrypted content, images and files are such runs. A token that fills its run is none of
-    them, wherever it stands.
+    Such data are signatures of reasoning, encrypted content, images and files. A token that fills the whole run does
+    not count as a piece.
     """
     if data[start:end].strip(_BASE64):
         return False
     left, right = _run_before(data, start), _run_after(data, end)
     if data[left - 1 : left] == b"\\":
-        left = min(left + 1, start)  # the letter of an escape
+        left = min(left + 1, start)  # part of an escape sequence
     beside = start - left + right - end
     if not beside:
         return False
@@ -245,14 +248,14 @@ def _is_in_base64(data: bytes, start: int, end: int) -> bool:
         return True
     if looks_random(data[left:start], 1 / 4) or looks_random(data[end:right], 1 / 4):
         return True
-    # Base64 in lines: the line beside is as long.
+    # Base64 in lines: an adjacent line has the same length.
     above = _ABOVE.search(data[max(0, left - LINE_CHARACTERS) : left])
     below = _BELOW.match(data[right : right + LINE_CHARACTERS])
     return any(line and len(line[1]) == right - left for line in (above, below))
 
 
 def _run_before(data: bytes, at: int) -> int:
-    """Return where the run of base64 that ends here begins, as far as it matters."""
+    """Return the start of the base64 run that ends here, up to a limited distance."""
     window = data[max(0, at - BASE64_CHARACTERS) : at]
     return at - len(window) + len(window.rstrip(_BASE64))
 
@@ -267,7 +270,7 @@ def _escaped(data: bytes) -> bytes:
     return escaped.encode("latin-1")
 
 
-def _places(data: bytes, secret: bytes, order: int) -> list[tuple[int, int, int]]:
+def _find_all(data: bytes, secret: bytes, order: int) -> list[tuple[int, int, int]]:
     found: list[tuple[int, int, int]] = []
     at = data.find(secret)
     while at >= 0:
@@ -276,8 +279,8 @@ def _places(data: bytes, secret: bytes, order: int) -> list[tuple[int, int, int]
     return found
 
 
-def _together(candidates: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return what covers all candidates, in their order; where several overlap the most telling rule names it."""
+def _merge_overlaps(candidates: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Merge overlapping candidates; the most specific rule names the result."""
     found: list[tuple[int, int, int]] = []
     for order, start, end in sorted(candidates, key=lambda each: (each[1], -each[2])):
         if found and start < found[-1][2]:
@@ -288,10 +291,45 @@ def _together(candidates: list[tuple[int, int, int]]) -> list[tuple[int, int, in
     return found
 
 
-def _whole(data: bytes, start: int, end: int) -> tuple[int, int]:
-    """Return a span that ends with no half of a character."""
+def _whole_characters(data: bytes, start: int, end: int) -> tuple[int, int]:
+    """Extend a span so that it splits no UTF-8 character."""
     while start > 0 and data[start] & 0xC0 == 0x80:
         start -= 1
     while end < len(data) and data[end] & 0xC0 == 0x80:
         end += 1
     return start, end
+
+
+class UnescapedText:
+    """Unescaped text.
+
+    Attributes:
+        data: the text.
+    """
+
+    __slots__ = ("_origins", "_starts", "data")
+
+    def __init__(self, data: bytes) -> None:
+        pieces: list[bytes] = []
+        self._starts: list[int] = [0]  # start of each piece in `data`
+        self._origins: list[tuple[int, bool]] = [
+            (0, True)
+        ]  # its start in the original, and whether it is unchanged
+        at = size = 0
+        for found in _ESCAPE.finditer(data):
+            pieces.append(data[at : found.start()])
+            size += found.start() - at
+            self._starts.append(size)
+            self._origins.append((found.start(), False))
+            pieces.append(bytes((int(found[1], 16),)) if found[1] else b"/")
+            size += 1
+            at = found.end()
+            self._starts.append(size)
+            self._origins.append((at, True))
+        self.data = b"".join([*pieces, data[at:]])
+
+    def place(self, at: int) -> int:
+        """Return the position in the original text."""
+        number = bisect_right(self._starts, at) - 1
+        begin, plain = self._origins[number]
+        return begin + (at - self._starts[number] if plain else 0)

@@ -1,7 +1,7 @@
-"""What every text passes on its way into a repository: nothing that is found to be a secret gets past it.
+"""The guard that redacts or refuses secrets in everything that enters a repository.
 
-Rule: of what is found only rule, place and id are told. Its value is in no attribute, no error and no `repr`. Nothing
-is loaded, and no file of the user's is made, before something looks like a secret.
+Only rule, position and id of a finding are reported; no attribute, error or `repr` has the value. Modules are loaded
+and user files created only after something looks like a secret.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from trace_store import errors, secrets
 from trace_store.files import Disk, read_file
 from trace_store.layout import DIRECTORY_NAME
-from trace_store.objects.content import Gathering, bytes_of, text_of
+from trace_store.objects.content import ObjectCollector, bytes_of, text_of
 from trace_store.secrets import modes
 from trace_store.secrets.known import ENV_FILES, MAXIMUM_ENV_BYTES, env_values, probe, secret_values
 from trace_store.secrets.prefilter import COLD_BYTES, CONTENT_BYTES, may_hold
@@ -32,18 +32,26 @@ if TYPE_CHECKING:
 SETTINGS = "secrets.toml"
 MAXIMUM_SETTINGS_BYTES = 1 << 20
 FACT = "secrets"
-"""In the metadata of a commit in which something was replaced: the version of the rules that found it."""
+"""Metadata field of a commit with redacted secrets: the version of the rules."""
 
 
 class Guard:
-    """Looks through what is to be stored in one repository.
+    """Checks everything that is stored in one repository.
 
-    It is made once for a repository that is open. What the user settled, and what the environment holds, is read when
-    the first text comes.
+    There is one for an open repository. It reads the user's settings and the environment when it gets the first text.
     """
 
     __slots__ = (
-        *("_cold", "_disk", "_environment", "_folder", "_known", "_mode", "_place", "_probes"),
+        *(
+            "_bytes_before_load",
+            "_disk",
+            "_environment",
+            "_folder",
+            "_known",
+            "_mode",
+            "_place",
+            "_probes",
+        ),
         *("_scanner", "_settings", "_store_id"),
     )
 
@@ -57,21 +65,21 @@ class Guard:
         place: str = "",
         mode: str = "",
     ) -> None:
-        """Make a guard.
+        """Create a guard.
 
         Args:
-            store_id: the repository's.
-            environment: holds known secrets, and says where the user's files are.
+            store_id: the id of the repository.
+            environment: has known secrets and the location of the user's files.
             disk: reads those.
-            folder: the project's, where a `.env` may be; empty: there is none.
-            place: the path of its `.trace`; empty: it is in memory.
-            mode: one of `modes.MODES`; empty: what the user settled, else `redact`.
+            folder: the project's folder, which may have a `.env`; "" without one.
+            place: the path of its `.trace`; "" in memory.
+            mode: one of `modes.MODES`; "" uses the user's setting, or else `redact`.
 
         Raises:
-            InvalidInputError: there is no such mode.
+            InvalidInputError: unknown mode.
         """
         if mode and mode not in modes.MODES:
-            raise errors.InvalidInputError(f"not a mode: {mode!r}", value=mode)
+            raise errors.InvalidInputError(f"unknown mode {mode!r}", value=mode)
         self._store_id = store_id
         self._environment = environment
         self._disk = disk or Disk()
@@ -82,11 +90,11 @@ class Guard:
         self._known: tuple[str, ...] = ()
         self._probes: tuple[bytes, ...] | None = None
         self._scanner: Scanner | None = None
-        self._cold = COLD_BYTES
+        self._bytes_before_load = COLD_BYTES
 
     @classmethod
     def of(cls, store: Store, environment: Environment, mode: str = "") -> Guard:
-        """Return the guard of a repository that is open; arguments and errors as there."""
+        """Return the guard of an open repository; arguments and errors as in the constructor."""
         folder = ""
         if store.local:
             above, name = os.path.split(store.layout.root)
@@ -97,60 +105,64 @@ class Guard:
 
     @property
     def mode(self) -> str:
-        """What becomes of what is found; errors as in `screened`."""
+        """What happens to secrets; raises as `screened`."""
         if self._probes is None:
-            self._begin()
+            self._read_settings()
         return self._mode
 
     @property
     def scanner(self) -> Scanner:
-        """What finds secrets; errors as in `screened`."""
+        """The scanner; raises as `screened`."""
         if self._probes is None:
-            self._begin()
+            self._read_settings()
         return self._scanner or self._load()
 
-    def gathering(self) -> Gathering:
-        """Return what gathers the objects of a commit, looking through each content; errors as in `screened`."""
-        return Gathering() if self.mode == modes.OFF else _Screening(self)
+    def gathering(self) -> ObjectCollector:
+        """Return a collector for the objects of a commit that checks all content; raises as `screened`."""
+        return ObjectCollector() if self.mode == modes.OFF else _GuardedCollector(self)
 
     def meets(self, data: bytes) -> object:
-        """Return something that is true when bytes have to be looked at closely."""
+        """Return a true value if data needs a closer look."""
         scanner = self._scanner
         if scanner is None:
             if self._probes is None:
-                self._begin()
-            self._cold -= len(data) + CONTENT_BYTES
-            if self._cold > 0:
+                self._read_settings()
+            self._bytes_before_load -= len(data) + CONTENT_BYTES
+            if self._bytes_before_load > 0:
                 return may_hold(data, self._probes or ())
             scanner = self._load()
         return scanner.meets(data)
 
     def screened(
-        self, data: bytes, where: str = "", number: int = 1
+        self, data: bytes, where: str = "", number: int = 1, hits: object = None
     ) -> tuple[bytes, list[SecretFinding]]:
-        """Return bytes as they may be stored, the very same object when nothing is replaced, and what was found.
+        """Return data as it may be stored, the same object if unchanged, and the findings.
 
         Args:
             data: the bytes.
             where: what they are, for an error.
-            number: of their first line there.
+            number: the number of their first line.
+            hits: the result of `meets`, or None if it was not called.
 
         Raises:
-            SecretFoundError: something was found, and the mode is `block`; `place` is where in the bytes.
-            InvalidInputError: the user's settings say what cannot be.
+            SecretFoundError: there is a secret, and the mode is `block`; `place` is its position.
+            InvalidInputError: the user's settings are not valid.
             StorageError: the user's files cannot be read.
         """
         mode = self.mode
-        if mode == modes.OFF or not self.meets(data):
+        if mode == modes.OFF:
             return data, []
-        found = self.scanner.find_bytes(data)
+        hits = hits or self.meets(data)
+        if not hits:
+            return data, []
+        found = self.scanner.find_bytes(data, hits if isinstance(hits, list) else None)
         if not found or mode == modes.WARN:
             return data, found
         if mode == modes.BLOCK:
             first = found[0]
             place = f"{where}{', ' if where else ''}{position(data, first.start, number)}"
             raise errors.SecretFoundError(
-                f"a secret ({first.rule}) stands in {place}; nothing was stored",
+                f"secret ({first.rule}) found in {place}; nothing was stored",
                 rule=first.rule,
                 place=place,
                 id=first.id,
@@ -158,8 +170,8 @@ class Guard:
             )
         return secrets.engine.replaced(data, found), found
 
-    def _begin(self) -> None:
-        """Read what the user settled, and which values are known to be secret."""
+    def _read_settings(self) -> None:
+        """Read the user's settings and the known secrets."""
         disk, environment = self._disk, self._environment
         path = settings_file(environment, SETTINGS) if environment.config_dir else ""
         if path and disk.exists(path):
@@ -167,7 +179,7 @@ class Guard:
                 read_file(disk, path, limit=MAXIMUM_SETTINGS_BYTES) or b"", path
             )
             self._mode = self._mode or self._settings.mode
-            self._cold = 0  # rules of the user's own are known to the engine alone
+            self._bytes_before_load = 0  # the prefilter does not know the user's own rules
         self._mode = self._mode or modes.REDACT
         pairs = list(environment.secrets)
         for name in ENV_FILES if self._folder else ():
@@ -189,8 +201,8 @@ class Guard:
         return self._scanner
 
 
-class _Screening(Gathering):
-    """Gathers contents that were looked through."""
+class _GuardedCollector(ObjectCollector):
+    """Collects objects whose content was checked."""
 
     __slots__ = ("_guard", "_number", "found")
 
@@ -202,18 +214,19 @@ class _Screening(Gathering):
 
     def put(self, content: bytes) -> ObjectId:
         self._number += 1
-        if self._guard.meets(content):
-            content = self._screened(content, f"content {self._number}")
+        hits = self._guard.meets(content)
+        if hits:
+            content = self._redact(content, f"content {self._number}", hits)
         return super().put(content)
 
-    def putting(self, salt: Salt | None) -> Put:
+    def content_writer(self, salt: Salt | None) -> Put:
         if salt is None:
             return self.put
-        put = super().putting(salt)
+        put = super().content_writer(salt)
 
         def screened(content: bytes) -> ObjectId:
             self._number += 1
-            return put(self._screened(content, f"content {self._number}"))
+            return put(self._redact(content, f"content {self._number}"))
 
         return screened
 
@@ -221,12 +234,12 @@ class _Screening(Gathering):
         if not text:
             return text
         data = bytes_of(text)
-        kept = self._screened(data, "what is said about the commit")
+        kept = self._redact(data, "the commit message")
         return text if kept is data else text_of(kept)
 
     @property
     def secrets(self) -> Mapping[str, int]:
-        return counts(self.found)
+        return counts(self.found) if self.found else {}
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -234,14 +247,14 @@ class _Screening(Gathering):
             {FACT: secrets.rules.VERSION} if self.found and self._guard.mode == modes.REDACT else {}
         )
 
-    def _screened(self, data: bytes, where: str) -> bytes:
-        kept, found = self._guard.screened(data, where)
+    def _redact(self, data: bytes, where: str, hits: object = None) -> bytes:
+        kept, found = self._guard.screened(data, where, hits=hits)
         self.found += found
         return kept
 
 
 def counts(found: list[SecretFinding]) -> dict[str, int]:
-    """Return how many secrets of each kind were found, the most frequent first."""
+    """Return the number of secrets of each kind, most frequent first."""
     told: dict[str, int] = {}
     for each in found:
         told[each.rule] = told.get(each.rule, 0) + 1
@@ -249,7 +262,7 @@ def counts(found: list[SecretFinding]) -> dict[str, int]:
 
 
 def position(data: bytes, at: int, number: int = 1) -> str:
-    """Return a place in a text whose first line has this number, as people count: `line 3, column 7`."""
+    """Return a position as text, such as `line 3, column 7`; `number` is the number of the first line."""
     line = data.count(b"\n", 0, at) + number
     column = at - (data.rfind(b"\n", 0, at) + 1) + 1
     return f"line {line}, column {column}"
@@ -259,4 +272,4 @@ def _read_env(disk: Disk, path: str) -> bytes:
     try:
         return read_file(disk, path, limit=MAXIMUM_ENV_BYTES) or b""
     except errors.StorageError:
-        return b""  # another's, or no file: nothing of it is known
+        return b""  # not readable for us

@@ -1,6 +1,6 @@
-"""Secrets that are at hand: what the environment, and `.env` beside the repository, hold under a telling name.
+"""Known secrets: values in the environment and `.env` files whose names mark them as secrets.
 
-Rule: pure. What it is given, it tells apart by name and value; it reads nothing.
+Pure functions; they read nothing.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _NOT_TELLING = (
 
 
 def secret_values(variables: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Return the values that are secrets, going by names and values, each once."""
+    """Return the values that are secrets by their name and value, without duplicates."""
     found = dict.fromkeys(value for name, value in variables if _is_secret(name.upper(), value))
     return tuple(found)[:MAXIMUM_VALUES]
 
 
 def _is_secret(name: str, value: str) -> bool:
-    if len(value) < MINIMUM_CHARACTERS or not any(word in name for word in _TELLING):
+    if len(value) < MINIMUM_CHARACTERS or not any(map(name.__contains__, _TELLING)):
         return False
-    if any(word in name for word in _NOT_TELLING) or not value.isprintable():
+    if any(map(name.__contains__, _NOT_TELLING)) or not value.isprintable():
         return False
     if value[0] in "/~." or "://" in value or value.startswith(("${", "$(", "<", "[redacted:")):
         return False
     if value[1:3] == ":\\" or value.lower().startswith(("your", "change", "xxxx", "example")):
         return False
-    # Words of prose, and numbers that stand for a size, are no secrets, and are said for other reasons.
+    # Prose and numbers such as sizes are not secrets; they occur in texts for other reasons.
     letters = value.replace("-", "").replace("_", "").replace(" ", "")
     if letters.isalpha() and (letters.islower() or letters.istitle() or letters.isupper()):
         return len(letters) >= 20 and " " not in value and "-" not in value and "_" not in value
@@ -46,7 +46,7 @@ def _is_secret(name: str, value: str) -> bool:
 
 
 def env_values(data: bytes) -> Iterator[tuple[str, str]]:
-    """Yield names and values of a `.env` file; what is no assignment is passed over."""
+    """Yield names and values of a `.env` file; other lines are ignored."""
     for line in data.decode("utf-8", "replace").splitlines():
         name, is_, value = line.strip().removeprefix("export ").partition("=")
         name, value = name.strip(), value.strip()
@@ -61,7 +61,7 @@ def env_values(data: bytes) -> Iterator[tuple[str, str]]:
 
 
 def probe(secret: str) -> bytes:
-    """Return a piece of a value that stands wherever the value does, however it is spelled; empty if there is none."""
+    """Return the longest part of a value that escaping never changes; empty if it is too short."""
     pieces = [""]
     for each in secret:
         if each.isascii() and (each.isalnum() or each in "_-.+=@:"):
@@ -73,7 +73,7 @@ def probe(secret: str) -> bytes:
 
 
 def spellings(secret: str) -> list[bytes]:
-    """Return how a value may be spelled: as it is, and in JSON, once and twice."""
+    """Return the value as it is, and escaped in JSON once and twice."""
     found = [secret.encode("utf-8", "surrogatepass")]
     if not (secret.isascii() and secret.isalnum()):
         import json  # which few values need

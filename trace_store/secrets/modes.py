@@ -1,12 +1,12 @@
-"""What becomes of a secret that is found."""
+"""Modes: what happens to a secret."""
 
 REDACT = "redact"
-"""A placeholder is stored in its place."""
+"""A placeholder is stored instead."""
 BLOCK = "block"
-"""Nothing is stored."""
+"""Nothing is stored, and an error is raised."""
 WARN = "warn"
-"""It is stored, and its finding told."""
+"""It is stored and reported."""
 OFF = "off"
-"""Nobody looks."""
+"""Nothing is checked."""
 
 MODES = (REDACT, BLOCK, WARN, OFF)

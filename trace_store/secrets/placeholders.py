@@ -1,8 +1,8 @@
-"""What stands for a secret that was taken out: `[redacted:github-token:k3v9x2m4wq7a]`.
+"""Placeholders for redacted secrets, such as `[redacted:github-token:k3v9x2m4wq7a]`.
 
-Rule: a placeholder tells of what kind the secret was, and whether two were the same, and nothing else: its id is a
-keyed hash, under a key that no repository holds, and its length does not depend on the secret's. It has only
-characters that mean nothing in JSON, in SQL and in the user part of a URL.
+A placeholder tells the kind of a secret, and whether two secrets are equal, but nothing else: its id is a keyed hash,
+    no repository has the key, and its length is fixed. Its characters have no special meaning in JSON, SQL or the user
+    part of a URL.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ _ID_BYTES = 8
 
 
 def finding_id(key: bytes, secret: bytes) -> str:
-    """Return by what a secret is known again: the same for the same secret and key."""
+    """Return the id of a secret, the same for the same secret and key."""
     made = base64.b32encode(keyed_digest(key, secret)[:_ID_BYTES])
     return made[:ID_CHARACTERS].decode("ascii").lower()
 
 
 def placeholder(rule: str, id_: str) -> bytes:
-    """Return what stands for a secret."""
+    """Return the placeholder for a secret."""
     return b"[redacted:%b:%b]" % (rule.encode("ascii"), id_.encode("ascii"))
 
 
 def is_within(data: bytes, start: int, end: int) -> bool:
-    """Tell whether a span lies within a placeholder, as what was filtered before has them."""
+    """Return True if a span lies within a placeholder."""
     at = data.rfind(b"[redacted:", max(0, start - _MOST_BYTES), end)
     found = _FORM.match(data, at) if at >= 0 else None
     return found is not None and found.end() >= end
 
 
 class PlaceholderCount:
-    """Counts the placeholders in a text that comes in pieces.
+    """Counts placeholders in a text that comes in pieces.
 
     Attributes:
-        found: how many there were so far.
+        found: the number so far.
     """
 
     __slots__ = ("_rest", "found")
@@ -51,7 +51,7 @@ class PlaceholderCount:
         self._rest = b""
 
     def add(self, piece: bytes) -> None:
-        """Look through the next piece; one that goes over its border counts when its end has come."""
+        """Search the next piece; a placeholder across two pieces counts with the second."""
         data = self._rest + piece if self._rest else piece
         end = 0
         for found in _FORM.finditer(data):

@@ -1,7 +1,7 @@
-"""What a short text is looked through for before anything is loaded that could find a secret in it.
+"""A fast check whether a short text may contain a secret, before the scanner is loaded.
 
-Rule: says no only where the engine would find nothing; a test holds the words here against the rules. It is on the way
-of every commit, so it imports nothing, and loops over constants.
+It may say no only if the scanner would find nothing; a test compares the words here with the rules. Every commit runs
+it, so it imports nothing and loops over constants.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 
 COLD_BYTES = 64 << 10
 CONTENT_BYTES = 512
-"""So many bytes of a process are looked through word by word, each content so many more: loading the engine costs as
-much as that."""
+"""The prefilter checks this many bytes per process, plus an overhead per content.
+
+That is about the cost of loading the scanner.
+"""
 
 BEGINNINGS: tuple[bytes, ...] = (
     *(
@@ -31,7 +33,7 @@ BEGINNINGS: tuple[bytes, ...] = (
         b"vercel_blob_rw_ xai- xapp- xkeysib- xoxa- xoxb- xoxe xoxp- xoxr- xoxs- xprv9 xsmtpsib- ya29. "
     ).split(),
 )
-"""Prefixes of tokens: nothing of a word stands before, and much of one behind."""
+"""Prefixes of tokens, at the start of a word and followed by at least 8 characters."""
 
 MARKS: tuple[bytes, ...] = (
     *(
@@ -51,7 +53,7 @@ MARKS: tuple[bytes, ...] = (
     b"-----BEGIN RSA PRIVATE KEY",
     b"SSWS ",
 )
-"""Words that hardly stand anywhere else."""
+"""Words that are rare outside of secrets."""
 
 NAMES: tuple[bytes, ...] = (
     *(
@@ -62,7 +64,7 @@ NAMES: tuple[bytes, ...] = (
         b"tencentcloud token travis twilio vercel voyage wandb "
     ).split(),
 )
-"""Names of secrets, in small letters: a value has to follow."""
+"""Names of secrets, in lower case, which a value must follow."""
 
 SPACED: tuple[bytes, ...] = (
     b"bearer",
@@ -87,32 +89,34 @@ SPACED: tuple[bytes, ...] = (
     b"mysql",
     b"mariadb",
 )
-"""Words behind which a value may stand without a sign that it is given to them."""
+"""Words that a value may follow without a sign between."""
 
+_FETCHERS = (b"curl", b"wget", b"http")
+_DIGITS = frozenset(b"0123456789")
 _ANY_NAME = (b"pass", b"pwd", b"secret", b"token", b"key", b"credential")
 _IN_TOKENS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+.=%$:")
 _IN_WORDS = _IN_TOKENS - frozenset(b"_-+.=%$:")
 _SIGNS = b"=:>,|"
-"""What stands between a name and its value."""
+"""Signs between a name and its value."""
 _LISTS = (b">", b"|", b'",', b"',", b"`,")
-"""Signs for a value that are rare in prose."""
+"""Signs before a value that are rare in prose."""
 _NO_VALUE = b" \t\r\n=:>,|\\\"'`"
 _SCHEMES = (b"token", b"apikey", b"key", b"bearer", b"basic")
-"""Words that stand between the name of a header and its value."""
+"""Words between the name of a header and its value."""
 _TOKEN_BYTES = 8
 _SHORTEST_TOKEN = 20
 _BOT_TOKEN = 58
-"""Three parts with dots between, of Discord."""
+"""Length of a Discord token: three parts separated by dots."""
 _REACH = 80
-"""How far behind a name its value begins."""
+"""Maximum distance between a name and its value."""
 
 
 def may_hold(content: bytes, known: Sequence[bytes]) -> bool:
-    """Tell whether the engine has to look at a short text.
+    """Return True if the scanner must look at a short text.
 
     Args:
         content: the text.
-        known: pieces of the values that are known to be secret; an empty one stands for any text.
+        known: parts of known secrets; an empty one matches every text.
     """
     for piece in known:
         if piece in content:
@@ -121,31 +125,34 @@ def may_hold(content: bytes, known: Sequence[bytes]) -> bool:
         return True
     if b"://" in content and b"@" in content:
         return True
-    # What is told by its own form alone is long, and has no blanks.
+    # A secret that is recognised by its form alone is long and has no blanks.
     if max(map(len, content.split()), default=0) >= _SHORTEST_TOKEN and _may_hold_token(content):
         return True
     if content.count(b":") > 3:
         return True  # .pgpass
     low = content.lower()
-    if b"=" in low or b":" in low or any(sign in low for sign in _LISTS):
+    if b"=" in low or b":" in low or any(map(low.__contains__, _LISTS)):
         for word in NAMES:
             if word in low and _is_followed(low, word, True):
                 return True
-    if (b"-u" in low or b"-a" in low) and any(word in low for word in (b"curl", b"wget", b"http")):
+    if (b"-u" in low or b"-a" in low) and any(map(low.__contains__, _FETCHERS)):
         return True
-    # Lists, tables and calls give a value to a name without a sign.
-    if any(name in low for name in _ANY_NAME) and any(map(_is_mixed, content.split())):
+    # In lists, tables and calls a name and a value have no sign between.
+    if any(map(low.__contains__, _ANY_NAME)) and any(map(_is_mixed, content.split())):
         return True
     flat = b" ".join(low.split())
-    return any(word in flat and _is_followed(flat, word, False) for word in SPACED)
+    for word in SPACED:  # noqa: SIM110 - a generator takes a call for each word
+        if word in flat and _is_followed(flat, word, False):
+            return True
+    return False
 
 
 def _is_mixed(word: bytes) -> bool:
-    """Tell whether a word is long enough for a value, and has a digit, or capital letters behind small ones."""
+    """Return True if a word is long enough for a value and has a digit or mixed case."""
     if len(word) < _TOKEN_BYTES:
         return False
     inner = word[1:]
-    return any(48 <= each < 58 for each in word) or not (inner.islower() or inner.isupper())
+    return not _DIGITS.isdisjoint(word) or not (inner.islower() or inner.isupper())
 
 
 def _may_hold_token(content: bytes) -> bool:
@@ -156,14 +163,14 @@ def _may_hold_token(content: bytes) -> bool:
         return True
     if any(word.count(b".") == 2 and len(word) >= _BOT_TOKEN for word in content.split()):
         return True
-    return any(word in content for word in MARKS)
+    return any(map(content.__contains__, MARKS))
 
 
 def _begins_token(content: bytes, word: bytes) -> bool:
     at = content.find(word)
     while at >= 0:
         behind = content[at + len(word) : at + len(word) + _TOKEN_BYTES]
-        # What stands before may be the letter of an escape.
+        # The letter before may belong to an escape sequence.
         alone = at == 0 or content[at - 1] not in _IN_WORDS or content[max(0, at - 2)] == 0x5C
         if alone and len(behind) == _TOKEN_BYTES and _IN_TOKENS.issuperset(behind):
             return True
@@ -172,7 +179,7 @@ def _begins_token(content: bytes, word: bytes) -> bool:
 
 
 def _is_followed(low: bytes, word: bytes, given: bool) -> bool:
-    """Tell whether a value may stand behind a word, or is given to it by a sign."""
+    """Return True if a value may follow a word; `given` requires a sign between."""
     at = low.find(word)
     while at >= 0:
         behind = low[at + len(word) : at + len(word) + _REACH]

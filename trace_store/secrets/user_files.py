@@ -1,14 +1,11 @@
-"""The user's key and allow-list for one repository, kept outside it.
+"""The user's key and allow-list for one repository, stored outside of it.
 
-Rule: a repository has no say in it. What is written here can be read by its owner alone.
+Only the owner can read these files, and a repository cannot influence them. The key is 32 random bytes, created on
+first use. It is never used directly: each place has a derived key, and each purpose one derived from that. If the key
+is lost, the same content gets new hashes; nothing stored becomes unreadable.
 
-Rule: 32 random bytes in a file of the user's own, made when they are first needed and readable by nobody else. No
-repository holds them. Nothing is hashed with them as they are: each place has a key that is derived from them, and each
-purpose one from that. A key that is lost makes new hashes of the same content; nothing that is stored needs it to be
-read.
-
-The place counts since a stranger can copy the id of a repository. What is committed to the copy would get the hashes
-that it has in the original, and whoever is then shown the copy could tell by them what the original has.
+The place matters because the id of a repository can be copied. Otherwise a copy would hash content as the original
+does, and its hashes would reveal what the original contains.
 """
 
 from __future__ import annotations
@@ -31,19 +28,19 @@ if TYPE_CHECKING:
 
 
 PURPOSE = "trace-store 2026 ids of placeholders"
-"""What the derived key is for; never changed, since the same secret would get another placeholder."""
+"""The purpose of the derived key. Never change it: every secret would get another placeholder."""
 ALLOWED = "allowed-secrets"
 MAXIMUM_BYTES = 1 << 20
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz234567")
 
 
 def placeholder_key(disk: Disk, environment: Environment, store_id: str, place: str) -> bytes:
-    """Return the key of the placeholders of a repository at a place, which is as in `keys.store_key`.
+    """Return the key for placeholders of a repository at a place, as in `store_key`.
 
-    Where the user has no folder for keys, it lasts as long as the process does.
+    If the user has no folder for keys, it is random and lasts as long as the process.
 
     Raises:
-        FormatError, StorageError: as in `keys.store_key`.
+        FormatError, StorageError: as `store_key`.
     """
     if not environment.data_dir:
         return Randomness().take(KEY_BYTES)
@@ -51,7 +48,7 @@ def placeholder_key(disk: Disk, environment: Environment, store_id: str, place: 
 
 
 def allowed(disk: Disk, environment: Environment, store_id: str) -> list[str]:
-    """Return the ids of findings that the user takes for no secrets, in the order in which that was said."""
+    """Return the ids of false positives, oldest first."""
     if not environment.data_dir:
         return []
     data = read_file(disk, store_file(environment, store_id, ALLOWED), limit=MAXIMUM_BYTES) or b""
@@ -59,11 +56,11 @@ def allowed(disk: Disk, environment: Environment, store_id: str) -> list[str]:
 
 
 def write_allowed(disk: Disk, environment: Environment, store_id: str, ids: Iterable[str]) -> None:
-    """Keep the ids of findings that are no secrets, instead of those that were kept.
+    """Replace the list of false positives.
 
     Raises:
-        StateError: the user has no folder for data.
-        StorageError: they cannot be written.
+        StateError: the user has no data folder.
+        StorageError: the file cannot be written.
     """
     path = store_file(environment, store_id, ALLOWED)
     make_durable_directory(disk, os.path.dirname(path))
@@ -71,7 +68,7 @@ def write_allowed(disk: Disk, environment: Environment, store_id: str, ids: Iter
 
 
 def is_finding_id(text: str) -> bool:
-    """Tell whether a text is an id as placeholders have it."""
+    """Return True if a text has the form of a finding's id."""
     return len(text) == ID_CHARACTERS and _LETTERS.issuperset(text)
 
 
@@ -79,22 +76,22 @@ KEY_BYTES = 32
 FILE = "key"
 PLACES = "trace-store 2026 place of a repository"
 SALTS = "trace-store 2026 salt of private content"
-"""What derived keys are for; never changed, since the same content would get another id."""
+"""The purposes of derived keys. Never change them: the same content would get another id."""
 
 
 def store_key(environment: Environment, store_id: str, place: str, disk: Disk) -> bytes:
-    """Return the user's key for a repository at a place, 32 bytes; it is made when there is none.
+    """Return the user's 32-byte key for a repository at a place; it is created if missing.
 
     Args:
-        environment: says where the user's files are.
-        store_id: the repository's.
-        place: the path of its `.trace`; empty: it is in memory.
+        environment: has the location of the user's files.
+        store_id: the id of the repository.
+        place: the path of its `.trace`; "" in memory.
         disk: reads and writes the file.
 
     Raises:
-        FormatError: the repository's id is none, or the file holds something else.
-        StateError: the user has no folder for data.
-        StorageError: the disk refuses.
+        FormatError: the repository's id or the file is not valid.
+        StateError: the user has no data folder.
+        StorageError: the disk failed.
     """
     path = store_file(environment, store_id, FILE)
     found = read_file(disk, path, limit=1024)
@@ -104,20 +101,20 @@ def store_key(environment: Environment, store_id: str, place: str, disk: Disk) -
         scratch = f"{path}.{os.getpid()}-{os.urandom(6).hex()}.tmp"
         create_file(disk, scratch, Randomness().take(KEY_BYTES), private=True)
         try:
-            # A key is there whole or not at all, and never takes the place of one; some file systems have no links.
+            # Link, so that the key is complete and never replaces another; some file systems need a rename.
             if not disk.link(scratch, path) and not disk.exists(path):
                 disk.rename(scratch, path)
         finally:
             disk.remove(scratch)
         disk.sync_directory(folder)
-        found = read_file(disk, path, limit=1024)  # another process may have been quicker
+        found = read_file(disk, path, limit=1024)  # another process may have won the race
     if found is None or len(found) != KEY_BYTES:
-        raise errors.FormatError(f"not a key of {KEY_BYTES} bytes: {path}", path=path)
+        raise errors.FormatError(f"not a {KEY_BYTES}-byte key: {path}", path=path)
     where = os.fsencode(os.path.realpath(place)) if place else b""
     return keyed_digest(derived_key(found, PLACES), where)
 
 
 def content_salt(key: bytes) -> Callable[[bytes], bytes]:
-    """Return what gives private content its salt: the same content has the same, under the same key."""
+    """Return a function from private content to its salt, the same for the same content and key."""
     own = derived_key(key, SALTS)
     return lambda content: keyed_digest(own, content)[:SALT_BYTES]

@@ -1,4 +1,4 @@
-"""Sessions of agents: which there are, what each is called, and where it is."""
+"""Agent sessions: listing and titles."""
 
 from trace_store.lazy_import import submodules
 

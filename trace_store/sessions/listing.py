@@ -1,7 +1,7 @@
-"""The sessions of a repository, each with what people know it by.
+"""Sessions of a repository, with what people recognise them by.
 
-Rule: every field is derived from the branch and cached in `cache/sessions` under the branch's tip. A listing reads only
-the sessions that changed. The file can be deleted at any time.
+All fields are derived from the branch and cached in `cache/sessions` by its tip, so a listing reads only sessions that
+changed. The file can be deleted at any time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trace_store.errors import (
     TraceError,
 )
 from trace_store.exporters.contract import AGENTS, REWINDS
-from trace_store.exporters.overview import beginning, is_prompt
+from trace_store.exporters.overview import excerpt, is_prompt
 from trace_store.exporters.session import read_session, session_name
 from trace_store.files import read_file, replace_file
 from trace_store.frozen import value
@@ -44,20 +44,20 @@ class SessionInfo:
 
     Attributes:
         ref: the full name of its branch.
-        tip: where it ends.
-        agent: the program that it is of, such as `claude-code`; "" for a branch that was not imported.
-        session: its id; the branch's name where there is none, and for a branch that was made from a session.
-        title: what the user called it, else the agent; "" when nobody did.
-        prompt: the beginning of the first prompt.
-        folder: where the agent worked; "" when that is not known.
-        began, ended: milliseconds since the epoch, UTC; 0 when that is not known.
-        message_count: messages of its context.
-        hidden_count: messages that the context does not show, as before a compaction.
-        token_count: their tokens, as a provider reported them last where one did.
-        token_source: how far to trust that.
-        estimated_token_count: their tokens as they are counted here.
-        agents: how many subagents it has.
-        rewinds: how many lines were left by going back.
+        tip: its last commit.
+        agent: its program, such as `claude-code`; "" for a branch that was not imported.
+        session: its id; else the name of the branch, also for a branch created from a session.
+        title: the title that the user or else the agent gave it, or "".
+        prompt: the start of the first prompt.
+        folder: the agent's working directory, or "".
+        began, ended: milliseconds since the epoch, UTC; 0 if unknown.
+        message_count: messages in its context.
+        hidden_count: messages that the context hides, such as those before a compaction.
+        token_count: tokens, as last reported by a provider if there is a report.
+        token_source: how they were counted.
+        estimated_token_count: tokens as Trace counts them.
+        agents: number of subagents.
+        rewinds: number of abandoned lines after a rewind.
     """
 
     ref: str
@@ -79,11 +79,11 @@ class SessionInfo:
 
     @property
     def name(self) -> str:
-        """What it is called: its title, else its first prompt, else its id."""
+        """Its title, or else its first prompt, or else its id."""
         return self.title or self.prompt or self.session
 
     def as_map(self) -> dict[str, Any]:
-        """Return it as values that JSON knows; times are null when they are not known."""
+        """Return it as a dictionary for JSON; unknown values are null."""
         return {
             "ref": self.ref,
             "tip": str(self.tip),
@@ -105,14 +105,14 @@ class SessionInfo:
 
 
 def list_sessions(store: Store, *, progress: Progress | None = None) -> list[SessionInfo]:
-    """Return the sessions of agents and the other branches, those that ended last first; what is damaged is left out.
+    """Return all sessions and other branches, the last to end first; damaged ones are left out.
 
     Args:
-        store: where.
-        progress: told how many were looked at, and of how many.
+        store: the repository's store.
+        progress: called with the numbers of read and of all sessions.
 
     Raises:
-        StorageError: the disk refuses to be read.
+        StorageError: a file cannot be read.
     """
     tips = dict(store.refs.iterate(BRANCHES))
     below: Counter[tuple[str, str]] = Counter()
@@ -124,7 +124,7 @@ def list_sessions(store: Store, *, progress: Progress | None = None) -> list[Ses
             below[ref.removesuffix(f"/{named[2]}"), kind] += 1
         else:
             own.append(ref)
-    known = _remembered(store)
+    known = _load_cache(store)
     contexts = ContextCompiler(store)
     found: list[SessionInfo] = []
     fresh: dict[str, list[Any]] = {}
@@ -132,7 +132,7 @@ def list_sessions(store: Store, *, progress: Progress | None = None) -> list[Ses
         kept = known.get(ref)
         if kept is None or kept[0] != str(tips[ref]):
             try:
-                kept = [str(tips[ref]), *_told(store, contexts, ref)]
+                kept = [str(tips[ref]), *_read_fields(store, contexts, ref)]
             except StorageError:
                 raise
             except TraceError:
@@ -146,18 +146,18 @@ def list_sessions(store: Store, *, progress: Progress | None = None) -> list[Ses
         if progress is not None:
             progress(count + 1, len(own))
     if fresh != known:
-        _remember(store, fresh)
+        _save_cache(store, fresh)
     return sorted(found, key=lambda each: (-each.ended, each.ref))
 
 
 def known_names(store: Store) -> dict[str, str]:
-    """Return by branch what sessions were called when they were last listed: the agent's title, or the first prompt."""
-    found = ((ref, kept[3] or kept[4]) for ref, kept in _remembered(store).items())
+    """Return the names of sessions by branch, as of the last listing: the agent's title or the first prompt."""
+    found = ((ref, kept[3] or kept[4]) for ref, kept in _load_cache(store).items())
     return {ref: name for ref, name in found if name}
 
 
 def session_named(sessions: Iterable[SessionInfo], text: str) -> SessionInfo:
-    """Return the session with an id, a branch's name or a title, or the only one whose id, title or prompt begins so.
+    """Return the session with an id, branch name or title, or the only one whose id, title or prompt starts with it.
 
     Raises:
         RevisionNotFoundError: there is none.
@@ -177,21 +177,21 @@ def session_named(sessions: Iterable[SessionInfo], text: str) -> SessionInfo:
             return found[0]
         if found:
             raise AmbiguousRevisionError(
-                f"{len(found)} sessions are called {text!r}",
+                f"{len(found)} sessions match {text!r}",
                 revision=text,
                 candidates=tuple(each.ref for each in found),
             )
     raise RevisionNotFoundError(
-        f"there is no session {text!r}", revision=text, hint="`trace sessions` lists them"
+        f"no session {text!r}", revision=text, hint="`trace sessions` lists them"
     )
 
 
 def revision_of(store: Store, text: str) -> str:
-    """Return a revision as it is, or the branch of the session that `session_named` finds.
+    """Return a revision unchanged, or else the branch of the session that `session_named` finds.
 
     Raises:
         RevisionNotFoundError: it is neither.
-        AmbiguousRevisionError: several begin so.
+        AmbiguousRevisionError: several sessions match.
     """
     try:
         resolve_commit(store, text)
@@ -203,27 +203,27 @@ def revision_of(store: Store, text: str) -> str:
     return text
 
 
-def _told(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
-    """Return agent, id, title, prompt, folder, times, messages, tokens and their source of a session."""
+def _read_fields(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
+    """Return the cached fields of a session, in the order of `SessionInfo`."""
     session = read_session(store, ref, contexts=contexts)
     facts = session.facts()
     found = session_of(store, ref) if facts.session else None
     known = found or (session.format, session.id, "")
     if found and session_name(ref) is None and branch_of(store, f"{found[0]}/{found[1]}") != ref:
-        known = found[0], "", ""  # the session's id belongs to another branch
+        known = found[0], "", ""  # the id belongs to another branch
     prompt = next((turn.message.text for turn in session.turns if is_prompt(turn)), "")
     times = [turn.time for turn in session.turns if turn.time > 0]
     context = session.context
     return [
         *(known[0], known[1] or ref.removeprefix(BRANCHES)),
-        *(facts.title, beginning(prompt, PROMPT_CHARACTERS), facts.cwd),
+        *(facts.title, excerpt(prompt, PROMPT_CHARACTERS), facts.cwd),
         *(min(times, default=0), max(times, default=0)),
         *(len(session.turns), session.hidden_count, context.token_count, context.token_source),
         context.estimated_token_count,
     ]
 
 
-def _remembered(store: Store) -> dict[str, list[Any]]:
+def _load_cache(store: Store) -> dict[str, list[Any]]:
     if not store.local:
         return {}
     try:
@@ -237,7 +237,7 @@ def _remembered(store: Store) -> dict[str, list[Any]]:
     return found
 
 
-def _remember(store: Store, found: dict[str, list[Any]]) -> None:
+def _save_cache(store: Store, found: dict[str, list[Any]]) -> None:
     if not store.local:
         return
     data = json.dumps({"version": VERSION, "sessions": found}).encode()
@@ -246,4 +246,4 @@ def _remember(store: Store, found: dict[str, list[Any]]) -> None:
         path = os.path.join(store.layout.cache_dir, _FILE)
         replace_file(store.disk, path, data, durable=False, scratch=store.layout.tmp_dir)
     except StorageError:
-        return  # a repository that can only be read
+        return  # a read-only repository

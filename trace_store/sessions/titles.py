@@ -1,6 +1,6 @@
-"""Titles that a user gave sessions: tag objects under `refs/titles/<format>/<session>`, whose message is the title.
+"""Session titles that users set: tag objects under `refs/titles/<format>/<session>` whose message is the title.
 
-Rule: a title belongs to the session, so it stays when a branch is renamed, and is shared through git as all refs are.
+A title belongs to the session, so renaming a branch keeps it, and git shares it like any ref.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAXIMUM_TITLE = 500
 
 
 def read_title(store: Store, format_name: str, session: str) -> str:
-    """Return the title that a user gave a session, or ""."""
+    """Return the title that a user set for a session, or ""."""
     oid = store.refs.read(_ref(format_name, session))
     if oid is None:
         return ""
@@ -34,10 +34,10 @@ def read_title(store: Store, format_name: str, session: str) -> str:
 def rename_session(
     store: Store, format_name: str, session: str, target: ObjectId, title: str, *, author: str
 ) -> None:
-    """Give a session a title; an empty one takes it away.
+    """Set the title of a session; an empty one removes it.
 
     Args:
-        store: where.
+        store: the repository's store.
         format_name: the agent, such as `claude-code`.
         session: its id.
         target: a commit of it.
@@ -49,7 +49,9 @@ def rename_session(
     """
     title = title.strip()
     if "\n" in title or len(title) > MAXIMUM_TITLE:
-        raise InvalidInputError("a title is one line of at most 500 characters", value=title[:80])
+        raise InvalidInputError(
+            "a title must be one line of at most 500 characters", value=title[:80]
+        )
     ref = _ref(format_name, session)
     tag = Tag(target, session, check_author(author), store.clock.now(), title)
     data = tag.encode()

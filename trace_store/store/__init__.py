@@ -6,6 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.store import creation as creation
     from trace_store.store import discovery as discovery
+    from trace_store.store import follow as follow
     from trace_store.store import recovery as recovery
     from trace_store.store import transactions as transactions
     from trace_store.store import trust as trust

@@ -9,23 +9,24 @@ from __future__ import annotations
 import os
 from _thread import RLock
 
-from trace_store import errors, odb, ref_names, refs, store
+from trace_store import errors, journal, odb, ref_names, refs, store
 from trace_store.config import DEFAULT_BRANCH, Config, new_config
 from trace_store.contracts import DURABILITIES, DURABLE, FAST
 from trace_store.files import Disk
 from trace_store.ident import Randomness, SystemClock
 from trace_store.journal.journal import Journal
-from trace_store.layout import DIRECTORIES, DIRECTORY_NAME, PACK_SUFFIX, Layout
+from trace_store.layout import DIRECTORIES, DIRECTORY_NAME, Layout
 from trace_store.odb.database import ObjectDatabase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import TracebackType
     from typing import Any, TypeVar
 
     from trace_store.contracts import Transaction
     from trace_store.ident import Clock
+    from trace_store.objects.address import Address
     from trace_store.oid import ObjectId
     from trace_store.refs.database import RefDatabase
     from trace_store.refs.memory import MemoryRefs
@@ -44,7 +45,9 @@ class Store:
         config: the settings.
         clock: tells the time.
         durability: `durable`, `batch` or `fast`; what an acknowledged transaction survives.
-        last_fold: the commit and the context that were worked out last, kept by the floor of contexts.
+        last_folds: the latest folds by commit, cached by the context floor.
+        pending_calls: the last appended commit, and by call id the messages whose calls, written by this process, have
+            no result at that commit; set by the history floor.
     """
 
     def __init__(
@@ -65,7 +68,9 @@ class Store:
         self._layout = layout
         self._mutex = RLock()
         self._closed = False
-        self.last_fold: Any = None
+        self._events: store.follow.MemoryEvents | None = None
+        self.last_folds: Mapping[bytes, Any] = {}
+        self.pending_calls: tuple[ObjectId | None, Mapping[str, Address]] = (None, {})
         self._journal: Journal | None = None
         self._transactions: (
             store.transactions.Transactions | store.transactions.MemoryTransactions | None
@@ -261,25 +266,72 @@ class Store:
                 transactions = self._writing()
             transactions.advance(ref, make, author, message, head, durability or self.durability)
 
-    def missing_packs(self) -> list[str]:
-        """Return the names of the packs that are in their second place alone, sorted; two looks at directories."""
-        if not self.local:
-            return []
-        kept = self.disk.names(self.layout.kept_packs_dir)
-        missing = set(kept).difference(self.disk.names(self.layout.pack_dir))
-        return sorted(n.removesuffix(PACK_SUFFIX) for n in missing if n.endswith(PACK_SUFFIX))
+    def emit(self, kind: str, data: Mapping[str, Any], *, author: str = "") -> None:
+        """Tell all followers something that need not last.
+
+        It is written to the journal without a sync, is no part of any history, and is dropped by the next seal.
+
+        Args:
+            kind: a name of lower-case letters, digits, `_`, `-` and `.`; `ref` is taken.
+            data: what msgpack can hold: None, bool, int, float, str, bytes, lists, and maps with text keys. All of it,
+                encoded, has at most 64 KiB.
+            author: who says so.
+
+        Raises:
+            InvalidInputError: the kind or the data is not valid.
+            StorageError: the disk refuses.
+            ClosedError: the handle is closed.
+        """
+        event = journal.events.Event(kind, data, self.clock.now(), author)
+        frame = journal.events.encode(event)
+        with self._mutex:
+            self.check_open()
+            if self._journal is not None:
+                self._journal.emit(frame)
+            elif self._events is not None:
+                self._events.publish([event])
+
+    def follow(
+        self, *, since: int | None = None, timeout: float | None = None
+    ) -> store.follow.Follower:
+        """Return an iterator over the events of all processes that have this repository open, as they come.
+
+        It yields an event for each ref move, and each event that was emitted. Each comes once. Ref moves come without
+        exception, also where they were sealed meanwhile; what was emitted comes if it was written while this follows.
+        A repository in memory has events of this process alone.
+
+        Args:
+            since: milliseconds since the epoch. First come the ref moves after that time, and such emitted events as
+                the journals still hold. None is from now on.
+            timeout: end after so many seconds without an event; None is to wait for ever.
+
+        Raises:
+            InvalidInputError: `since` or `timeout` is not a number.
+            StorageError: the disk refuses.
+            ClosedError: the handle is closed.
+        """
+        with self._mutex:
+            self.check_open()
+            if self._journal is None and self._events is None:
+                events = self._events = store.follow.MemoryEvents()
+                transactions = self._writing()
+                if isinstance(transactions, store.transactions.MemoryTransactions):
+                    transactions.listener = lambda frame: events.publish(
+                        journal.events.moves_of(frame)
+                    )
+            return store.follow.follow(self, self._events, since, timeout)
 
     def lacks_files(self) -> bool:
         """Return True if git may have taken away packs, or all files of HEAD's branch; at the cost of few looks."""
         if not isinstance(self.refs, refs.database.RefDatabase):
             return False
-        if self.missing_packs():
+        if odb.packs.missing_packs(self.disk, self.layout):
             return True
         head = self.refs.head_target()
         if not isinstance(head, str) or self.refs.read(head) is not None:
             return False
         fresh = self.journal.published.stamp is None and bool(self.disk.names(self.layout.pack_dir))
-        return fresh or self.refs.witness.is_gone(head)
+        return fresh or self.refs.rewind_guard.is_gone(head)
 
     def rotate(self) -> list[tuple[bytes, int]]:
         """Close the live journal and return the keys (line, number) of the journals to seal.
@@ -294,18 +346,6 @@ class Store:
             if not isinstance(transactions, store.transactions.Transactions):
                 raise errors.InvalidInputError("a repository in memory has no journal")
             return transactions.rotate()
-
-    def renew(self) -> None:
-        """Close the live journal, whether it has content or not: each writer meets what changed before it writes again.
-
-        Raises:
-            As `rotate`.
-        """
-        with self._mutex:
-            transactions = self._writing()
-            if not isinstance(transactions, store.transactions.Transactions):
-                raise errors.InvalidInputError("a repository in memory has no journal")
-            transactions.renew()
 
     def alone(self, do: Callable[[], T]) -> T:
         """Do something while no process writes, and return what it returns; every writer looks anew afterwards.

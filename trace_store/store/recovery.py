@@ -118,7 +118,7 @@ def _keep_named(
     named = {oid for _, data in found for oid in links(data)}
     named.update(move.new for move in moves if move.new is not None)
     if not all(map(objects.contains, named)):
-        objects.quarantine.bring_back()
+        objects.quarantine.restore()
         objects.packs.refresh()
 
 

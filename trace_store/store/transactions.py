@@ -20,7 +20,7 @@ from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.objects.codec import links
 from trace_store.refs.log_messages import join_message
 from trace_store.refs.names import BRANCHES
-from trace_store.refs.resolution import taken_up
+from trace_store.refs.resolution import merged_tips
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,18 +66,18 @@ def look_again(
         move.old for move in moves
     }  # a ref keeps what it has, and what it lacks it lacked before
     wanted = [oid for oid in named if oid is not None and oid not in given and oid not in stood]
-    wanted += objects.relied_on
-    objects.relied_on.clear()
+    wanted += objects.required
+    objects.required.clear()
     wanted = [oid for oid in wanted if oid not in objects.purged]
     if not all(map(objects.contains, wanted)):
-        objects.quarantine.bring_back()
+        objects.quarantine.restore()
         objects.packs.refresh()
         for oid in wanted:
             if not objects.contains(oid):
                 raise errors.ConcurrencyError(
                     f"object {oid} is named, and was removed meanwhile", oid=oid
                 )
-    objects.looked_at = journal.generation
+    objects.checked_generation = journal.generation
 
 
 MAXIMUM_ATTEMPTS = 100
@@ -124,7 +124,7 @@ class Transactions:
                 transaction = build(self._refs)
                 if transaction is None:
                     return None
-                moves = self._refs.judge(transaction.edits)
+                moves = self._refs.plan_moves(transaction.edits)
                 objects = self._new(transaction.objects, moves)
                 if not objects and not moves:
                     return transaction
@@ -150,18 +150,13 @@ class Transactions:
         """Move a branch on to what `make` puts on its tip; see `Store.advance`."""
         journal = self._journal
         built = None
-
-        def begin(tip: ObjectId | None) -> tuple[ObjectId, Objects]:
-            if ref not in self._begun:
-                self._check_past(ref, tip)
-                self._begun.add(ref)
-            return make(tip)
-
         journal.lock()
         try:
-            tip = None if journal.lacks else self._refs.settled_tip(ref)
+            tip = None if journal.lacks else self._refs.journal_tip(ref)
             if tip is not None:
-                oid, objects = begin(tip)
+                if ref not in self._begun:
+                    self._begin(ref, tip)
+                oid, objects = make(tip)
                 if oid != tip:
                     if head is None:
                         head = self._refs.head_target()
@@ -174,7 +169,18 @@ class Transactions:
                     built = Transaction(objects, (), message), frame
         finally:
             journal.unlock()
+
+        def begin(tip: ObjectId | None) -> tuple[ObjectId, Objects]:
+            self._begin(ref, tip)
+            return make(tip)
+
         self._transact(advancing(ref, begin, message), author, durability, built)
+
+    def _begin(self, ref: str, tip: ObjectId | None) -> None:
+        """Check a branch before this process's first commit on it; errors as in `_check_past`."""
+        if ref not in self._begun:
+            self._check_past(ref, tip)
+            self._begun.add(ref)
 
     def _check_past(self, ref: str, tip: ObjectId | None) -> None:
         """Make sure that a branch can be gone on from.
@@ -185,7 +191,7 @@ class Transactions:
         """
         refs = self._refs
         if tip is None:
-            if ref not in refs.known and refs.witness.is_gone(ref):
+            if ref not in refs.known and refs.rewind_guard.is_gone(ref):
                 raise errors.RefLostError(
                     f"the files of {ref} are gone, and git does not have them", ref=ref
                 )
@@ -212,10 +218,6 @@ class Transactions:
             finally:
                 journal.unlock()
         raise again_and_again(journal)
-
-    def renew(self) -> None:
-        """Close the live journal in any case; see `Store.renew`."""
-        self.alone(lambda: None)
 
     def alone(self, do: Callable[[], T]) -> T:
         """Do something while nobody writes, and let every writer look anew afterwards; see `Store.alone`."""
@@ -257,7 +259,7 @@ class Transactions:
             tips = self._refs.tips(edit.name) if edit.name.startswith(BRANCHES) else ()
             if len(tips) > 1 and edit.new is not None:
                 made = dict(transaction.objects)
-                taken = taken_up(edit.new, tips, made, self._refs.lineage)
+                taken = merged_tips(edit.new, tips, made, self._refs.lineage)
                 found += [tip.short() for tip in taken]
         return join_message(found, transaction.message)
 
@@ -316,10 +318,10 @@ class Transactions:
         # Whoever purges closes the journal, so that each writer looks before it writes to the next one.
         if self._generation != self._journal.generation:
             self._generation = self._journal.generation
-            self._objects.look_for_tombstones()
+            self._objects.refresh_tombstones()
         if self._objects.purged or self._objects.purged_texts:
-            self._objects.refuse_purged(given)
-        if self._objects.looked_at != self._journal.generation:
+            self._objects.check_not_purged(given)
+        if self._objects.checked_generation != self._journal.generation:
             look_again(self._objects, self._journal, given, moves)
         found = self._journal.lacking(given)
         if longest < WORTH_LOOKING_UP_BYTES:
@@ -336,17 +338,19 @@ class Transactions:
 class MemoryTransactions:
     """The transactions of a repository in memory."""
 
-    __slots__ = ("_objects", "_refs")
+    __slots__ = ("_objects", "_refs", "listener")
 
     def __init__(self, refs: MemoryRefs, objects: MemoryObjects) -> None:
         self._refs = refs
         self._objects = objects
+        self.listener: Callable[[Frame], None] | None = None
+        """Called with each transaction that has taken effect."""
 
     def transact(self, build: Build, author: str, durability: str) -> Transaction | None:
         """Take over what `build` makes of the refs as they are; see `Store.transact`."""
         transaction = build(self._refs)
         if transaction is not None:
-            moves = self._refs.judge(transaction.edits)
+            moves = self._refs.plan_moves(transaction.edits)
             for _, data in transaction.objects:
                 self._objects.write(data)
             head = self._refs.head_target() if moves else ""
@@ -358,6 +362,8 @@ class MemoryTransactions:
                 head if isinstance(head, str) else "",
             )
             self._refs.apply(frame)
+            if self.listener is not None:
+                self.listener(frame)
         return transaction
 
     def advance(

@@ -19,24 +19,32 @@ class Unsealed:
         transactions, objects, bytes: how many of each the journals hold.
         refs: the names of the refs that were moved.
         since: when the oldest transaction was made, in milliseconds; None when there is none.
+        passing: how many bytes of passing frames there are, which a seal drops.
     """
 
-    __slots__ = ("bytes", "objects", "refs", "since", "transactions")
+    __slots__ = ("bytes", "objects", "passing", "refs", "since", "transactions")
 
     def __init__(
-        self, transactions: int, objects: int, size: int, refs: tuple[str, ...], since: int | None
+        self,
+        transactions: int,
+        objects: int,
+        size: int,
+        refs: tuple[str, ...],
+        since: int | None,
+        passing: int = 0,
     ) -> None:
         self.transactions = transactions
         self.objects = objects
         self.bytes = size
         self.refs = refs
         self.since = since
+        self.passing = passing
 
     def due(self, now: int) -> bool:
         """Tell whether it is time to seal: the oldest transaction is old, or there is much."""
-        if self.since is None:
-            return False
-        return now - self.since >= INTERVAL_MS or self.bytes >= MAXIMUM_JOURNAL_BYTES
+        if self.bytes + self.passing >= MAXIMUM_JOURNAL_BYTES:
+            return True
+        return self.since is not None and now - self.since >= INTERVAL_MS
 
 
 def unsealed_of(journal: Journal) -> Unsealed:
@@ -48,4 +56,5 @@ def unsealed_of(journal: Journal) -> Unsealed:
         size=sum(size for file in journal.files for _, size in file.places().values()),
         refs=tuple(sorted(journal.fold.refs)),
         since=min((frame.time for frame in frames), default=None),
+        passing=sum(file.passing for file in journal.files),
     )

@@ -1,1 +1,1 @@
-"""For those who write tests: suites for the contracts, disks that count or fail, and one whose power is cut."""
+"""Test support: contract suites, and disks that count, fail, or lose power."""

@@ -1,6 +1,6 @@
-"""Disks for tests: one counts what is done, one fails at a chosen call.
+"""Disks for tests: one counts calls, one fails at a chosen call.
 
-Both are real disks otherwise, so what passes with them has touched real files.
+Otherwise both are real disks.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class RecordingDisk(Disk):
-    """Counts the files opened, the bytes read and written, the syncs, and all calls that reach the disk.
+    """Counts files opened, bytes read and written, syncs, and all calls to the disk.
 
     Attributes:
         calls: all calls that reach the disk.
-        opened: files opened, or made.
-        touched: calls that look a path up or change what it names, and the names that listings return.
-        read_bytes, written_bytes: how much content came and went.
-        synced: files and directories made durable.
+        opened: files opened or created.
+        touched: path look-ups and name changes, plus the names returned by listings.
+        read_bytes, written_bytes: the amount of content.
+        synced: syncs of files and directories.
     """
 
     __slots__ = ("calls", "opened", "read_bytes", "synced", "touched", "written_bytes")
@@ -32,7 +32,7 @@ class RecordingDisk(Disk):
         self.reset()
 
     def reset(self) -> None:
-        """Begin counting anew."""
+        """Reset all counts to zero."""
         self.calls = 0
         self.opened = 0
         self.touched = 0
@@ -87,9 +87,9 @@ class RecordingDisk(Disk):
         return super().exists(path)
 
     def names(self, path: str) -> list[str]:
-        found = super().names(path)
-        self._touch(len(found))
-        return found
+        names = super().names(path)
+        self._touch(len(names))
+        return names
 
     def scan(self, path: str) -> tuple[list[str], list[str]]:
         folders, others = super().scan(path)
@@ -122,12 +122,12 @@ class RecordingDisk(Disk):
 
 
 class FailingDisk(Disk):
-    """Calls `fail` at the n-th call that changes the disk; before that it is a disk like any other.
+    """Calls `fail` at the n-th call that changes the disk; otherwise a normal disk.
 
     Args:
         at: the number of the call, from 1; 0 never fails.
-        fail: raises, or ends the process; by default it raises a StorageError. When it returns, the call is made.
-        partly: whether the failing call, when it is a write, still puts half of its bytes there.
+        fail: raises or ends the process; default: raises a StorageError. If it returns, the call is made.
+        partly: whether a failing write still writes half of its bytes.
     """
 
     __slots__ = ("_at", "_fail", "_partly", "count")
@@ -136,7 +136,7 @@ class FailingDisk(Disk):
         self, at: int = 0, fail: Callable[[str], None] | None = None, *, partly: bool = False
     ) -> None:
         self._at = at
-        self._fail = fail or _refuse
+        self._fail = fail or _raise
         self._partly = partly
         self.count = 0
 
@@ -189,5 +189,5 @@ class FailingDisk(Disk):
             self._fail(call)
 
 
-def _refuse(call: str) -> None:
-    raise StorageError(f"the test's disk refuses {call}", errno=5)
+def _raise(call: str) -> None:
+    raise StorageError(f"injected failure of {call}", errno=5)

@@ -1,11 +1,10 @@
-"""What a power cut may leave of what a kernel was told, at every point of a log.
+"""The disk states that a power cut may leave, at every point of a log.
 
-Rule: nothing is on the disk for certain but what a sync covered. Of the rest, each change of names is there or not,
-whatever the others are (a rename is there as a whole), and each file has what was synced, or all, or a part: some of
-the writes in order, the last one torn between sectors; zeros in the place of what was added; or a hole. A sync of a
-file makes nothing of its name certain, a sync of a directory nothing of what is in its files. Where the sync of a file
-failed, another one that succeeds makes nothing certain of what was written before: kernels forget what they could not
-write.
+Rule: only synced data is certain. Every other name change is present or not, independently (a rename as a whole). A
+file has its synced content, all writes, or a part: some writes in order, the last one torn between sectors; zeros
+instead of appended data; or a hole. Syncing a file does not make its name certain, nor syncing a directory the content
+of its files. After a failed sync of a file, later successful syncs make none of the earlier writes certain, because
+kernels drop what they could not write.
 """
 
 from __future__ import annotations
@@ -14,46 +13,46 @@ from itertools import combinations, product
 from random import Random
 from typing import TYPE_CHECKING
 
-from trace_store.testing.images import (
-    DOUBTED,
+from trace_store.testing.power_cuts import (
     GONE,
     MODE,
     NAMES,
     NAMES_SYNCED,
+    SYNC_FAILED,
     SYNCED,
     WRITTEN,
     DiskImage,
-    overwritten,
+    overwrite,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trace_store.testing.images import Event, Naming
+    from trace_store.testing.power_cuts import Event, Naming
 
 SECTOR_BYTES = 512
 SCRATCH = frozenset({"tmp", "locks"})
-"""Directories of which nothing is read, so the changes of names in them alone come all or none."""
+"""Directories that are never read; their name changes are present all or none."""
 MAXIMUM_WRITES = 6
-"""Of so many writes to one file every number may be there; of more the first, the last, and some between."""
+"""Up to this many writes to a file, every number may be present; of more, a sample."""
 
 
 class Kernel:
-    """What is certain to be on the disk, and what may be.
+    """The certain and the possible content of a disk.
 
     Attributes:
-        cuts: how many points in the log were looked at.
-        bounded: at how many of them only some of the choices were made, because there were too many.
+        cuts: how many points of the log were examined.
+        bounded: at how many of them only some choices were made, because there were too many.
     """
 
     def __init__(self, image: DiskImage, *, limit: int) -> None:
-        """Begin with what is on the disk; at most about `limit` choices are made at one point."""
+        """Start with a disk image; about `limit` choices are made at each point."""
         self._files = dict(image.files)
         self._folders = {n: dict(names) for n, names in image.folders.items()}
         self._modes = dict(image.modes)
         self._limit = limit
         self._writes: dict[int, list[Event]] = {}
-        self._doubted: set[int] = set()
+        self._unreliable: set[int] = set()
         self._changes: list[tuple[Naming, ...]] = []
         self._scratch: set[int] = {
             n for path, n in image.paths() if path.rpartition("/")[2] in SCRATCH
@@ -61,8 +60,8 @@ class Kernel:
         self.cuts = 0
         self.bounded = 0
 
-    def tell(self, event: Event) -> None:
-        """Do the next thing of a log."""
+    def apply(self, event: Event) -> None:
+        """Apply the next event of a log."""
         number = event.inode
         if event.kind == NAMES:
             self._changes.append(event.namings)
@@ -70,12 +69,12 @@ class Kernel:
                 if name in SCRATCH:
                     self._scratch.add(inode)
             if number not in self._files and number not in self._folders:
-                self._begin(event)
+                self._create(event)
         elif event.kind == WRITTEN:
             self._writes.setdefault(number, []).append(event)
-        elif event.kind == DOUBTED:
-            self._doubted.add(number)
-        elif event.kind == SYNCED and number not in self._doubted:
+        elif event.kind == SYNC_FAILED:
+            self._unreliable.add(number)
+        elif event.kind == SYNCED and number not in self._unreliable:
             self._files[number] = _written(self._files[number], self._writes.pop(number, []))
         elif event.kind == NAMES_SYNCED:
             self._sync_names(number)
@@ -83,7 +82,7 @@ class Kernel:
             self._modes[number] = event.mode
 
     def states(self) -> Iterator[DiskImage]:
-        """Yield what a power cut at this point may leave; the first is all that was done."""
+        """Yield the states that a power cut may leave here; the first has everything."""
         loose = [c for c in self._changes if not self._is_scratch(c)]
         units: list[Sequence[object]] = [(True, False)] * (len(loose) + 1)
         dirty = list(self._writes)
@@ -105,14 +104,14 @@ class Kernel:
                     if folder not in copied:
                         image.folders[folder] = dict(image.folders[folder])
                         copied.add(folder)
-                    _name(image.folders[folder], name, inode)
+                    _rename(image.folders[folder], name, inode)
             for at, number in enumerate(dirty, len(loose) + 1):
                 content = units[at][choice[at]]
                 assert isinstance(content, bytes)
                 image.files[number] = content
             yield image
 
-    def _begin(self, event: Event) -> None:
+    def _create(self, event: Event) -> None:
         if event.is_folder:
             self._folders[event.inode] = {}
         else:
@@ -129,8 +128,8 @@ class Kernel:
                 continue
             places = {(folder, name) for folder, name, _ in change}
             for folder, name, inode in change:
-                _name(self._folders[folder], name, inode)
-            # What an earlier change made of these names is past; the rest of it is still open.
+                _rename(self._folders[folder], name, inode)
+            # Earlier changes of these names are superseded; their other halves are still open.
             kept = [tuple(n for n in other if n[:2] not in places) for other in kept]
             kept = [other for other in kept if other]
         self._changes = kept
@@ -153,8 +152,8 @@ def some_choices(
 ) -> Iterator[tuple[int, ...]]:
     """Yield some of all choices.
 
-    All first, all last, each group, each one and each two otherwise than these, and then by chance. The groups are the
-    changes in one directory, which a sync of that would have covered.
+    The first ones are all-first, all-last, each group, and each one or two that differ from these; then random ones. A
+    group is the changes in one directory, which one sync would cover.
     """
     seen: set[tuple[int, ...]] = set()
     first = (0,) * len(sizes)
@@ -186,32 +185,35 @@ def some_choices(
 
 
 def contents(synced: bytes, writes: Sequence[Event]) -> list[bytes]:
-    """Return what a file may hold that was written to since it was synced: all of it first, then what was synced."""
+    """Return the possible contents of a file with unsynced writes.
+
+    The first has all writes, the second none.
+    """
     whole = _written(synced, writes)
-    found = [whole, synced]
+    states = [whole, synced]
     size = len(whole)
-    found.append(synced.ljust(size, b"\0"))
+    states.append(synced.ljust(size, b"\0"))
     counts = range(1, len(writes))
     if len(writes) > MAXIMUM_WRITES:
         counts = range(1, len(writes), len(writes) // MAXIMUM_WRITES + 1)
     for count in counts:
         part = _written(synced, writes[:count])
-        found += [part, part.ljust(size, b"\0")]
+        states += [part, part.ljust(size, b"\0")]
     if writes:
         before, write = _written(synced, writes[:-1]), writes[-1]
         start, end = write.at, write.at + len(write.data)
         for cut in _tears(start, end):
-            torn = overwritten(before, start, write.data[: cut - start])
-            found += [torn, torn.ljust(size, b"\0")]
+            torn = overwrite(before, start, write.data[: cut - start])
+            states += [torn, torn.ljust(size, b"\0")]
         sector = min(end, (start // SECTOR_BYTES + 1) * SECTOR_BYTES)
-        if sector < end:  # the first sector did not get there, and the others did
+        if sector < end:  # the first sector was lost, the others written
             old = before.ljust(size, b"\0")[start:sector]
-            found.append(overwritten(whole, start, old))
-    return list(dict.fromkeys(found))
+            states.append(overwrite(whole, start, old))
+    return list(dict.fromkeys(states))
 
 
 def _tears(start: int, end: int) -> list[int]:
-    """Return where a write may be torn: at the first sectors, the middle one and the last, and between two bytes."""
+    """Return where a write may be torn: at some sectors, and within one."""
     sectors = range((start // SECTOR_BYTES + 1) * SECTOR_BYTES, end, SECTOR_BYTES)
     chosen = {*sectors[:2], *sectors[-2:], *sectors[len(sectors) // 2 :][:1]}
     return sorted({*chosen, (start + end) // 2, start + min(8, end - start)} - {start, end})
@@ -219,11 +221,11 @@ def _tears(start: int, end: int) -> list[int]:
 
 def _written(content: bytes, writes: Sequence[Event]) -> bytes:
     for write in writes:
-        content = overwritten(content, write.at, write.data)
+        content = overwrite(content, write.at, write.data)
     return content
 
 
-def _name(names: dict[str, int], name: str, inode: int) -> None:
+def _rename(names: dict[str, int], name: str, inode: int) -> None:
     if inode == GONE:
         names.pop(name, None)
     else:

@@ -1,7 +1,7 @@
-"""A disk in memory that keeps a log of what is done to it, so that a test can cut its power at any point.
+"""A disk in memory with a log of all changes, to simulate power cuts at any point.
 
-Rule: it answers as `Disk` does, refusals included, and knows one process: what others would do is done through it as
-well. The log says what the kernel was told, in order; what of that a power cut leaves is for `enumerating` to say.
+Rule: it behaves like `Disk`, errors included, for a single process. The log has the kernel events in order;
+`enumeration` derives what a power cut may leave.
 """
 
 from __future__ import annotations
@@ -14,26 +14,99 @@ from typing import TYPE_CHECKING
 
 from trace_store.errors import StorageError
 from trace_store.files import APPEND, CREATE, PRIVATE, READ, WRITABLE, WRITE, Disk
-from trace_store.testing.images import (
-    GONE,
-    MODE,
-    NAMES,
-    NAMES_SYNCED,
-    ROOT,
-    SYNCED,
-    WRITTEN,
-    DiskImage,
-    Event,
-    overwritten,
-)
 
 if TYPE_CHECKING:
-    from trace_store.testing.images import Naming
+    from collections.abc import Iterator
+
+NAMES, WRITTEN, SYNCED, NAMES_SYNCED, MODE = "names", "written", "synced", "names synced", "mode"
+SYNC_FAILED = "sync failed"
+ROOT = 1
+GONE = 0
+
+Naming = tuple[int, str, int]
+"""(directory inode, name, inode that the name now refers to; 0 if removed)."""
+
+
+class Event:
+    """One event that changes a disk.
+
+    Attributes:
+        kind: `NAMES`, `WRITTEN`, `SYNCED`, `NAMES_SYNCED`, `MODE`, or `SYNC_FAILED`.
+        inode: the file or directory.
+        namings: the name changes of `NAMES`, all or none.
+        is_folder: whether the inode is a directory.
+        at, data: the offset and bytes of a write.
+        mode: the new mode for `MODE`.
+        site: the line of the library that called for a sync.
+    """
+
+    __slots__ = ("at", "data", "inode", "is_folder", "kind", "mode", "namings", "site")
+
+    def __init__(
+        self,
+        kind: str,
+        inode: int,
+        *,
+        namings: tuple[Naming, ...] = (),
+        is_folder: bool = False,
+        at: int = 0,
+        data: bytes = b"",
+        mode: int = 0,
+        site: str = "",
+    ) -> None:
+        self.kind = kind
+        self.inode = inode
+        self.namings = namings
+        self.is_folder = is_folder
+        self.at = at
+        self.data = data
+        self.mode = mode
+        self.site = site
+
+
+class DiskImage:
+    """Disk content: bytes of each file, names in each directory, and unusual modes."""
+
+    __slots__ = ("files", "folders", "modes")
+
+    def __init__(
+        self,
+        files: dict[int, bytes] | None = None,
+        folders: dict[int, dict[str, int]] | None = None,
+        modes: dict[int, int] | None = None,
+    ) -> None:
+        self.files = files or {}
+        self.folders = folders or {ROOT: {}}
+        self.modes = modes or {}
+
+    def paths(self, skipped: frozenset[str] = frozenset()) -> Iterator[tuple[str, int]]:
+        """Yield (path, inode) of everything, parents first.
+
+        The content of `skipped` directories is left out.
+        """
+        stack = [("", ROOT)]
+        while stack:
+            path, folder = stack.pop()
+            for name, inode in self.folders[folder].items():
+                yield f"{path}/{name}", inode
+                if inode in self.folders and name not in skipped:
+                    stack.append((f"{path}/{name}", inode))
+
+    def key(self, skipped: frozenset[str]) -> frozenset[tuple[str, bytes | None, int]]:
+        """Return a value that is equal for equal images, ignoring skipped directories."""
+        files, modes = self.files, self.modes
+        return frozenset([(path, files.get(n), modes.get(n, 0)) for path, n in self.paths(skipped)])
+
+
+def overwrite(content: bytes, at: int, data: bytes) -> bytes:
+    """Return bytes with others written at an offset, zero-filled if beyond the end."""
+    return content[:at].ljust(at, b"\0") + data + content[at + len(data) :]
+
 
 _FIRST_FD = 1 << 20
 _START_NS = 1_600_000_000_000_000_000
 _TICK_NS = 1_000_001
-_SEAM = "trace_store.files"
+_DISK_MODULE = "trace_store.files"
 
 
 class Node:
@@ -56,12 +129,12 @@ class PowerCutDisk(Disk):
     """A disk in memory with a log.
 
     Attributes:
-        log: what was done, in order.
-        without: the syncs of this site are not done, though whoever asks is told so.
-        root: the directory of all.
-        descriptors: what is open, and how.
-        links: whether a file can have two names.
-        now: what time it is, in nanoseconds; each change is a little later.
+        log: the events, in order.
+        without: syncs of this site are silently skipped.
+        root: the root directory.
+        descriptors: open files and their modes.
+        links: whether hard links are supported.
+        now: the current time in nanoseconds; each change advances it.
     """
 
     def __init__(self, image: DiskImage | None = None, *, without: str = "") -> None:
@@ -72,7 +145,7 @@ class PowerCutDisk(Disk):
         self.now = _START_NS
         self._next_fd = _FIRST_FD
         self._nodes: dict[int, Node] = {}
-        self.root = self._take(image or DiskImage(), ROOT)
+        self.root = self._load(image or DiskImage(), ROOT)
         self._last = max(image.folders | image.files) if image else ROOT
 
     def open(self, path: str, mode: str = READ) -> int | None:
@@ -86,7 +159,7 @@ class PowerCutDisk(Disk):
         if node.names is not None:
             raise StorageError("not a regular file", path=path)
         if mode in (APPEND, WRITE) and not node.mode & WRITABLE:
-            raise _refusal(errno.EACCES, path)
+            raise _os_error(errno.EACCES, path)
         self._next_fd += 1
         self.descriptors[self._next_fd] = node, mode
         return self._next_fd
@@ -103,10 +176,10 @@ class PowerCutDisk(Disk):
     def write(self, fd: int, data: bytes, at: int | None = None) -> int:
         node, mode = self._opened(fd)
         if mode == READ:
-            raise _refusal(errno.EBADF, "")
+            raise _os_error(errno.EBADF, "")
         start = len(node.data) if at is None or mode != WRITE else at
         self._note(Event(WRITTEN, node.number, at=start, data=bytes(data)))
-        node.data = overwritten(node.data, start, bytes(data))
+        node.data = overwrite(node.data, start, bytes(data))
         self._touch(node)
         return len(data)
 
@@ -116,7 +189,7 @@ class PowerCutDisk(Disk):
     def sync_directory(self, path: str) -> None:
         _, _, node = self._find(path)
         if node is None:
-            raise _refusal(errno.ENOENT, path)
+            raise _os_error(errno.ENOENT, path)
         self._note_sync(NAMES_SYNCED, node)
 
     def size(self, fd: int) -> int:
@@ -154,9 +227,9 @@ class PowerCutDisk(Disk):
         _, _, node = self._find(path)
         if node is None or node.names is None:
             return [], []
-        found = sorted(node.names.items())
-        folders = [name for name, each in found if each.names is not None]
-        return folders, [name for name, each in found if each.names is None]
+        entries = sorted(node.names.items())
+        folders = [name for name, each in entries if each.names is not None]
+        return folders, [name for name, each in entries if each.names is None]
 
     def make_directory(self, path: str) -> None:
         folder, name, node = self._find(path)
@@ -172,18 +245,18 @@ class PowerCutDisk(Disk):
     def rename(self, source: str, target: str) -> None:
         folder, name, node = self._find(source)
         if folder is None or node is None:
-            raise _refusal(errno.ENOENT, target)
+            raise _os_error(errno.ENOENT, target)
         onto, new, replaced = self._find(target)
         onto = self._parent(onto, target)
         if replaced is not None and (replaced.names is not None or node.names is not None):
-            raise _refusal(errno.ENOTEMPTY if node.names is not None else errno.EISDIR, target)
+            raise _os_error(errno.ENOTEMPTY if node.names is not None else errno.EISDIR, target)
         self._change(node, (folder.number, name, GONE), (onto.number, new, node.number))
 
     def link(self, source: str, target: str) -> bool:
         _, _, node = self._find(source)
         folder, name, taken = self._find(target)
         if node is None or folder is None:
-            raise _refusal(errno.ENOENT, target)
+            raise _os_error(errno.ENOENT, target)
         if taken is not None or not self.links:
             return False
         self._change(node, (folder.number, name, node.number))
@@ -194,7 +267,7 @@ class PowerCutDisk(Disk):
         if folder is None or node is None:
             return False
         if node.names is not None:
-            raise _refusal(errno.EISDIR, path)
+            raise _os_error(errno.EISDIR, path)
         self._change(node, (folder.number, name, GONE))
         return True
 
@@ -209,7 +282,7 @@ class PowerCutDisk(Disk):
         node, _ = self._opened(fd)
         if node.locked_by not in (0, fd):
             if blocking:
-                raise AssertionError("the only process waits for itself")
+                raise AssertionError("deadlock: the only process waits for its own lock")
             return False
         node.locked_by = fd
         return True
@@ -220,10 +293,10 @@ class PowerCutDisk(Disk):
             node.locked_by = 0
 
     def _note(self, event: Event) -> None:
-        """Note what is about to be done; a subclass may raise, and then it is not done."""
+        """Log an event before it happens; a subclass may raise to prevent it."""
         self.log.append(event)
 
-    def _take(self, image: DiskImage, number: int) -> Node:
+    def _load(self, image: DiskImage, number: int) -> Node:
         node = self._nodes.get(number)
         if node is not None:
             return node
@@ -234,13 +307,13 @@ class PowerCutDisk(Disk):
             node.data = image.files[number]
             node.mode = image.modes.get(number, node.mode)
         else:
-            node.names = {name: self._take(image, each) for name, each in names.items()}
+            node.names = {name: self._load(image, each) for name, each in names.items()}
             for each in node.names.values():
                 each.count += 1
         return node
 
     def _find(self, path: str) -> tuple[Node | None, str, Node | None]:
-        """Return (directory, name, what has that name); no directory when that is absent, or none."""
+        """Return (directory, name, node with that name); None for what is absent."""
         node: Node | None = self.root
         folder: Node | None = None
         name = ""
@@ -255,14 +328,14 @@ class PowerCutDisk(Disk):
 
     def _parent(self, folder: Node | None, path: str) -> Node:
         if folder is None:
-            raise _refusal(errno.ENOENT, path)
+            raise _os_error(errno.ENOENT, path)
         return folder
 
     def _opened(self, fd: int) -> tuple[Node, str]:
-        found = self.descriptors.get(fd)
-        if found is None:
-            raise _refusal(errno.EBADF, "")
-        return found
+        opened = self.descriptors.get(fd)
+        if opened is None:
+            raise _os_error(errno.EBADF, "")
+        return opened
 
     def _put(self, folder: Node, name: str, names: dict[str, Node] | None) -> Node:
         self._last += 1
@@ -272,7 +345,7 @@ class PowerCutDisk(Disk):
         return node
 
     def _change(self, node: Node, *namings: Naming) -> None:
-        """Change what names stand for, all together."""
+        """Apply name changes atomically."""
         folder = node.names is not None
         self._note(Event(NAMES, node.number, namings=namings, is_folder=folder))
         for number, name, inode in namings:
@@ -299,7 +372,7 @@ class PowerCutDisk(Disk):
 
 
 def image_of(disk: PowerCutDisk) -> DiskImage:
-    """Return what is on a disk when all that was done gets there."""
+    """Return the disk's image, assuming that everything is written."""
     image = DiskImage({}, {})
     stack = [disk.root]
     while stack:
@@ -315,22 +388,22 @@ def image_of(disk: PowerCutDisk) -> DiskImage:
 
 
 def kill(disk: PowerCutDisk) -> None:
-    """Close what is open, and release all locks, as when the process is killed."""
+    """Close all files and release all locks, as when the process is killed."""
     for fd in list(disk.descriptors):
         disk.close(fd)
 
 
 def calling_site() -> str:
-    """Return which line of the library asked for the sync that is being made: module, function and line.
+    """Return the module, line and function that called for a sync.
 
-    Where it asked for a file to be made or replaced, that is the line, and which of the syncs of that it is follows.
+    If it called a function of `files`, the call chain inside `files` follows.
     """
     frame = sys._getframe(1)
     while isinstance(frame.f_locals.get("self"), Disk):
         assert frame.f_back is not None
         frame = frame.f_back
     within = ""
-    while frame.f_globals["__name__"] == _SEAM:
+    while frame.f_globals["__name__"] == _DISK_MODULE:
         call = f"{frame.f_code.co_name}:{frame.f_lineno}"
         within = f" > {call}{within}"
         assert frame.f_back is not None
@@ -339,6 +412,6 @@ def calling_site() -> str:
     return f"{name}:{frame.f_lineno} {frame.f_code.co_qualname}{within}"
 
 
-def _refusal(number: int, path: str) -> StorageError:
+def _os_error(number: int, path: str) -> StorageError:
     text = os.strerror(number)
     return StorageError(f"{text}{f': {path}' if path else ''}", path=path, errno=number)

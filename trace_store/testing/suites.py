@@ -1,7 +1,7 @@
-"""What every implementation of a contract has to do, as tests to inherit from.
+"""Test suites for all implementations of a contract.
 
-A test class inherits a suite and says how to make what is to be tested; pytest finds the methods. The suites need
-nothing but this library.
+A test class inherits a suite and implements its factory method; pytest finds the tests. The suites need only this
+library.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from trace_store.contracts import RefReader
 
     class ObjectStore(Protocol):
-        """What an object store offers."""
+        """The interface of an object store."""
 
         def read(self, oid: bytes) -> bytes: ...
         def read_many(self, oids: Iterable[bytes]) -> Iterator[tuple[ObjectId, bytes]]: ...
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         def iterate(self) -> Iterator[ObjectId]: ...
 
     class TransactingStore(Protocol):
-        """What holds refs and moves them in transactions."""
+        """The interface of a store with refs and transactions."""
 
         refs: Any
         objects: Any
@@ -53,11 +53,11 @@ MAIN = "refs/heads/main"
 OTHER = "refs/heads/other"
 
 
-def refused(kind: type[TraceError], call: Callable[[], object]) -> TraceError:
+def expect_error(kind: type[TraceError], call: Callable[[], object]) -> TraceError:
     """Return the error that a call raises.
 
     Raises:
-        AssertionError: it raises none of this kind.
+        AssertionError: it does not raise this kind.
     """
     try:
         call()
@@ -73,11 +73,11 @@ def commit_of(parents: Sequence[ObjectId], text: str = "") -> tuple[ObjectId, by
 
 
 class ObjectStoreSuite(ABC):
-    """Objects by id."""
+    """Tests of an object store."""
 
     @abstractmethod
     def make_objects(self) -> ObjectStore:
-        """Return an empty object store; whoever tests an implementation overrides this."""
+        """Return an empty object store; subclasses implement it."""
 
     def test_what_is_written_is_read(self) -> None:
         objects = self.make_objects()
@@ -98,7 +98,7 @@ class ObjectStoreSuite(ABC):
         objects = self.make_objects()
         oid = hash_object(b"never written")
         assert not objects.contains(oid)
-        error = refused(ObjectNotFoundError, lambda: objects.read(oid))
+        error = expect_error(ObjectNotFoundError, lambda: objects.read(oid))
         assert error.oid == oid
 
     def test_many_come_in_the_order_asked_for(self) -> None:
@@ -129,15 +129,15 @@ class ObjectStoreSuite(ABC):
     def test_a_prefix_is_hex_and_long_enough(self) -> None:
         objects = self.make_objects()
         for text in ("", "abc", "ABCD", "xyzw", "a" * 65, "../."):
-            refused(InvalidInputError, lambda text=text: objects.resolve_prefix(text))  # type: ignore[misc]
+            expect_error(InvalidInputError, lambda text=text: objects.resolve_prefix(text))  # type: ignore[misc]
 
 
 class RefStoreSuite(ABC):
-    """Names of objects, moved in transactions."""
+    """Tests of a ref store."""
 
     @abstractmethod
     def make_store(self) -> TransactingStore:
-        """Return an empty store; whoever tests an implementation overrides this."""
+        """Return an empty store; subclasses implement it."""
 
     def move(
         self, store: TransactingStore, name: str, new: ObjectId | None, expected: Any = ANY
@@ -147,11 +147,11 @@ class RefStoreSuite(ABC):
         store.transact(lambda refs: Transaction([], [edit], "move"), author="tester")
 
     def commits(self, store: TransactingStore, count: int) -> list[ObjectId]:
-        """Store a line of commits and return their ids, oldest first."""
-        made: list[ObjectId] = []
+        """Store a linear history and return its ids, oldest first."""
+        oids: list[ObjectId] = []
         for number in range(count):
-            made.append(store.objects.write(commit_of(made[-1:], str(number))[1]))
-        return made
+            oids.append(store.objects.write(commit_of(oids[-1:], str(number))[1]))
+        return oids
 
     def test_an_empty_store_is_unborn(self) -> None:
         store = self.make_store()
@@ -175,7 +175,7 @@ class RefStoreSuite(ABC):
         one, two = self.commits(store, 2)
         self.move(store, MAIN, one, None)
         for expected in (None, two):
-            error = refused(
+            error = expect_error(
                 RefChangedError,
                 lambda e=expected: self.move(store, MAIN, two, e),  # type: ignore[misc]
             )
@@ -187,14 +187,14 @@ class RefStoreSuite(ABC):
         one, two = self.commits(store, 2)
         self.move(store, MAIN, one, None)
         edits = [RefEdit(OTHER, two, None), RefEdit(MAIN, two, None)]
-        refused(RefChangedError, lambda: store.transact(lambda refs: Transaction([], edits)))
+        expect_error(RefChangedError, lambda: store.transact(lambda refs: Transaction([], edits)))
         assert dict(store.refs.iterate()) == {MAIN: one}
 
     def test_a_ref_is_edited_once_in_a_transaction(self) -> None:
         store = self.make_store()
         (one,) = self.commits(store, 1)
         edits = [RefEdit(MAIN, one, ANY), RefEdit(MAIN, None, ANY)]
-        refused(InvalidInputError, lambda: store.transact(lambda refs: Transaction([], edits)))
+        expect_error(InvalidInputError, lambda: store.transact(lambda refs: Transaction([], edits)))
 
     def test_objects_come_with_the_moves(self) -> None:
         store = self.make_store()
@@ -230,7 +230,7 @@ class RefStoreSuite(ABC):
             "refs/heads/a/x",
         ]
 
-    def test_bad_names_are_refused(self) -> None:
+    def test_bad_names_are_expect_error(self) -> None:
         store = self.make_store()
         (one,) = self.commits(store, 1)
         for name in (
@@ -240,7 +240,7 @@ class RefStoreSuite(ABC):
             "refs/heads/" + "a" * 64,
             "refs/heads/con",
         ):
-            refused(InvalidRefNameError, lambda name=name: self.move(store, name, one))  # type: ignore[misc]
+            expect_error(InvalidRefNameError, lambda name=name: self.move(store, name, one))  # type: ignore[misc]
 
     def test_head_is_attached_detached_and_attached_again(self) -> None:
         store = self.make_store()

@@ -1,4 +1,4 @@
-"""Transcripts: the files that sessions were imported from, kept so that they come back byte for byte."""
+"""Transcripts: imported source files, restorable byte for byte."""
 
 from trace_store.lazy_import import submodules
 

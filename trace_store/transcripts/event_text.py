@@ -1,6 +1,6 @@
-"""What a commit tells in which nobody speaks: what happened, read from the record that is kept with it.
+"""Text of event commits, which record what happened without a message.
 
-Rule: reads, and never fails. What is not here, or is no text, is told as nothing.
+Invariant: read-only, and never raises. A missing or non-text record counts as empty.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ if TYPE_CHECKING:
     from typing import Any
 
 EVENT_KEY = "event"
-"""In a commit's metadata: what kind of thing happened. Commits of an import without messages have it."""
+"""Metadata key: the kind of event. Imported commits without messages have it."""
 
-_WORDS = ("content", "summary", "title", "description")
+_TEXT_KEYS = ("content", "summary", "title", "description")
 
 
 def event_of(commit: Commit) -> str:
-    """Return what kind of thing happened; "" for a commit that is not about an event."""
+    """Return the kind of event; "" if the commit is not an event."""
     kind = commit.meta.get(EVENT_KEY)
     return kind if isinstance(kind, str) and not commit.operations else ""
 
 
 def event_text(commit: Commit, read: Callable[[bytes], bytes]) -> str:
-    """Return in the transcript's own words what happened; "" when they are not kept, or not here."""
+    """Return the event's text as the transcript words it; "" if unknown or missing."""
     if not event_of(commit):
         return ""
     try:
         records = transcripts.sources.source_records(commit, read)
     except (errors.NotFoundError, errors.FormatError):
         return ""
-    return next((words for raw in records if (words := _words_of(raw))), "")
+    return next((text for raw in records if (text := _text_of_record(raw))), "")
 
 
-def _words_of(raw: bytes) -> str:
+def _text_of_record(raw: bytes) -> str:
     import json
 
     try:
@@ -44,5 +44,5 @@ def _words_of(raw: bytes) -> str:
     except (ValueError, RecursionError):
         return ""
     if isinstance(value, dict):
-        value = next((value[key] for key in _WORDS if isinstance(value.get(key), str)), "")
+        value = next((value[key] for key in _TEXT_KEYS if isinstance(value.get(key), str)), "")
     return value if isinstance(value, str) else ""

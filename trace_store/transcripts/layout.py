@@ -1,7 +1,10 @@
-"""Lay out a file: cut it into segments, with a place in a commit for each record that one holds.
+"""Layout of a source file: segments, and the records that commits already hold.
 
-Rule: a function of the file and of the places. A cut stands before a record, or in the midst of a long stretch without
-any, so a file that grew has the same segments as far as they were complete.
+The file is read twice: once for its records, once for its layout. `Pages` holds a hash of each page of the first
+read and the bytes of one page, never the whole file.
+
+Invariant: the layout depends only on the file and the record places. A segment starts at a record, or inside a long
+stretch without records, so the complete segments of a growing file never change.
 """
 
 from __future__ import annotations
@@ -10,43 +13,43 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from trace_store.frozen import value
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId, digest
 from trace_store.transcripts.segments import NUL, Segment, escape, record_place
 
 MAXIMUM_RECORDS = 64
 MAXIMUM_BYTES = 256 << 10
-"""Past either, the next record begins a segment: so little is written anew when a file grows."""
+"""Limits after which the next record starts a new segment, so that growth rewrites little."""
 
 MAXIMUM_STRETCH = 8 << 20
-"""A longer stretch without records is cut within: so a file of anything is never held whole."""
+"""Longest stretch without records in one segment; it bounds memory for any file."""
 
-Again = Callable[[int, int], tuple[bytes, bool]]
-"""Given an offset and a size, returns as `Pages.again` does."""
+Reread = Callable[[int, int], tuple[bytes, bool]]
+"""Reads at an offset and size like `Pages.reread`."""
 
-Literal = Callable[[bytes], bytes]
-"""Given bytes of the file that no commit holds, returns them as they may be stored."""
+StoredBytes = Callable[[bytes], bytes]
+"""Returns the bytes to store for file content that no commit holds."""
 
 HASH_BYTES = 8
 _SHORT = 8
-"""So few bytes between records hold no secret."""
+"""A gap this short cannot hold a secret."""
 
 
 def record_hash(raw: bytes) -> bytes:
-    """Return by what a record is known again when its file is laid out."""
+    """Return the hash by which a record is recognised later."""
     return digest(raw)[:HASH_BYTES]
 
 
-class Placed(NamedTuple):
-    """Where a record of a file is held.
+class RecordPlace(NamedTuple):
+    """Where a record of a file is stored.
 
     Attributes:
-        length: how many bytes of the file it is.
-        commit: the commit that holds it, or its contents.
-        number: which record of the commit's source it is; None when only contents of it are there.
-        raw: without a number, the record as it is kept, in which `NUL n L NUL` stands for contents of the commit.
-        kept: the record as it is kept, when that differs from what the file holds; then nobody looks what it holds now.
-        hash: the `record_hash` of what the file held when it was read; empty where its page tells.
+        length: bytes of the file that it covers.
+        commit: the commit that holds the record, or its contents.
+        number: index of the record in the commit's source; None if the commit holds only its contents.
+        raw: without a number, the stored record, in which `NUL n L NUL` stands for contents of the commit.
+        kept: the stored record if it differs from the file's; the file is then not compared again.
+        hash: `record_hash` of the bytes that were read; empty if the page hash covers them.
     """
 
     length: int
@@ -58,14 +61,14 @@ class Placed(NamedTuple):
 
 
 @value
-class Laid:
+class LaidSegment:
     """A segment that was laid out.
 
     Attributes:
-        oid: its id; that of the last one names the file.
+        oid: object id of the segment; the last one identifies the file.
         segment: the segment.
-        begins: where it begins in the file as it is there, in bytes.
-        changed: whether the file no longer held a record that had been read from it.
+        begins: byte offset in the current file.
+        changed: True if the file no longer held a record as it was read.
     """
 
     oid: ObjectId
@@ -75,99 +78,99 @@ class Laid:
 
 
 def lay_out(
-    again: Again,
+    reread: Reread,
     size: int,
-    places: Mapping[int, Placed],
-    gathering: Gathering,
+    places: Mapping[int, RecordPlace],
+    gathering: ObjectCollector,
     *,
     begins: int = 0,
     after: tuple[ObjectId, Segment] | None = None,
-    literal: Literal | None = None,
-) -> list[Laid]:
-    """Return the segments of a file from one of its cuts on, and put their objects.
+    literal: StoredBytes | None = None,
+) -> list[LaidSegment]:
+    """Store the segments of a file from one of its segment starts on; return them.
 
-    What comes back is what the file holds now: a record that is no longer as it was read is laid out as bytes. There is
-    a segment at least, unless there is one before and nothing behind it.
+    The current content of the file is stored: a record that changed since it was read becomes plain bytes. Returns
+    at least one segment unless `after` is given and the file holds nothing more.
 
     Args:
-        again: reads the file, and tells whether what it returns is known to be as it was when its records were read.
-        size: of the file, in bytes.
-        places: of records, by their offset.
-        gathering: takes the objects.
-        begins: where in the file to begin; a segment begins there.
-        after: the segment before.
-        literal: looks through what no commit holds; None: it is kept as it is.
+        reread: reads the file, and tells whether the bytes are known to be unchanged since the records were read.
+        size: file size in bytes.
+        places: record places by offset.
+        gathering: collects the objects to store.
+        begins: byte offset to start at; a segment starts there.
+        after: id and segment before it.
+        literal: filters bytes that no commit holds; None stores them as they are.
     """
-    laid: list[Laid] = []
+    laid: list[LaidSegment] = []
     for begin, end, offsets in _cuts(begins, size, places):
-        data, as_read = again(begin, end - begin)
-        piece = _Piece(data, literal)
+        data, as_read = reread(begin, end - begin)
+        builder = _SegmentBuilder(data, literal)
         at = 0
         for offset in offsets:
             placed = places[offset]
             start = offset - begin
             if at < start:
-                piece.literal(at, start)
+                builder.literal(at, start)
             at = start + placed.length
-            if as_read or placed.kept is not None or _is_as_read(again, offset, placed):
-                piece.record(start, at, placed)
+            if as_read or placed.kept is not None or _is_as_read(reread, offset, placed):
+                builder.record(start, at, placed)
             else:
-                piece.changed = True
-                piece.literal(start, at)
-        piece.literal(at, len(data))
-        whole = piece.whole()
+                builder.changed = True
+                builder.literal(start, at)
+        builder.literal(at, len(data))
+        whole = builder.whole()
         if not whole and after is not None:
-            break  # the file has become shorter
+            break  # the file was truncated
         segment = Segment(
             start=0 if after is None else after[1].end,
             size=len(whole),
             hash=digest(whole).hex(),
-            layout=gathering.put(b"".join(piece.layout)),
-            commits=tuple(piece.items),
+            layout=gathering.put(b"".join(builder.layout)),
+            commits=tuple(builder.items),
             previous=None if after is None else after[0],
         )
         after = (gathering.put_object(segment.encode()), segment)
-        laid.append(Laid(*after, begin, piece.changed))
+        laid.append(LaidSegment(*after, begin, builder.changed))
     return laid
 
 
-def _is_as_read(again: Again, offset: int, placed: Placed) -> bool:
-    data, as_read = again(offset, placed.length)
+def _is_as_read(reread: Reread, offset: int, placed: RecordPlace) -> bool:
+    data, as_read = reread(offset, placed.length)
     return record_hash(data) == placed.hash if placed.hash else as_read
 
 
-class _Piece:
-    """A segment to be.
+class _SegmentBuilder:
+    """A segment under construction.
 
     Attributes:
-        items: the commits that its layout names.
-        layout: the layout.
-        changed: as in `Laid`.
+        items: numbers of the commits that the layout refers to.
+        layout: pieces of the layout.
+        changed: as in `LaidSegment`.
     """
 
-    def __init__(self, data: bytes, literal: Literal | None) -> None:
+    def __init__(self, data: bytes, literal: StoredBytes | None) -> None:
         self._data = data
         self._literal = literal
-        self._taken: list[
+        self._output: list[
             bytes
-        ] = []  # what comes of it, as far as that is not the file's own bytes
+        ] = []  # finished output, where it differs from the file's own bytes
         self._at = 0
         self.items: dict[ObjectId, int] = {}
         self.layout: list[bytes] = []
         self.changed = False
 
-    def record(self, start: int, end: int, placed: Placed) -> None:
-        """Add a record that is held elsewhere, given where it stands."""
+    def record(self, start: int, end: int, placed: RecordPlace) -> None:
+        """Add a record that a commit holds."""
         if placed.kept is not None:
             self._replace(start, end, placed.kept)
         item = self.items.setdefault(placed.commit, len(self.items) + 1)
         number = placed.number
         self.layout.append(
-            _standing(placed, item) if number is None else record_place(item, number)
+            _content_place(placed, item) if number is None else record_place(item, number)
         )
 
     def literal(self, start: int, end: int) -> None:
-        """Add bytes that no commit holds, as they may be stored."""
+        """Add bytes that no commit holds, filtered."""
         data = self._data[start:end]
         if not data:
             return
@@ -179,20 +182,23 @@ class _Piece:
         self.layout.append(escape(data) if NUL in data else data)
 
     def whole(self) -> bytes:
-        """Return what comes of it."""
-        if not self._taken:
+        """Return the bytes that the segment restores to."""
+        if not self._output:
             return self._data
-        return b"".join((*self._taken, self._data[self._at :]))
+        return b"".join((*self._output, self._data[self._at :]))
 
     def _replace(self, start: int, end: int, data: bytes) -> None:
-        self._taken += [self._data[self._at : start], data]
+        self._output += [self._data[self._at : start], data]
         self._at = end
 
 
 def _cuts(
-    begins: int, size: int, places: Mapping[int, Placed]
+    begins: int, size: int, places: Mapping[int, RecordPlace]
 ) -> Iterator[tuple[int, int, list[int]]]:
-    """Yield the pieces of a file: where each begins and ends, and the offsets of its records, none within another."""
+    """Yield start, end and record offsets of each segment.
+
+    Overlapping records are skipped.
+    """
     begin = at = begins
     offsets: list[int] = []
     for offset in [*sorted([offset for offset in places if offset < size]), size]:
@@ -212,9 +218,79 @@ def _cuts(
     yield begin, size, offsets
 
 
-def _standing(placed: Placed, item: int) -> bytes:
-    """Return what stands in a layout for a record of which only contents are in a commit."""
+def _content_place(placed: RecordPlace, item: int) -> bytes:
+    """Return the layout entry of a record whose contents alone are in a commit."""
     pieces = placed.raw.split(NUL)
     for index in range(1, len(pieces), 2):
         pieces[index] = b"\x00%d.%s\x00" % (item, pieces[index])
     return b"".join(pieces)
+
+
+PAGE_BYTES = 1 << 20
+
+ReadAt = Callable[[int, int], bytes]
+
+
+class Pages:
+    """Pages of a file that may change while it is read.
+
+    Attributes:
+        start, end: byte range that was read.
+    """
+
+    __slots__ = ("_digests", "_held", "_read_at", "end", "start")
+
+    def __init__(self, read_at: ReadAt, start: int = 0) -> None:
+        self._read_at = read_at
+        self.start = self.end = start
+        self._digests: list[bytes] = []
+        self._held: tuple[int, bytes, bool] = (-1, b"", False)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return bytes of the file; hash the pages of a sequential read."""
+        data = self._read_at(offset, size)
+        if offset == self.end and not (offset - self.start) % PAGE_BYTES:
+            # Slicing a whole `bytes` returns the same object.
+            for at in range(0, len(data), PAGE_BYTES):
+                self._digests.append(digest(data[at : at + PAGE_BYTES]))
+            self.end += len(data)
+        return data
+
+    def covers(self, offset: int, size: int) -> bool:
+        """Return True if the byte range was read before."""
+        return self.start <= offset and offset + size <= self.end
+
+    def reread(self, offset: int, size: int) -> tuple[bytes, bool]:
+        """Return the current bytes, and True if they are known to be unchanged."""
+        number = (offset - self.start) // PAGE_BYTES
+        at = offset - self.start - number * PAGE_BYTES
+        if self.covers(offset, size) and at + size <= PAGE_BYTES:
+            page, same = self._page(number)
+            return page[at : at + size], same
+        pieces: list[bytes] = []
+        unchanged, stop = True, offset + size
+        while offset < stop:
+            piece, same = self._page_part(offset, stop)
+            unchanged = unchanged and same
+            if not piece:
+                break
+            pieces.append(piece)
+            offset += len(piece)
+        return b"".join(pieces), unchanged
+
+    def _page_part(self, offset: int, stop: int) -> tuple[bytes, bool]:
+        """Return bytes up to the end of a page, and True if they are unchanged."""
+        if offset < self.start:
+            return self._read_at(offset, min(stop, self.start) - offset), False
+        if offset >= self.end:
+            return self._read_at(offset, stop - offset), False
+        number, at = divmod(offset - self.start, PAGE_BYTES)
+        page, same = self._page(number)
+        return page[at : at + stop - offset], same
+
+    def _page(self, number: int) -> tuple[bytes, bool]:
+        if self._held[0] != number:
+            begin = self.start + number * PAGE_BYTES
+            page = self._read_at(begin, min(PAGE_BYTES, self.end - begin))
+            self._held = (number, page, digest(page) == self._digests[number])
+        return self._held[1], self._held[2]

@@ -1,4 +1,4 @@
-"""A record of a transcript: one JSON object, where it stands in the file, and what it added to a message."""
+"""Transcript records: a JSON object, its place in the file, and its message parts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class Record:
     """One JSON object of a file.
 
     Attributes:
-        line: the number of its line.
-        offset, length: where its bytes are in the file.
-        raw: its bytes as they are kept.
+        line: line number.
+        offset, length: byte range in the file.
+        raw: its bytes as stored.
         data: the object.
-        parts: what it added to a message, filled while a plan is made.
-        filtered: whether `raw` differs from what the file holds.
+        parts: the message parts that it added, set while a plan is built.
+        filtered: True if `raw` differs from the file, because secrets were redacted.
     """
 
     __slots__ = ("data", "filtered", "length", "line", "offset", "parts", "raw")

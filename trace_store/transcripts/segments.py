@@ -1,23 +1,23 @@
-"""Segments: a file cut into objects, and given back byte for byte.
+"""Segments: stored pieces of a source file, restored byte for byte.
 
-Rule: pure; bytes in, object bytes out. A segment is `["list", {...}]` with
+Invariant: pure, no writes. A segment is `["list", {...}]` with
 
     type      "transcript"
-    start     where in the file it begins, in bytes
-    size      how many bytes of the file it holds
-    hash      their blake3-256, in hex
-    items     the id of its layout (a blob), then those of the commits that the layout names
-    previous  the id of the segment before it, unless it is the first
+    start     byte offset in the file
+    size      number of bytes
+    hash      blake3-256 of these bytes, in hex
+    items     id of its layout (a blob), then ids of the commits that the layout refers to
+    previous  id of the segment before it; absent for the first
 
-The layout is the bytes of the file, in which something else stands for what a commit holds already:
+The layout is the bytes of the file, with references to what commits already hold:
 
-    NUL i . r NUL     the raw record number r of the source of item i
-    NUL i . n L NUL   the content number n of the messages of item i, spelled as the letter L says
+    NUL i . r NUL     raw record r of the source of item i
+    NUL i . n L NUL   content n of the messages of item i, in encoding L
     NUL NUL           a NUL byte of the file
 
-Records, contents and letters are those of `sources`.
+Records, contents and encodings are those of `sources`.
 
-Rule: reads, never writes; yields no byte of a segment that is not as it was.
+Invariant: no byte of a segment is returned unless its hash matches.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from trace_store.objects.codec import LIST, decode, encode_ordered, kind_of
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
 from trace_store.oid import OID_BYTES, ObjectId, digest
-from trace_store.transcripts.sources import content_ids, source_records, spelled_content
+from trace_store.transcripts.sources import content_ids, encode_content, source_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,13 +43,13 @@ NUL = b"\x00"
 
 @value
 class Segment:
-    """A piece of a file.
+    """A stored piece of a file.
 
     Attributes:
-        start, size: which bytes of the file it holds.
-        hash: their blake3-256, in hex.
-        layout: the blob that says how they come together.
-        commits: what the layout names, by number from one.
+        start, size: byte range in the file.
+        hash: blake3-256 of these bytes, in hex.
+        layout: id of the layout blob.
+        commits: commits that the layout refers to, numbered from one.
         previous: the segment before it, or None.
     """
 
@@ -62,7 +62,7 @@ class Segment:
 
     @property
     def end(self) -> int:
-        """Where in the file it ends."""
+        """Byte offset of its end in the file."""
         return self.start + self.size
 
     def encode(self) -> bytes:
@@ -80,14 +80,14 @@ class Segment:
 
     @classmethod
     def decode(cls, data: bytes) -> Segment:
-        """Return the segment whose canonical bytes these are.
+        """Return the segment that canonical bytes encode.
 
         Raises:
             CorruptObjectError: they are not a segment.
         """
         fields = decode(data)[1] if kind_of(data) == LIST else None
         if not isinstance(fields, dict) or fields.get("type") != TYPE:
-            raise errors.CorruptObjectError("not a segment of a transcript")
+            raise errors.CorruptObjectError("not a transcript segment")
         try:
             items = [_oid(item) for item in fields["items"]]
             previous = fields.get("previous")
@@ -100,99 +100,97 @@ class Segment:
                 previous=None if previous is None else _oid(previous),
             )
         except (KeyError, TypeError, IndexError) as error:
-            raise errors.CorruptObjectError(
-                f"a damaged segment of a transcript: {error}"
-            ) from error
+            raise errors.CorruptObjectError(f"damaged transcript segment: {error}") from error
 
 
 def escape(data: bytes) -> bytes:
-    """Return bytes of a file as they stand in a layout."""
+    """Escape file bytes for a layout."""
     return data.replace(NUL, NUL + NUL)
 
 
 def record_place(item: int, record: int) -> bytes:
-    """Return what stands in a layout for a record of a commit."""
+    """Return the layout entry of a record of a commit."""
     return b"\x00%d.%d\x00" % (item, record)
 
 
 def split_layout(layout: bytes) -> Sequence[bytes | tuple[int, int, str]]:
-    """Return a layout as bytes of the file, and places: (item, number, letter), the letter empty for a record.
+    """Split a layout into file bytes and entries (item, number, encoding).
+
+    The encoding is empty for a record.
 
     Raises:
-        CorruptObjectError: it is not a layout.
+        CorruptObjectError: the layout is damaged.
     """
-    found: list[bytes | tuple[int, int, str]] = []
+    pieces: list[bytes | tuple[int, int, str]] = []
     at = 0
     while (begin := layout.find(NUL, at)) >= 0:
-        found.append(layout[at:begin])
+        pieces.append(layout[at:begin])
         end = layout.find(NUL, begin + 1)
         if end == begin + 1:
-            found.append(NUL)
+            pieces.append(NUL)
         else:
-            found.append(_place(layout[begin + 1 : end] if end > 0 else b""))
+            pieces.append(_parse_entry(layout[begin + 1 : end] if end > 0 else b""))
         at = end + 1
-    found.append(layout[at:])
-    return found
+    pieces.append(layout[at:])
+    return pieces
 
 
-def _place(text: bytes) -> tuple[int, int, str]:
+def _parse_entry(text: bytes) -> tuple[int, int, str]:
     item, _, number = text.partition(b".")
-    letter = number[-1:] if number[-1:].isalpha() else b""
-    digits = number.removesuffix(letter)
+    encoding = number[-1:] if number[-1:].isalpha() else b""
+    digits = number.removesuffix(encoding)
     if not (item.isdigit() and digits.isdigit() and len(text) < 40):
-        raise errors.CorruptObjectError("a damaged layout of a transcript")
-    return int(item), int(digits), letter.decode("ascii")
+        raise errors.CorruptObjectError("damaged transcript layout")
+    return int(item), int(digits), encoding.decode("ascii")
 
 
 def _oid(value: object) -> ObjectId:
     if not isinstance(value, bytes) or len(value) != OID_BYTES:
-        raise TypeError("an object id has 32 bytes")
+        raise TypeError("not an object id")
     return ObjectId(value)
 
 
 def _number(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise TypeError("a number expected")
+        raise TypeError("not a count")
     return value
 
 
 Read = Callable[[bytes], bytes]
 Held = dict[ObjectId, tuple[list[bytes], list[bytes]]]
-"""The raw records and the ids of the contents that commits hold."""
+"""Raw records and content ids of commits."""
 
 
 def segments_of(tip: bytes, read: Read) -> list[Segment]:
-    """Return the segments of a file, first to last.
+    """Return the segments of a file in order.
 
     Raises:
-        ObjectNotFoundError: a segment is not here.
-        CorruptObjectError: one is damaged, or they do not follow each other.
+        ObjectNotFoundError: a segment is missing.
+        CorruptObjectError: one is damaged, or they are out of order.
     """
-    found: list[Segment] = []
+    segments: list[Segment] = []
     oid: ObjectId | None = ObjectId(tip)
     while oid is not None:
         segment = Segment.decode(read(oid))
-        if found and segment.start >= found[-1].start:
-            raise errors.CorruptObjectError(
-                f"segment {oid.short()} does not come before its follower"
-            )
-        found.append(segment)
+        if segments and segment.start >= segments[-1].start:
+            raise errors.CorruptObjectError(f"segment {oid.short()} does not precede its successor")
+        segments.append(segment)
         oid = segment.previous
-    return found[::-1]
+    return segments[::-1]
 
 
 def restore(tip: bytes, read: Read) -> Iterator[bytes]:
-    """Yield a file's bytes, segment by segment.
+    """Yield the bytes of a file, one segment at a time.
 
     Raises:
-        ObjectNotFoundError: something that the file was kept with is not here.
-        CorruptObjectError: what comes together is not what the file held.
+        ObjectNotFoundError: a stored object is missing.
+        CorruptObjectError: the restored bytes do not match the hash.
     """
     held: Held = {}
     for segment in segments_of(tip, read):
         yield restore_segment(segment, read, held)
-        # A commit may hold records of many segments; what it holds is put together once.
-        held = {oid: found for oid, found in held.items() if oid in segment.commits}
+        # A commit may hold records of many segments: read it once.
+        held = {oid: contents for oid, contents in held.items() if oid in segment.commits}
 
 
 def restore_segment(segment: Segment, read: Read, held: Held | None = None) -> bytes:
@@ -201,7 +199,7 @@ def restore_segment(segment: Segment, read: Read, held: Held | None = None) -> b
     Args:
         segment: the segment.
         read: reads objects.
-        held: what commits hold, as far as it was looked up; it is added to.
+        held: cache of commit contents; extended.
     """
     pieces: list[bytes] = []
     held = {} if held is None else held
@@ -209,25 +207,28 @@ def restore_segment(segment: Segment, read: Read, held: Held | None = None) -> b
         if isinstance(piece, bytes):
             pieces.append(piece)
             continue
-        item, number, letter = piece
+        item, number, encoding = piece
         try:
             oid = segment.commits[item - 1]
             if oid not in held:
                 commit = read_commit(oid, read)
                 held[oid] = (source_records(commit, read), content_ids(commit))
             records, contents = held[oid]
-            if letter:
-                pieces.append(spelled_content(contents[number], letter, read))
+            if encoding:
+                pieces.append(encode_content(contents[number], encoding, read))
             else:
                 pieces.append(records[number])
         except (IndexError, ValueError) as error:
-            raise errors.CorruptObjectError(f"a damaged layout of a transcript: {error}") from error
+            raise errors.CorruptObjectError(f"damaged transcript layout: {error}") from error
     data = b"".join(pieces)
     if digest(data).hex() != segment.hash:
-        raise errors.CorruptObjectError("a piece of a transcript is not what the file held")
+        raise errors.CorruptObjectError("transcript segment hash mismatch")
     return data
 
 
 def file_size(tip: bytes, read: Read) -> int:
-    """Return how many bytes a file has; errors as in `segments_of`, of its last segment alone."""
+    """Return the size of a file in bytes, from its last segment.
+
+    Errors as in `segments_of`.
+    """
     return Segment.decode(read(tip)).end

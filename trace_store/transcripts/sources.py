@@ -1,14 +1,14 @@
-"""Sources: raw records beside the commit that was made from them, without what its messages hold already.
+"""Sources: the raw records of a commit, without what its messages already hold.
 
-Rule: what comes back is equal to what went in, byte for byte. A source is the raw records, one a line. Where a record
-spells a content of the commit's own messages, NUL, the content's place, a letter for the spelling, and NUL stand for
-it; the contents are numbered in the order of `objects.message.part_blobs`. For a newline within a record, as in a
-document that is written for people, stand two NULs. JSON has no bare NUL, so nothing else looks like that. The letters:
+Invariant: records are restored byte for byte. A source is the raw records, one a line. Where a record spells a
+content of the commit's own messages, the source has NUL, content number, encoding encoding, NUL; contents are
+numbered in the order of `objects.message.part_blobs`. A newline inside a record, as in a pretty-printed document,
+becomes two NULs. JSON never has a raw NUL, so this is unambiguous. Encodings:
 
-    j   the content as a JSON string, spelled as JavaScript spells it
-    a   the same in ASCII, spelled as Python spells it
-    b   the content in base64, as a JSON string
-    r   the content as it is
+    j   JSON string as JavaScript writes it
+    a   JSON string in ASCII as Python writes it
+    b   base64 as a JSON string
+    r   raw bytes
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from trace_store.transcripts.records import Record
 
 SOURCE_KEY = "source"
 MINIMUM_BYTES = 40
-"""Shorter spellings stay where they are; what stands for them would be hardly shorter."""
+"""Shorter encodings stay in the record: the reference would hardly be shorter."""
 
 Read = Callable[[bytes], bytes]
 Content = str | bytes
 
-# How a content may be spelled whose usual spelling is the first: arguments are JSON in some formats, text in others.
-_SPELLINGS = {"j": "ja", "b": "b", "r": "rja"}
+# Encodings to try, by the usual one: arguments are JSON in some formats, a string in others.
+_ENCODINGS = {"j": "ja", "b": "b", "r": "rja"}
 
 _HEAD_BYTES = 48
 _MAXIMUM_MISSES = 16
 
-_HOLE = b"\x00"
+_MARK = b"\x00"
 _NEWLINE = b"\x00\x00"
 
 
@@ -45,17 +45,17 @@ def encode_source(records: Sequence[Record], parts: Sequence[Part]) -> bytes:
     """Return the source of a commit.
 
     Args:
-        records: with the parts that each of them added.
-        parts: all parts of the commit's messages, in the order in which they are stored.
+        records: records with the parts that each added.
+        parts: all parts of the commit's messages, in storage order.
     """
     numbers = content_numbers(parts)
     return b"\n".join(
-        [without_contents(record, numbers).replace(b"\n", _NEWLINE) for record in records]
+        [compact_record(record, numbers).replace(b"\n", _NEWLINE) for record in records]
     )
 
 
 def content_numbers(parts: Sequence[Part]) -> dict[int, int]:
-    """Return for each part, by its identity, the number of its first content among those of all parts."""
+    """Return the first content number of each part, by the part's `id()`."""
     numbers: dict[int, int] = {}
     count = 0
     for part in parts:
@@ -65,22 +65,22 @@ def content_numbers(parts: Sequence[Part]) -> dict[int, int]:
 
 
 def source_records(commit: Commit, read: Read) -> list[bytes]:
-    """Return the raw records that a commit was made from; none when they were not kept.
+    """Return the raw records of a commit; empty if they were not stored.
 
     Raises:
-        ObjectNotFoundError: the source, or a content that it names, is not here.
-        CorruptObjectError: it is not a source of this commit.
+        ObjectNotFoundError: the source or one of its contents is missing.
+        CorruptObjectError: the source does not match the commit.
     """
     oid = commit.meta.get(SOURCE_KEY)
     if not isinstance(oid, bytes):
         return []
     contents = content_ids(commit)
     lines = read_content(oid, read).split(b"\n")
-    return [_with_contents(line, contents, read) for line in lines]
+    return [_expand_record(line, contents, read) for line in lines]
 
 
-def records_left(commit: Commit, read: Read) -> list[bytes]:
-    """Return what `source_records` does, and none when something of them was purged; other errors as there."""
+def unpurged_records(commit: Commit, read: Read) -> list[bytes]:
+    """Return `source_records`, or an empty list if some were purged."""
     try:
         return source_records(commit, read)
     except errors.PurgedError:
@@ -88,7 +88,7 @@ def records_left(commit: Commit, read: Read) -> list[bytes]:
 
 
 def content_ids(commit: Commit) -> list[bytes]:
-    """Return the ids of the contents of a commit's own messages, by their number."""
+    """Return the content ids of a commit's messages, by content number."""
     contents: list[bytes] = []
     for operation in commit.operations:
         for message in operation.fields.get("messages", ()):
@@ -96,19 +96,22 @@ def content_ids(commit: Commit) -> list[bytes]:
     return contents
 
 
-def spelled_content(oid: bytes, letter: str, read: Read) -> bytes:
-    """Return a content in one of the spellings.
+def encode_content(oid: bytes, encoding: str, read: Read) -> bytes:
+    """Return a content in one of the encodings.
 
     Raises:
-        ObjectNotFoundError: it is not here.
-        ValueError: there is no such spelling, or it is no text where text is needed.
+        ObjectNotFoundError: the content is missing.
+        ValueError: unknown encoding, or a binary content where text is needed.
     """
     content = read_content(oid, read)
-    return _spell(letter, content if letter in "br" else text_of(content))
+    return _encode(encoding, content if encoding in "br" else text_of(content))
 
 
 def record_count(commit: Commit, read: Read) -> int:
-    """Return how many raw records a commit's source has, none when it was purged; errors as in `source_records`."""
+    """Return the number of raw records of a commit, 0 if purged.
+
+    Errors as in `source_records`.
+    """
     oid = commit.meta.get(SOURCE_KEY)
     try:
         return read_content(oid, read).count(b"\n") + 1 if isinstance(oid, bytes) else 0
@@ -116,63 +119,70 @@ def record_count(commit: Commit, read: Read) -> int:
         return 0
 
 
-def without_contents(record: Record, numbers: Mapping[int, int]) -> bytes:
-    """Return a record's bytes, with what stands for them where they spell numbered contents.
+def compact_record(record: Record, numbers: Mapping[int, int]) -> bytes:
+    """Return a record with its contents replaced by references.
 
     Args:
-        record: with the parts that it added.
-        numbers: of the contents, as `content_numbers` returns them.
+        record: the record with the parts that it added.
+        numbers: content numbers from `content_numbers`.
     """
     raw = record.raw
     for part in record.parts:
         number = numbers.get(id(part))
         if number is None:
             continue
-        told = part.content[0] if type(part) is ToolResult and len(part.content) == 1 else part
-        if type(told) is Text:
-            text = told.text
+        content_part = (
+            part.content[0] if type(part) is ToolResult and len(part.content) == 1 else part
+        )
+        if type(content_part) is Text:
+            text = content_part.text
             if len(text) + 2 >= MINIMUM_BYTES:
-                quick = _spelled_quickly(text)
-                found = raw if quick is None else _replace(raw, quick, b"\x00%dj\x00" % number)
-                raw = _without(raw, number, "j", text) if found is raw else found
+                javascript = _encode_as_javascript(text)
+                replaced = (
+                    raw
+                    if javascript is None
+                    else _replace(raw, javascript, b"\x00%dj\x00" % number)
+                )
+                raw = _replace_content(raw, number, "j", text) if replaced is raw else replaced
             continue
-        for letter, content in _contents(part):
+        for encoding, content in _contents(part):
             if len(content) + 2 >= MINIMUM_BYTES:
-                raw = _without(raw, number, letter, content)
+                raw = _replace_content(raw, number, encoding, content)
             number += 1
     return raw
 
 
-def _without(raw: bytes, number: int, letter: str, content: Content) -> bytes:
-    """Return a record's bytes with what stands for a content in the first of its spellings that is there."""
-    for other in _SPELLINGS[letter]:
-        hole = b"\x00%d%c\x00" % (number, ord(other))
-        quick = _spelled_quickly(content) if other == "j" else None
-        if quick is not None:
-            found = _replace(raw, quick, hole)
-            if found is not raw:
-                return found
-        spelled = _spelled(content, other)
-        if spelled is not None and spelled != quick:
-            found = _replace(raw, spelled, hole)
-            if found is not raw:
-                return found
+def _replace_content(raw: bytes, number: int, encoding: str, content: Content) -> bytes:
+    """Replace a content by a reference, using the first encoding that occurs."""
+    for candidate in _ENCODINGS[encoding]:
+        reference = b"\x00%d%c\x00" % (number, ord(candidate))
+        javascript = _encode_as_javascript(content) if candidate == "j" else None
+        if javascript is not None:
+            replaced = _replace(raw, javascript, reference)
+            if replaced is not raw:
+                return replaced
+        encoded = _try_encode(content, candidate)
+        if encoded is not None and encoded != javascript:
+            replaced = _replace(raw, encoded, reference)
+            if replaced is not raw:
+                return replaced
     return raw
 
 
-def _spelled_quickly(content: Content) -> bytes | None:
-    """Return a content as JavaScript spells it, unless it holds control characters that are rare; None where it may.
+def _encode_as_javascript(content: Content) -> bytes | None:
+    """Return a content as JavaScript writes it; None for a NUL or invalid text.
 
-    Those stand in no JSON as they are: where what is returned is found in a record, it is how the content is spelled.
-    But a record in which something stands for a content holds NULs.
+    Rare control characters are not escaped. They never occur unescaped in JSON, so a match in a record is always
+    the right encoding.
     """
     try:
         data = content.encode() if isinstance(content, str) else str(content, "utf-8").encode()
     except UnicodeError:
         return None
-    if _HOLE in data:
+    if _MARK in data:
         return None
-    # As JavaScript escapes what is common in texts; the backslash first. Where there is none, a look is quick.
+    # JavaScript's escapes of common characters, backslash first. The `in` tests are faster than a
+    # vain `replace`.
     if b"\\" in data:
         data = data.replace(b"\\", b"\\\\")
     if b'"' in data:
@@ -186,57 +196,56 @@ def _spelled_quickly(content: Content) -> bytes | None:
     return b'"%b"' % data
 
 
-def _replace(raw: bytes, spelled: bytes, hole: bytes) -> bytes:
-    """Return `raw.replace(spelled, hole)`, and the very same object when nothing is found.
+def _replace(raw: bytes, encoded: bytes, reference: bytes) -> bytes:
+    """Return `raw.replace(encoded, reference)`, or `raw` itself if nothing matches.
 
-    It is looked for by its beginning, and compared where that is: a record often holds a long content twice, and
-    `replace` searches for a long one several times as long.
+    Finding the head first is several times as fast as `replace` with a long content.
     """
-    head = spelled[:_HEAD_BYTES]
+    head = encoded[:_HEAD_BYTES]
     at = raw.find(head)
     if at < 0:
         return raw
-    if raw.startswith(spelled, at):
-        end = at + len(spelled)
+    if raw.startswith(encoded, at):
+        end = at + len(encoded)
         if raw.find(head, end) < 0:
-            return b"%b%b%b" % (raw[:at], hole, raw[end:])
+            return b"%b%b%b" % (raw[:at], reference, raw[end:])
     pieces: list[bytes] = []
     done = misses = 0
     while at >= 0:
-        if raw.startswith(spelled, at):
+        if raw.startswith(encoded, at):
             pieces.append(raw[done:at])
-            done = at + len(spelled)
+            done = at + len(encoded)
             at = raw.find(head, done)
         elif misses == _MAXIMUM_MISSES:
-            # What begins alike again and again is compared in vain each time.
-            return raw.replace(spelled, hole) if spelled in raw else raw
+            # Repetitive text matches the head over and over; plain `replace` is faster there.
+            return raw.replace(encoded, reference) if encoded in raw else raw
         else:
             misses += 1
             at = raw.find(head, at + 1)
     if not pieces:
         return raw
     pieces.append(raw[done:])
-    return hole.join(pieces)
+    return reference.join(pieces)
 
 
-def _with_contents(line: bytes, contents: Sequence[bytes], read: Read) -> bytes:
-    pieces = line.split(_HOLE)
+def _expand_record(line: bytes, contents: Sequence[bytes], read: Read) -> bytes:
+    pieces = line.split(_MARK)
     try:
         if not len(pieces) % 2:
-            raise ValueError("a NUL without its fellow")
+            raise ValueError("unbalanced NUL")
         for index in range(1, len(pieces), 2):
             if not pieces[index]:
                 pieces[index] = b"\n"
                 continue
-            number, letter = int(pieces[index][:-1]), chr(pieces[index][-1])
-            pieces[index] = spelled_content(contents[number], letter, read)
+            number, encoding = int(pieces[index][:-1]), chr(pieces[index][-1])
+            pieces[index] = encode_content(contents[number], encoding, read)
     except (ValueError, IndexError) as error:
-        raise errors.CorruptObjectError(f"not a source of this commit: {error}") from error
+        raise errors.CorruptObjectError(f"invalid source of a commit: {error}") from error
     return b"".join(pieces)
 
 
 def _contents(part: Part) -> Sequence[tuple[str, Content]]:
-    """Return the contents of a part, each with its usual spelling, in the order of `part_blobs`."""
+    """Return a part's contents with their usual encodings, in `part_blobs` order."""
     if isinstance(part, Text):
         return (("j", part.text),)
     if isinstance(part, ToolCall):
@@ -255,30 +264,30 @@ def _contents(part: Part) -> Sequence[tuple[str, Content]]:
 
 
 def _content_count(part: Part) -> int:
-    """Return how many contents a part has."""
+    """Return the number of contents of a part."""
     if isinstance(part, ToolResult):
         return sum(map(_content_count, part.content))
     return 2 if isinstance(part, Reasoning) and part.signature is not None else 1
 
 
-def _spelled(content: Content, letter: str) -> bytes | None:
-    """Return a content in a spelling; None when that is for text, and the content is none."""
-    if isinstance(content, bytes) and letter in "ja":
+def _try_encode(content: Content, encoding: str) -> bytes | None:
+    """Return an encoded content; None for binary content in a text encoding."""
+    if isinstance(content, bytes) and encoding in "ja":
         try:
             content = text_of(content)
         except UnicodeDecodeError:
             return None
-    return _spell(letter, content)
+    return _encode(encoding, content)
 
 
-def _spell(letter: str, content: Content) -> bytes:
+def _encode(encoding: str, content: Content) -> bytes:
     if isinstance(content, str):
-        if letter == "j":
-            # JavaScript escapes a lone surrogate, and so does this error handler, in the same spelling.
+        if encoding == "j":
+            # This error handler escapes a lone surrogate just as JavaScript does.
             return encode_basestring(content).encode("utf-8", "backslashreplace")
         return encode_basestring_ascii(content).encode("ascii")
-    if letter == "b":
+    if encoding == "b":
         return b'"' + base64.b64encode(content) + b'"'
-    if letter == "r":
+    if encoding == "r":
         return content
-    raise ValueError(f"unknown spelling {letter!r}")
+    raise ValueError(f"unknown encoding {encoding!r}")

@@ -69,13 +69,13 @@ def _receive(invocation: Invocation) -> int:
         receiver = PackReceiver(store.disk, store.layout, store.objects)
         try:
             packs = packs_on_stdin(invocation)
-            names = [receiver.take(data, STANDARD_INPUT).name for data in packs]
-            maintenance.second_copies.keep_copies(store, list(receiver.keep()))
+            names = [receiver.add(data, STANDARD_INPUT).name for data in packs]
+            maintenance.second_copies.keep_copies(store, list(receiver.publish()))
         except errors.CorruptPackError as error:
             error.data.setdefault("hint", ADVICE)
             raise
         finally:
-            receiver.abandon()
+            receiver.discard()
     for name in names:
         invocation.line(name)
     return 0

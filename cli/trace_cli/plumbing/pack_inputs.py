@@ -8,7 +8,7 @@ from trace_store import errors
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
 from trace_store.odb.ingest import pack_of, read_packs
 from trace_store.odb.pack import Pack
-from trace_store.odb.verify import Examination
+from trace_store.odb.verify import PackVerifier
 from trace_store.oid import HEX_CHARACTERS, is_full_id
 
 TYPE_CHECKING = False
@@ -36,14 +36,14 @@ def packs_on_stdin(invocation: Invocation) -> Iterator[bytes]:
         raise
 
 
-def examined(pack: Pack | bytes) -> Examination:
+def examined(pack: Pack | bytes) -> PackVerifier:
     """Return the examination of a pack, or of the bytes of one, of which all is sound.
 
     Raises:
         CorruptPackError: something is not.
     """
     try:
-        look = Examination(pack if isinstance(pack, Pack) else pack_of(pack, STANDARD_INPUT))
+        look = PackVerifier(pack if isinstance(pack, Pack) else pack_of(pack, STANDARD_INPUT))
         for _ in look.objects():
             pass
     except errors.CorruptPackError as error:

@@ -96,7 +96,7 @@ def run(
             names = [] if files is None else files.publish()
         finally:
             if files is not None:
-                files.abandon()
+                files.discard()
     for name in names:
         invocation.line(name)
     return 0

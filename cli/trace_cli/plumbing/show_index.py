@@ -7,7 +7,7 @@ Reads an index from a file, or from standard input. One line for each object, so
 The frame is a number from 0; the object stands in the frame's raw content from the offset on. With `--frames`, one
 line for each frame, in the order of the pack:
 
-    <frame> SP <offset in the file> SP <compressed size> SP <raw size> SP <number of objects> SP <sort>
+    <frame> SP <offset in the file> SP <compressed size> SP <raw size> SP <number of objects> SP <flags>
 
 With `--pack` one line with what it says of its pack: `<size of the pack> SP <hash in its trailer>`. No repository is
 needed. What is no index, or is damaged, gives exit code 12.
@@ -40,7 +40,7 @@ def run(invocation: Invocation, *, frames: bool, pack: bool, file: str | None) -
         invocation.line(f"{content.pack_size} {content.check.hex()}")
     elif frames:
         for number, place in enumerate(content.places):
-            sizes = f"{place.compressed} {place.raw} {place.objects} {place.sort}"
+            sizes = f"{place.compressed} {place.raw} {place.objects} {place.flags}"
             invocation.line(f"{number} {place.offset} {sizes}")
     else:
         for oid, frame, offset in content.rows:

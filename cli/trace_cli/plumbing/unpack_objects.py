@@ -14,7 +14,7 @@ from trace_cli.plumbing.pack_inputs import STANDARD_INPUT, examined, packs_on_st
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
 from trace_store.odb.ingest import pack_of
-from trace_store.odb.verify import Examination
+from trace_store.odb.verify import PackVerifier
 
 
 @takes(
@@ -26,7 +26,7 @@ def run(invocation: Invocation, *, dry: bool, quiet: bool) -> int:
     with open_store(invocation) as store:
         for data in packs_on_stdin(invocation):
             examined(data)
-            for found in Examination(pack_of(data, STANDARD_INPUT)).objects():
+            for found in PackVerifier(pack_of(data, STANDARD_INPUT)).objects():
                 if not dry:
                     store.objects.write(found.data)
                 if not quiet:

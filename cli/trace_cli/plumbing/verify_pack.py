@@ -11,7 +11,7 @@ pack, `<pack> SP damaged SP <what>`, and the exit code is 12. With `-v`, for eac
 
 as in `trace ls-objects` and `trace show-index`; then for each frame
 
-    frame SP <frame> SP <offset in the file> SP <compressed size> SP <raw size> SP <number of objects> SP <sort>
+    frame SP <frame> SP <offset in the file> SP <compressed size> SP <raw size> SP <number of objects> SP <flags>
 
 and for the pack, when it is whole, `<pack> SP ok`.
 """
@@ -33,7 +33,7 @@ from trace_store.odb.index_scan import IndexContent
 from trace_store.odb.pack import Pack
 from trace_store.odb.pack_index import MAXIMUM_INDEX_BYTES
 from trace_store.odb.packs import pack_names
-from trace_store.odb.verify import Examination
+from trace_store.odb.verify import PackVerifier
 from trace_store.oid import is_full_id
 
 MAXIMUM_LINES = 100
@@ -97,20 +97,20 @@ class _Check:
         return not self._problems
 
     def _look(self, pack: Pack) -> None:
-        look = Examination(pack, self._tell)
+        look = PackVerifier(pack, self._tell)
         for found in look.objects():
             if self._verbose:
                 what = f"{found.oid} {safe(found.kind)} {size_of(found.data)}"
                 self._invocation.line(f"{what} {found.frame} {found.offset}")
         for number, place in enumerate(look.places if self._verbose else ()):
-            sizes = f"{place.compressed} {place.raw} {place.objects} {place.sort}"
+            sizes = f"{place.compressed} {place.raw} {place.objects} {place.flags}"
             self._invocation.line(f"frame {number} {place.offset} {sizes}")
         name = name_in(self._path)
         if is_full_id(name) and pack.digests()[0] != name:
             self._tell("its bytes have another hash than its name says")
         self._compare_index(look)
 
-    def _compare_index(self, look: Examination) -> None:
+    def _compare_index(self, look: PackVerifier) -> None:
         path = self._path.removesuffix(PACK_SUFFIX) + INDEX_SUFFIX
         data = read_file(self._disk, os.path.realpath(path), limit=MAXIMUM_INDEX_BYTES)
         if data is None:

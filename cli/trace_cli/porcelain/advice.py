@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trace_cli.runtime import Invocation
-    from trace_store.merge.llm_assist.answer import Written
+    from trace_store.merge.llm_assist.answer import WrittenMessage
     from trace_store.merge.llm_assist.review import Judge
     from trace_store.merge.llm_assist.semantic import Advisor, Proposal
     from trace_store.objects.address import Address
@@ -73,7 +73,7 @@ def proposal_lines(invocation: Invocation, proposal: Proposal) -> list[str]:
     advice = proposal.advice
     lines = [f"{one_line(proposal.model or 'the model', 100)} proposes:"]
     for number, conflict in enumerate(proposal.conflicts, 1):
-        settled = advice.settlements[conflict.key]
+        settled = advice.resolutions[conflict.key]
         name = " ".join(short_address(address) for address in conflict.addresses[:1])
         kind = paint(invocation, conflict.kind, "red")
         lines.append(f"{number}  {kind}  {name}  takes {settled.choice}")
@@ -86,7 +86,7 @@ def proposal_lines(invocation: Invocation, proposal: Proposal) -> list[str]:
     if advice.conclusion is not None:
         lines.append(f"at the end, from {_named(advice.conclusion.sources)}")
         lines += _written(advice.conclusion)
-    if not (advice.settlements or advice.summaries or advice.conclusion):
+    if not (advice.resolutions or advice.summaries or advice.conclusion):
         lines.append("nothing besides the merge itself")
     change = proposal.tokens - proposal.tokens_without
     lines.append(f"the context has {proposal.tokens:,} tokens, {change:+,} by this")
@@ -99,7 +99,7 @@ def _named(addresses: Sequence[Address]) -> str:
     return f"{names}{more}"
 
 
-def _written(each: Written) -> list[str]:
+def _written(each: WrittenMessage) -> list[str]:
     return [f"     {each.role}:", *_quoted(each.text), *_why(each.why)]
 
 

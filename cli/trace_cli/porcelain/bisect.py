@@ -17,7 +17,7 @@ from trace_store import errors, history, providers
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import message_line
 from trace_store.history import bisect
-from trace_store.history.bisect import BAD, COMMITS, GOOD, MESSAGES, SKIP, Bisection, Step, Told
+from trace_store.history.bisect import BAD, COMMITS, GOOD, MESSAGES, SKIP, Bisection, Step, Verdict
 from trace_store.objects.commit import read_commit
 from trace_store.oid import ObjectId
 from trace_store.providers import FORMATS
@@ -43,7 +43,7 @@ _STANDARD_ERROR = 2
     Argument(
         "REVISION", "revisions", "The bad commit, then good ones; HEAD", ANY, completes="COMMIT"
     ),
-    Option("--messages", "messages", "Look among the messages of the bad commit's context"),
+    Option("--messages", "messages", "Scan among the messages of the bad commit's context"),
     JSON,
 )
 def start(invocation: Invocation, *, revisions: list[str], messages: bool, as_json: bool) -> None:
@@ -55,12 +55,12 @@ def start(invocation: Invocation, *, revisions: list[str], messages: bool, as_js
         bad, *goods = [resolve_commit(store, each) for each in revisions or ["HEAD"]]
         if messages and goods:
             raise usage_error("--messages looks at one context; give its commit alone")
-        told = [Told(BAD, str(bad)), *(Told(GOOD, str(each)) for each in goods)]
+        told = [Verdict(BAD, str(bad)), *(Verdict(GOOD, str(each)) for each in goods)]
         count = len(ContextCompiler(store).compile(bad)) if messages else 0
         if messages:
             if not count:
                 raise errors.StateError("the context has no message to look at")
-            told = [Told(BAD, str(count))]
+            told = [Verdict(BAD, str(count))]
         search = Bisection(MESSAGES if messages else COMMITS, bad, tuple(told))
         step = bisect.next_step(store, search, count)
         bisect.save(store, search)
@@ -84,7 +84,7 @@ def _marking(word: str, text: str) -> Callable[..., None]:
         with opened_store(invocation) as store:
             search, count = _going_on(store)
             for point in points or [_current(store, search, count)]:
-                search = search.with_told(Told(word, _point(store, search, count, point)))
+                search = search.with_verdict(Verdict(word, _point(store, search, count, point)))
             step = bisect.next_step(store, search, count)
             bisect.save(store, search)
             _say(invocation, store, search, step, as_json=as_json)
@@ -115,7 +115,7 @@ def log(invocation: Invocation, *, as_json: bool) -> None:
     """List what was told so far."""
     with opened_store(invocation) as store:
         search, _ = _going_on(store)
-        for each in search.told:
+        for each in search.verdicts:
             if as_json:
                 write_record(invocation, _told_record(each))
             else:
@@ -175,7 +175,7 @@ def run(
     with opened_store(invocation) as store:
         search, count = _going_on(store)
         trial = _Trial(invocation, store, search, command, form)
-        for each in {each.point: each for each in search.told}.values():
+        for each in {each.point: each for each in search.verdicts}.values():
             if each.word == SKIP or each.runs:
                 continue
             told = trial.told(each.point, repeat, threshold)
@@ -183,10 +183,10 @@ def run(
                 raise errors.StateError(
                     f"{each.point[:12]} was said to be {each.word}, and the command finds it {told.word}"
                 )
-            search = search.with_told(Told(each.word, each.point, told.failed, told.runs))
+            search = search.with_verdict(Verdict(each.word, each.point, told.failed, told.runs))
         step = bisect.next_step(store, search, count)
         while not step.is_done:
-            search = search.with_told(trial.told(step.point, repeat, threshold))
+            search = search.with_verdict(trial.told(step.point, repeat, threshold))
             bisect.save(store, search)
             step = bisect.next_step(store, search, count)
         bisect.save(store, search)
@@ -215,7 +215,7 @@ class _Trial:
         self._command = command
         self._form = form
 
-    def told(self, point: str, repeat: int, threshold: int | None) -> Told:
+    def told(self, point: str, repeat: int, threshold: int | None) -> Verdict:
         """Return what a command says of a point.
 
         Raises:
@@ -228,16 +228,16 @@ class _Trial:
             code = self._once(data)
             if code == SKIPS:
                 self._invocation.note(f"{point[:12]}: cannot be told")
-                return Told(SKIP, point)
+                return Verdict(SKIP, point)
             failed += code != 0
-        word = bisect.judge(failed, repeat, threshold)
+        word = bisect.verdict_for(failed, repeat, threshold)
         self._invocation.note(f"{point[:12]}: {failed} of {repeat} failed{word and f', {word}'}")
         if not word:
             raise errors.ConflictError(
                 f"at {point[:12]} {failed} of {repeat} runs failed, which decides nothing",
                 hint="--threshold K takes a point for bad from K failures on; `trace bisect skip` leaves it out",
             )
-        return Told(word, point, failed, repeat)
+        return Verdict(word, point, failed, repeat)
 
     def _context(self, point: str) -> bytes:
         if self._search.kind == MESSAGES:
@@ -318,7 +318,7 @@ def _say(
             "next": step.point or None,
             "left": step.left,
             "found": list(step.found),
-            "told": [_told_record(each) for each in search.told],
+            "told": [_told_record(each) for each in search.verdicts],
         }
         write_record(invocation, record)
         return
@@ -332,7 +332,7 @@ def _say(
         invocation.line("what was skipped leaves it open; the first bad one is among these:")
     else:
         invocation.line(f"the first bad {'commit' if search.kind == COMMITS else 'message'}:")
-    last = {each.point: each for each in search.told}
+    last = {each.point: each for each in search.verdicts}
     for point in step.found:
         told = last.get(point)
         runs = _runs(told) if told is not None else ""
@@ -352,11 +352,11 @@ def _described(store: Store, search: Bisection, point: str) -> str:
     return f"{point} messages, the last of them {message.address}  {one_line(said, 120)}"
 
 
-def _runs(told: Told) -> str:
+def _runs(told: Verdict) -> str:
     return f"  ({told.failed} of {told.runs} failed)" if told.runs else ""
 
 
-def _told_record(told: Told) -> dict[str, object]:
+def _told_record(told: Verdict) -> dict[str, object]:
     return {"word": told.word, "point": told.point, "failed": told.failed, "runs": told.runs}
 
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.history.blame import Blame, Deed
-    from trace_store.history.whohas import Found
+    from trace_store.history.blame import Blame, MessageOperation
+    from trace_store.history.whohas import VersionHolders
     from trace_store.store.handle import Store
 
 
@@ -135,7 +135,9 @@ def _blame_row(store: Store, each: Blame) -> tuple[str, ...]:
         one_line(each.branch.removeprefix("refs/heads/"), 30),
         message.role,
         one_line(", ".join(each.tools), 40),
-        ", ".join(f"{one_line(deed.operation, 20)} {deed.commit.short(8)}" for deed in each.deeds),
+        ", ".join(
+            f"{one_line(change.operation, 20)} {change.commit.short(8)}" for change in each.changes
+        ),
         one_line(text.partition(": ")[2], 60),
     )
 
@@ -149,23 +151,23 @@ def _blame_record(each: Blame) -> dict[str, Any]:
         "branch": each.branch,
         "model": each.model,
         "tools": list(each.tools),
-        "made": _deed_record(each.made),
-        "since": [_deed_record(deed) for deed in each.deeds],
+        "made": _change_record(each.made),
+        "since": [_change_record(change) for change in each.changes],
     }
 
 
-def _deed_record(deed: Deed) -> dict[str, Any]:
+def _change_record(change: MessageOperation) -> dict[str, Any]:
     return {
-        "operation": deed.operation,
-        "commit": str(deed.commit),
-        "author": deed.author,
-        "time": known_time(deed.time),
+        "operation": change.operation,
+        "commit": str(change.commit),
+        "author": change.author,
+        "time": known_time(change.time),
     }
 
 
 @takes(
     Argument("WHAT", "what", "An address, an object id or a beginning of one, or a text"),
-    Option("--text", "as_text", "Look for WHAT as a text, whatever else it might be"),
+    Option("--text", "as_text", "Scan for WHAT as a text, whatever else it might be"),
     Option("--trash", "trash", "Name refs in the trash, too"),
     JSON,
 )
@@ -202,7 +204,7 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_
 
 def _found(
     store: Store, contexts: ContextCompiler, what: str, *, as_text: bool
-) -> tuple[list[str] | None, list[Found], bool]:
+) -> tuple[list[str] | None, list[VersionHolders], bool]:
     """Return the refs that have a commit (None: it is none), the wordings that were looked for, and if by a text."""
     if not as_text:
         try:
@@ -226,7 +228,7 @@ def _show_found(
     invocation: Invocation,
     store: Store,
     contexts: ContextCompiler,
-    found: Found,
+    found: VersionHolders,
     text: str,
     *,
     trash: bool,
@@ -269,7 +271,7 @@ def _show_left_out(invocation: Invocation, refs: Iterable[str], indent: str) -> 
         )
 
 
-def _found_record(found: Found) -> dict[str, Any]:
+def _found_record(found: VersionHolders) -> dict[str, Any]:
     return {
         "address": address_text(found.wording.address),
         "wording": f"{found.wording.place[0].hex()}.{found.wording.place[1]}",

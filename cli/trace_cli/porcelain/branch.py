@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.history.branches import Branch, Deleted, Tracking
+    from trace_store.history.branches import Branch, DeletedRef, Tracking
     from trace_store.oid import ObjectId
     from trace_store.store.handle import Store
 
@@ -305,7 +305,7 @@ def tell_deleted(
     invocation: Invocation,
     store: Store,
     what: str,
-    found: Sequence[Deleted],
+    found: Sequence[DeletedRef],
     *,
     as_json: bool,
     quiet: bool,

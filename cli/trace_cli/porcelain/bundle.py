@@ -134,7 +134,7 @@ def create(
     name = "standard output" if stream else safe(file)
     say(f"{name}: {_contents(report)}")
     if report.prerequisites:
-        say(f"it builds upon {_named(report.prerequisites)}")
+        say(f"it requires {_named(report.prerequisites)}")
 
 
 @takes(FILE, JSON, QUIET)
@@ -165,7 +165,7 @@ def verify(invocation: Invocation, *, file: str, as_json: bool, quiet: bool) -> 
     invocation.line(f"{_shown(file)}: sound, {_contents(report)}")
     if report.prerequisites:
         here = "no repository is here to look for it" if store is None else "which is here"
-        invocation.line(f"it builds upon {_named(report.prerequisites)}: {here}")
+        invocation.line(f"it requires {_named(report.prerequisites)}: {here}")
 
 
 @takes(FILE, JSON)

@@ -273,7 +273,7 @@ def _context_tokens(store: Store, branch: str | None) -> int:
 
 def _put_back(invocation: Invocation, store: Store) -> bool:
     """Put back what git took away before it ever had it, say so, and return whether there was anything."""
-    found = maintenance.second_copies.put_back(store)
+    found = maintenance.second_copies.restore_missing(store)
     if found:
         what = [counted(len(found.packs), "pack")] if found.packs else []
         what += [safe(name) for name, _ in found.tips[:SHOWN_REFS]]
@@ -290,7 +290,7 @@ def _show_intact(invocation: Invocation, store: Store) -> None:
     for gap in maintenance.repair_refs.gaps(store):
         shown = "no earlier state of it is whole"
         if gap.whole is not None:
-            store.refs.stand_ins[gap.ref] = gap.whole
+            store.refs.substitutes[gap.ref] = gap.whole
             shown = f"what follows is its state at {gap.whole.short()}"
         invocation.note(
             f"trace: error: {safe(gap.ref)} is at {gap.tip.short()}, and lacks commit {gap.missing}: {shown}"

@@ -103,7 +103,7 @@ def _model(invocation: Invocation, key: str, value: str | None, unset: bool, as_
             value = invocation.read("-").decode("utf-8", "replace")
         llm.settings_file.set_setting(disk, environment, key, value)
         return
-    kept = llm.settings_file.kept_settings(disk, environment)
+    kept = llm.settings_file.read_settings_file(disk, environment)
     if key and key not in llm.settings_file.KEYS:
         raise errors.NotFoundError(f"there is no setting 'model.{key}'", hint=_model_keys())
     shown: dict[str, object] = {

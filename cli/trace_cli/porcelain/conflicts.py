@@ -30,7 +30,7 @@ def conflict_lines(invocation: Invocation, store: Store, found: Sequence[Conflic
     lines = []
     for conflict in found:
         name = " ".join(short_address(address) for address in conflict.addresses[:1])
-        said = conflict.settlement
+        said = conflict.resolution
         kind = paint(invocation, conflict.kind, "red" if said is None else "green")
         head = f"{conflict.number}  {kind}  {name}".rstrip()
         if said is not None:
@@ -72,8 +72,8 @@ def settled_records(found: Sequence[Conflict]) -> list[dict[str, Any]]:
             "number": each.number,
             "kind": each.kind,
             "addresses": [address_text(address) for address in each.addresses],
-            "choice": each.settlement.choice if each.settlement else None,
-            "text": each.settlement.text if each.settlement else "",
+            "choice": each.resolution.choice if each.resolution else None,
+            "text": each.resolution.text if each.resolution else "",
         }
         for each in found
     ]

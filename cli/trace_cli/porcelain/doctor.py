@@ -9,7 +9,7 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, paint
 from trace_store import __version__
-from trace_store.maintenance.doctor import examine, facts
+from trace_store.maintenance.doctor import diagnose, facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @takes(JSON)
 def doctor(invocation: Invocation, *, as_json: bool) -> int:
-    """Look at what the repository stands on, and say what to do.
+    """Scan at what the repository stands on, and say what to do.
 
     The kind of file system, rights and owners of files, the clock, versions, what git is told about .trace, free room,
     and what interrupted operations left. Nothing is changed, and no program is run. Each finding is a line with a
     stable code, and one that says what to do; the exit code is 7 when there is any. trace fsck looks at the content.
     """
     with opened_store(invocation, quiet=as_json) as store:
-        found = examine(store, invocation.environment)
+        found = diagnose(store, invocation.environment)
         surroundings = {"trace": __version__, **facts(store)}
     if as_json:
         write_record(

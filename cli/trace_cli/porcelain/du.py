@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.maintenance.du import Amount, Measure, Part
+    from trace_store.maintenance.du import Amount, StoreUsage, UsageRow
 
 SESSION, BRANCH, KIND = "session", "branch", "kind"
 
@@ -48,7 +48,7 @@ def du(invocation: Invocation, *, by: str, as_json: bool) -> None:
             invocation.line(line)
 
 
-def _summary(found: Measure) -> list[str]:
+def _summary(found: StoreUsage) -> list[str]:
     lines = []
     if found.files:
         lines.append(f"{counted(found.files, 'kept file')}: {size(found.file_bytes)}")
@@ -70,7 +70,7 @@ def _summary(found: Measure) -> list[str]:
     return lines
 
 
-def _parts(found: Measure, by: str) -> tuple[list[str], list[list[str]]]:
+def _parts(found: StoreUsage, by: str) -> tuple[list[str], list[list[str]]]:
     parts = found.sessions if by == SESSION else found.branches
     header = ["FILES", "OBJECTS", "DISK", "OWN", by.upper()]
     rows = []
@@ -89,7 +89,7 @@ def _parts(found: Measure, by: str) -> tuple[list[str], list[list[str]]]:
     return header[1:], [row[1:] for row in rows]
 
 
-def _kinds(found: Measure) -> tuple[list[str], list[list[str]]]:
+def _kinds(found: StoreUsage) -> tuple[list[str], list[list[str]]]:
     rows = []
     for kind, amount in sorted(found.kinds.items(), key=lambda item: -item[1].disk):
         rows.append(
@@ -98,7 +98,7 @@ def _kinds(found: Measure) -> tuple[list[str], list[list[str]]]:
     return ["NUMBER", "OBJECTS", "DISK", "KIND"], rows
 
 
-def _record(found: Measure) -> dict[str, Any]:
+def _record(found: StoreUsage) -> dict[str, Any]:
     return {
         "files": found.files,
         "file_bytes": found.file_bytes,
@@ -112,7 +112,7 @@ def _record(found: Measure) -> dict[str, Any]:
     }
 
 
-def _part_records(parts: Sequence[Part]) -> list[Mapping[str, Any]]:
+def _part_records(parts: Sequence[UsageRow]) -> list[Mapping[str, Any]]:
     return [
         {
             "name": part.name,

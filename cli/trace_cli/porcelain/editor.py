@@ -85,7 +85,7 @@ def settle_in_editor(
     if is_count(which):
         named = [each for each in found if each.number == count_of(which)]
     else:
-        named = [each for each in found if each.settlement is None and not which]
+        named = [each for each in found if each.resolution is None and not which]
     if len(named) != 1:
         raise usage_error("say which conflict by its number")
     (conflict,) = named

@@ -24,11 +24,11 @@ from trace_store.errors import (
 )
 from trace_store.exporters.contract import Exported, Loss
 from trace_store.exporters.files import save_file
-from trace_store.exporters.html.index import Entry, index_page
+from trace_store.exporters.html.index import IndexEntry, index_page
 from trace_store.exporters.html.page import MADE_BY
 from trace_store.exporters.registry import FORMS, writer_named, writer_names
 from trace_store.exporters.session import find_branch, read_session, session_name
-from trace_store.exporters.source_files import KeptFile, find_file, kept_files, native_file
+from trace_store.exporters.source_files import SourceFile, find_file, restore_file, source_files
 from trace_store.files import Disk, read_file
 from trace_store.frozen import replace
 from trace_store.oid import Digester
@@ -200,7 +200,7 @@ def _write_pages(
     target = os.path.abspath(os.path.join(invocation.folder, folder))
     disk.make_directory(target)
     progress = Progress(invocation, shown=invocation.interactive and not as_json)
-    entries: list[Entry] = []
+    entries: list[IndexEntry] = []
     with opened_store(invocation) as store:
         if revision == "HEAD":
             names = [name for name, _ in store.refs.iterate(BRANCHES)]
@@ -210,7 +210,7 @@ def _write_pages(
             session = read_session(store, name, hidden=hidden)
             exported = writer_named("html").write(session)
             _save_page(disk, os.path.join(target, exported.file_name), exported, force=force)
-            entries.append(Entry(session, exported.file_name))
+            entries.append(IndexEntry(session, exported.file_name))
             progress.tell("writing", count + 1, len(names))
         index = index_page(entries)
     progress.clear()
@@ -338,9 +338,9 @@ def give_back_all(
     taken: set[str] = set()
     placeholders = PlaceholderCount()
     whole = count = 0
-    for kept in kept_files(store, lost=lost):
+    for kept in source_files(store, lost=lost):
         try:
-            exported = _counted(native_file(store, kept), placeholders)
+            exported = _counted(restore_file(store, kept), placeholders)
         except (ObjectNotFoundError, CorruptObjectError) as error:
             lost(kept.ref, error)
             continue
@@ -377,7 +377,7 @@ def give_back(
     """
     kept = find_file(store, text, file=file)
     placeholders = PlaceholderCount()
-    exported = _counted(native_file(store, kept), placeholders)
+    exported = _counted(restore_file(store, kept), placeholders)
     path = None
     if output not in (None, "-"):
         path = os.path.abspath(os.path.join(invocation.folder, output or ""))
@@ -432,7 +432,7 @@ def _tell_placeholders(invocation: Invocation, placeholders: PlaceholderCount) -
         invocation.note(f"note: {what} {verb} where secrets were; their values are stored nowhere")
 
 
-def _free_name(kept: KeptFile, name: str, taken: set[str]) -> str:
+def _free_name(kept: SourceFile, name: str, taken: set[str]) -> str:
     """Return a name below the folder that no other file of this run has."""
     stem, ending = os.path.splitext(name)
     candidates = [
@@ -452,10 +452,10 @@ def _save_source(disk: Disk, path: str, exported: Exported, *, force: bool) -> i
         raise AlreadyExistsError(error.message, path=path, hint="--force overwrites it") from error
 
 
-def _source_record(store: Store, kept: KeptFile, path: str | None) -> dict[str, Any]:
+def _source_record(store: Store, kept: SourceFile, path: str | None) -> dict[str, Any]:
     hasher = Digester()
     placeholders = PlaceholderCount()
-    for chunk in native_file(store, kept).chunks():
+    for chunk in restore_file(store, kept).chunks():
         hasher.update(chunk)
         placeholders.add(chunk)
     return {

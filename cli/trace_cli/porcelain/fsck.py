@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.maintenance.fsck_objects import Finding
-    from trace_store.maintenance.repair_report import SalvageReport
+    from trace_store.maintenance.repair_report import RepairReport
 
 
 _STYLES = {ERROR: "red", WARNING: "yellow", INFO: "dim"}
@@ -90,7 +90,7 @@ def repair_repository(
             other = Store.open(find(folder, environment, explicit=source))
         opened = maintenance.repair_config.open_damaged(path, source=other, dry_run=dry_run)
         with ready(invocation, opened.store, quiet=as_json) as store:
-            report = maintenance.repair.salvage(
+            report = maintenance.repair.repair(
                 store, source=other, dry_run=dry_run, progress=progress.tell, opened=opened
             )
     finally:
@@ -118,6 +118,6 @@ def repair_repository(
     return tell_findings(invocation, report.remaining)
 
 
-def _exit_code(report: SalvageReport) -> int:
+def _exit_code(report: RepairReport) -> int:
     wrong = any(finding.severity == ERROR for finding in report.remaining)
     return EXIT_DAMAGED if wrong else EXIT_OK

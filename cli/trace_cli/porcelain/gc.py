@@ -16,7 +16,7 @@ from trace_store.maintenance import gc as collecting
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
-    from trace_store.maintenance.gc import Collected
+    from trace_store.maintenance.gc import GcReport
 
 DRY_RUN = Option("-n --dry-run", "dry_run", "Say what would be done, and change nothing")
 GRACE = Option(
@@ -129,12 +129,12 @@ def prune(
     _tell_rest(invocation, report)
 
 
-def _record(invocation: Invocation, report: Collected, dry_run: bool) -> None:
+def _record(invocation: Invocation, report: GcReport, dry_run: bool) -> None:
     found = {name: getattr(report, name) for name in fields(report)}
     write_record(invocation, {"dry_run": dry_run, **found, "damaged": list(report.damaged)})
 
 
-def _tell_taken(invocation: Invocation, report: Collected, dry_run: bool) -> None:
+def _tell_taken(invocation: Invocation, report: GcReport, dry_run: bool) -> None:
     if report.taken:
         what = counted(report.taken, "object")
         done = "would go" if dry_run else f"went, {size(report.bytes_taken)}"
@@ -143,7 +143,7 @@ def _tell_taken(invocation: Invocation, report: Collected, dry_run: bool) -> Non
         invocation.note("nothing to remove")
 
 
-def _tell_rest(invocation: Invocation, report: Collected) -> None:
+def _tell_rest(invocation: Invocation, report: GcReport) -> None:
     if report.young:
         what = counted(report.young, "object")
         invocation.note(f"{what} that nothing leads to may still be needed: not old enough")

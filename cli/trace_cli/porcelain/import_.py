@@ -25,7 +25,7 @@ from trace_store.errors import NotFoundError, TraceError, UnreadableInputError
 from trace_store.files import Disk
 from trace_store.importers.discovery import EMPTY, other_folders, project_histories
 from trace_store.importers.import_all import import_paths
-from trace_store.importers.registry import OWN, format_named, formats
+from trace_store.importers.registry import BUILT_IN, format_named, formats
 from trace_store.importers.report import NOT_READ
 from trace_store.secrets.guard import Guard
 
@@ -43,7 +43,7 @@ def formats_of(incomplete: str) -> list[str]:
     try:
         names = list(formats())
     except TraceError:
-        names = [own.NAME for own in OWN]
+        names = [own.NAME for own in BUILT_IN]
     return [name for name in names if name.startswith(incomplete)]
 
 
@@ -59,7 +59,7 @@ NAMED_SKIPS = 5
     Option(
         "--format",
         "form",
-        f"{', '.join(sorted(own.NAME for own in OWN))}; told from each file if not given",
+        f"{', '.join(sorted(own.NAME for own in BUILT_IN))}; told from each file if not given",
         "FORMAT",
         completes="IMPORTED",
     ),
@@ -123,7 +123,7 @@ def import_(
                 source=source,
                 progress=progress.tell,
                 stdin=invocation.stdin,
-                found=found,
+                discovered=found,
                 guard=guard,
             )
         except KeyboardInterrupt:

@@ -426,7 +426,7 @@ def names_by_commit(
 
     No list of all refs is made for them; `trash` says whether those in the trash are named.
     """
-    head, found = store.refs.head(), store.refs.naming(commits)
+    head, found = store.refs.head(), store.refs.names_of(commits)
     names: dict[bytes, list[str]] = {
         oid: [name for name in named if trash or not name.startswith(TRASH)]
         for oid, named in found.items()

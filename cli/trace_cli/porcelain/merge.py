@@ -227,11 +227,11 @@ def resolve(
                 typed = _text(invocation, text, file)
             else:
                 typed = ""
-            merging.resolve.resolve(store, which, merging.conflicts.Settlement(said[0], typed))
+            merging.resolve.resolve(store, which, merging.conflicts.Resolution(said[0], typed))
             met = merging.resolve.met_conflicts(store)
-        open_ = [each for each in met if each.settlement is None]
+        open_ = [each for each in met if each.resolution is None]
         if as_json:
-            settled = settled_records([each for each in met if each.settlement is not None])
+            settled = settled_records([each for each in met if each.resolution is not None])
             record = {"conflicts": conflict_records(store, open_), "settled": settled}
             write_record(invocation, record)
         elif not quiet:

@@ -11,9 +11,9 @@ from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
-from trace_store.maintenance.purge import plan_purge, purge_and_reissue, refuse_common
+from trace_store.maintenance.purge import plan_purge, purge_and_rewrite, refuse_common
 from trace_store.maintenance.purge import purge as purge_planned
-from trace_store.maintenance.verify_purged import SPELLINGS
+from trace_store.maintenance.verify_purged import ENCODINGS
 from trace_store.objects.content import text_of
 from trace_store.revision import resolve
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.maintenance.holders import Holder
+    from trace_store.maintenance.holders import ContentHolder
     from trace_store.maintenance.purge import PurgePlan, PurgeReport
-    from trace_store.maintenance.rewrite_history import Reissued
+    from trace_store.maintenance.rewrite_history import RewrittenHistory
     from trace_store.store.handle import Store
 
 _SHOWN = 20
@@ -113,8 +113,8 @@ def purge(
             progress=lambda done: progress.tell("looking", done, done),
         )
         progress.clear()
-        back = store.objects.returned()
-        issued: Reissued | None = None
+        back = store.objects.reappeared()
+        issued: RewrittenHistory | None = None
         only_verify = verify and not (oids or again or texts)
         if dry_run or only_verify:
             report = purge_planned(store, plan, dry_run=True, verify=verify)
@@ -127,7 +127,7 @@ def purge(
                 _ask(invocation, len(plan.objects) or len(back))
             by = invocation.environment.author
             if rewrite:
-                report, issued = purge_and_reissue(store, plan, why=reason, by=by, verify=verify)
+                report, issued = purge_and_rewrite(store, plan, why=reason, by=by, verify=verify)
             else:
                 report = purge_planned(store, plan, why=reason, by=by, verify=verify, force=force)
         if as_json:
@@ -187,7 +187,7 @@ def _show_plan(invocation: Invocation, plan: PurgePlan, back: int) -> None:
         invocation.line(f"{counted(back, 'object')} purged before: the bytes are here again")
 
 
-def _show_issued(invocation: Invocation, issued: Reissued) -> None:
+def _show_issued(invocation: Invocation, issued: RewrittenHistory) -> None:
     """Say which history has new ids."""
     count = counted(len(issued.objects), "object")
     invocation.line(f"issued anew: {count}, in {counted(len(issued.refs), 'ref')}")
@@ -275,7 +275,7 @@ def _show_absence(invocation: Invocation, store: Store, report: PurgeReport) -> 
     if absence.is_proven:
         invocation.line(f"verified: {_proof(store, report.plan)} ({read})")
         if report.plan.texts:
-            invocation.note(f"searched for: {'; '.join(SPELLINGS)}")
+            invocation.note(f"searched for: {'; '.join(ENCODINGS)}")
     else:
         invocation.line(f"not proven: {counted(len(absence.found), 'place')} ({read})")
 
@@ -314,7 +314,7 @@ def _path_in_git(store: Store) -> str | None:
     return None
 
 
-def _record(report: PurgeReport, issued: Reissued | None, *, done: bool) -> dict[str, Any]:
+def _record(report: PurgeReport, issued: RewrittenHistory | None, *, done: bool) -> dict[str, Any]:
     plan, absence = report.plan, report.absence
     guessable = set(plan.guessable)
     return {
@@ -361,7 +361,7 @@ def _record(report: PurgeReport, issued: Reissued | None, *, done: bool) -> dict
     }
 
 
-def _addresses(holder: Holder, *, short: bool) -> list[str]:
+def _addresses(holder: ContentHolder, *, short: bool) -> list[str]:
     """Return the addresses of the messages of a holder, or its commit when it has none."""
     if not holder.messages:
         return [holder.commit.short() if short else str(holder.commit)]

@@ -52,13 +52,13 @@ def printed(store: Store, steps: Sequence[Step]) -> Iterable[str]:
 
 def step_record(store: Store, step: Step) -> dict[str, str]:
     """Return a step as JSON."""
-    return {"deed": step.deed, "commit": str(step.oid), "summary": say(store, step.oid)}
+    return {"action": step.action, "commit": str(step.oid), "summary": say(store, step.oid)}
 
 
 def planned(
     invocation: Invocation, store: Store, steps: Sequence[Step], file: str | None
 ) -> Sequence[Step]:
-    """Return the steps of a to-do list from a file, or as edited in the user's editor.
+    """Return the steps of a list in a file, or, without one, of the list that somebody changes in an editor.
 
     Raises:
         InvalidInputError: a line is not understood. What was typed is kept then, and the hint says where.
@@ -81,7 +81,7 @@ def planned(
     except errors.InvalidInputError as error:
         kept = keep_typed(store, text, "todo")
         hint = f"the list is kept; once it is mended, --todo {kept} reads it in the place of -i"
-        words = ", ".join(todo.DEEDS)
+        words = ", ".join(todo.ACTIONS)
         raise errors.InvalidInputError(f"{error.message}; there are {words}", hint=hint) from error
     return [_reworded(invocation, store, each) for each in found]
 
@@ -102,8 +102,8 @@ def say(store: Store, oid: ObjectId) -> str:
 
 
 def _reworded(invocation: Invocation, store: Store, step: Step) -> Step:
-    """Return a step of an edited list; a reworded step without a message opens the editor."""
-    if step.deed != todo.REWORD or step.message not in ("", say(store, step.oid)):
+    """Return a step of an edited list; whoever asks for another message without giving one is asked in an editor."""
+    if step.action != todo.REWORD or step.message not in ("", say(store, step.oid)):
         return step
     said = read_commit(step.oid, store.objects.read).message
     otherwise = "give the message behind the id, as `reword ID MESSAGE`"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.merge.revert import Revert, Reverted
+    from trace_store.merge.revert import Revert, RevertedCommit
     from trace_store.secrets.guard import Guard
     from trace_store.store.handle import Store
 
@@ -125,7 +125,7 @@ def _records(store: Store, found: Revert) -> list[dict[str, Any]]:
     ]
 
 
-def _record(done: Reverted) -> dict[str, Any]:
+def _record(done: RevertedCommit) -> dict[str, Any]:
     return {
         "commit": str(done.oid),
         "reverts": str(done.reverts),

@@ -56,7 +56,7 @@ def rules(invocation: Invocation, *, as_json: bool) -> None:
 
 @takes(Argument("FILE", "file", "A text; - is standard input", OPTIONAL, default="-"), JSON)
 def test(invocation: Invocation, *, file: str, as_json: bool) -> int:
-    """Look through a text and print what is found: the rule, the place, and the id of the finding; never the value.
+    """Scan through a text and print what is found: the rule, the place, and the id of the finding; never the value.
 
     Nothing is stored. When something is found the exit code is 7.
     """
@@ -125,7 +125,7 @@ LONGEST_FILE_BYTES = 64 << 20
     Argument(
         "REVISION|PATH",
         "what",
-        "Look at what this revision leads to, or at the files of a folder; at all that is stored if not given",
+        "Scan at what this revision leads to, or at the files of a folder; at all that is stored if not given",
         OPTIONAL,
         completes="REVISION",
     ),
@@ -181,7 +181,7 @@ def _start(store: Store, what: str | None) -> ObjectId | None:
 def _scan_files(
     invocation: Invocation, store: Store, path: str, find: Any, *, as_json: bool
 ) -> int:
-    """Look through a file, or all below a folder; links are not followed."""
+    """Scan through a file, or all below a folder; links are not followed."""
     paths = files_below(store.disk, path) if os.path.isdir(path) else iter((path,))
     count = total = 0
     for each in paths:

@@ -21,7 +21,7 @@ from trace_store.objects.codec import BLOB, COMMIT, TAG, decode, kind_of
 from trace_store.objects.commit import Commit, Tag
 from trace_store.objects.content import bytes_of, read_content
 from trace_store.objects.message import Message, load_message, load_parts
-from trace_store.objects.operations import added_messages, worded
+from trace_store.objects.operations import added_messages, with_current_parts
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import ObjectId
 from trace_store.providers.rendering import render
@@ -130,7 +130,10 @@ def _show_commit(
 ) -> None:
     entry = entry_of(store, oid, commit)
     read = store.objects.read
-    added = [(a, load_message(worded(stored), read)) for a, stored in added_messages(commit, oid)]
+    added = [
+        (a, load_message(with_current_parts(stored), read))
+        for a, stored in added_messages(commit, oid)
+    ]
     messages = [message for _, message in added]
     names = names_by_commit(store, [oid], trash=as_json)
     if as_json:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.history.switch import Switched
+    from trace_store.history.switch import SwitchResult
     from trace_store.refs.head import Head
     from trace_store.store.handle import Store
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Argument("START", "start", "Where a new branch begins", OPTIONAL, completes="REVISION"),
     Option("-c --create", "create", "Make the branch, and go to it"),
     Option("-C --force-create", "recreate", "The same, also when there is one of this name"),
-    Option("-d --detach", "detached", "Look at a commit without a branch"),
+    Option("-d --detach", "detached", "Scan at a commit without a branch"),
     Option("--orphan", "orphan", "Go to a branch that has no commit yet"),
     JSON,
     QUIET,
@@ -87,7 +87,7 @@ def switch(
     Argument("START", "start", "With -b: where the branch begins", OPTIONAL, completes="REVISION"),
     Option("-b", "create", "Make the branch, and go to it"),
     Option(
-        "--detach", "detached", "Look at the commit that a branch stands for, without the branch"
+        "--detach", "detached", "Scan at the commit that a branch stands for, without the branch"
     ),
     JSON,
     QUIET,
@@ -130,7 +130,7 @@ def checkout(
         _tell_switch(invocation, store, done, as_json=as_json, quiet=quiet)
 
 
-def _switched(store: Store, name: str, author: str) -> Switched:
+def _switched(store: Store, name: str, author: str) -> SwitchResult:
     try:
         return history.switch.switch(store, name, author=author)
     except errors.RefNotFoundError as error:
@@ -141,7 +141,7 @@ def _switched(store: Store, name: str, author: str) -> Switched:
 
 
 def _tell_switch(
-    invocation: Invocation, store: Store, done: Switched, *, as_json: bool, quiet: bool
+    invocation: Invocation, store: Store, done: SwitchResult, *, as_json: bool, quiet: bool
 ) -> None:
     after = done.after
     if as_json:

@@ -12,7 +12,7 @@ from trace_store import errors, history
 from trace_store.ident import format_time
 from trace_store.objects.commit import read_commit
 from trace_store.oid import is_full_id
-from trace_store.refs.log_messages import UNDO, read_join, without_word
+from trace_store.refs.log_messages import UNDO, read_join, split_undo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.history.undo import Undone
+    from trace_store.history.undo import UndoResult
     from trace_store.oid import ObjectId
     from trace_store.store.handle import Store
 
@@ -137,7 +137,7 @@ def reflog(invocation: Invocation, *, name: str, limit: int | None, as_json: boo
 
 def _step(
     invocation: Invocation,
-    step: Callable[..., Undone],
+    step: Callable[..., UndoResult],
     word: str,
     *,
     dry_run: bool,
@@ -168,7 +168,7 @@ def _step(
             invocation.line(f"on branch {name} at {at}")
 
 
-def _record(done: Undone) -> dict[str, Any]:
+def _record(done: UndoResult) -> dict[str, Any]:
     return {
         "message": done.message,
         "author": done.author,
@@ -184,7 +184,7 @@ def _record(done: Undone) -> dict[str, Any]:
 
 def _said(store: Store, message: str, old: ObjectId | None, new: ObjectId | None) -> str:
     """Return what a reflog says, and of a commit about which nobody said anything what it did."""
-    word, said = without_word(read_join(message)[1])
+    word, said = split_undo(read_join(message)[1])
     told, oid = _told(message), old if word == UNDO else new
     if said != "commit" or oid is None:
         return told

@@ -10,7 +10,7 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address
 from trace_cli.render.tables import ROLE_STYLES, counted, moment, number, paint
 from trace_store.errors import NotFoundError
-from trace_store.exporters.overview import facts_of, title_of
+from trace_store.exporters.overview import session_facts, title_of
 from trace_store.exporters.session import read_session
 from trace_store.ident import format_time
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
@@ -116,7 +116,7 @@ def _head(invocation: Invocation, session: ExportSession, *, whole: bool) -> Ite
     if not whole:
         yield f"branch:   {one_line(session.ref.removeprefix(BRANCHES), 300)}"
         return
-    for name, text in facts_of(session):
+    for name, text in session_facts(session):
         if name == "messages" and session.hidden_count > sum(bool(t.hidden) for t in session.turns):
             text += " (--hidden shows them)"
         if name in _FACTS:

@@ -104,7 +104,7 @@ class Drawing:
     def simplified(self, kept: Iterable[LogEntry]) -> Iterator[LogEntry]:
         """Yield entries as they are, and draw these alone."""
         entries = list(kept)
-        self._nearest = commit_graph.simplified(self._line, {entry.oid for entry in entries})
+        self._nearest = commit_graph.simplify(self._line, {entry.oid for entry in entries})
         return iter(entries)
 
     def parents(self, entry: LogEntry) -> Sequence[ObjectId]:

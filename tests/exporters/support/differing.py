@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -18,17 +19,25 @@ from trace_store.exporters.contract import Exported, ExportSession, Turn
 from trace_store.exporters.session import read_session
 from trace_store.frozen import fields, replace
 from trace_store.importers.contract import NO_MESSAGES
-from trace_store.importers.file_head import HEAD_BYTES
 from trace_store.importers.import_all import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.importers.report import FileReport
+from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.media import split_image
 from trace_store.store.handle import Store
 
 Words = Counter[str]
 
-BEGINNING = "[The conversation begins with the assistant.]"
+# What a request says for what its provider cannot be shown.
+_NOTE = re.compile(
+    r"(\[tool error\]\n|<system>\n)?\[("
+    r"The conversation begins with the assistant\.|no output|content not shown|(image )?shown below"
+    r"|(image|output) of tool call .*|image not shown: .*|.* not shown: in the form of .*)\](\n</system>)?"
+    r"|\[tool error\]",
+    re.DOTALL,
+)
+_ERROR_LINE = "[tool error]\n"
 
 
 def counted(exported: Exported) -> Words:
@@ -97,9 +106,11 @@ class _Differ:
         self.words: Words = Counter()
         self.gained: list[str] = []
         self.pairs: list[tuple[_Placed, _Placed]] = []
+        self.loose: list[_Placed] = []
 
     def found(self) -> Difference:
         self._match()
+        self.gained += [f"a part: {placed.part!r:.200}" for placed in self.loose]
         holding: dict[int, list[int]] = defaultdict(list)
         held: dict[int, list[int]] = defaultdict(list)
         for one, other in sorted(self.pairs, key=lambda pair: (pair[1].turn, pair[1].index)):
@@ -120,7 +131,7 @@ class _Differ:
         for turns in held.values():
             self.words["message-bounds"] += len(turns) - 1
         for number, turn in enumerate(self.back.turns):
-            if number not in held and turn.message.parts and not _begins(turn):
+            if number not in held and turn.message.parts and not _adds_nothing(turn):
                 self.gained.append(f"a message: {turn.message.message()!r:.200}")
             told = {n for n in held[number] if self.session.turns[n].usage is not None}
             if turn.usage is not None and not told:
@@ -133,13 +144,15 @@ class _Differ:
 
     def _match(self) -> None:
         for kind in (Text, Image, Opaque, Reasoning, ToolCall, ToolResult):
-            before = [placed for placed in _placed(self.session) if isinstance(placed.part, kind)]
-            after = [placed for placed in _placed(self.back) if isinstance(placed.part, kind)]
+            before = [placed for placed in _placed(self.session) if _kind(placed.part) is kind]
+            after = [placed for placed in _placed(self.back) if _kind(placed.part) is kind]
             for one, other in _matched(before, after, self.session, self.back):
                 if other is None:
                     assert one is not None
                     self._gone(one.part)
-                elif one is None and not _begins(self.back.turns[other.turn]):
+                elif one is None and isinstance(other.part, Image | Opaque):
+                    self.loose.append(other)
+                elif one is None and not _is_note(other.part):
                     self.gained.append(f"a part: {other.part!r:.200}")
                 elif one is not None:
                     self.pairs.append((one, other))
@@ -162,7 +175,7 @@ class _Differ:
 
     def _changed(self, one: Part, other: Part) -> None:
         if isinstance(one, Text) and isinstance(other, Text):
-            self.words["control-character"] += _characters(one.text, other.text)
+            self.words["control-character"] += _characters(one.text, _bare(one.text, other.text))
         elif isinstance(one, Image):
             self.words["image-form"] += one != other
         elif isinstance(one, Opaque):
@@ -191,12 +204,19 @@ class _Differ:
             self.gained.append(f"an error: {other!r:.200}")
         rest = list(other.content)
         for part in one.content:
-            if rest and _is_alike(part, rest[0]):
-                self._changed(part, rest.pop(0))
+            moved = next((placed for placed in self.loose if _is_alike(part, placed.part)), None)
+            at = _next_alike(part, rest)
+            if at is not None:
+                self._changed(part, rest[at])
+                del rest[: at + 1]
+            elif moved is not None:
+                self.loose.remove(moved)
+                self.words["message-place"] += 1
+                self._changed(part, moved.part)
             else:
                 self._gone(part)
         # Where a form has a text in every result, one without is one with an empty text.
-        told = [part for part in rest if part != Text("")]
+        told = [part for part in rest if part != Text("") and not _is_note(part)]
         self.gained += [f"in a result: {part!r:.200}" for part in told]
 
     # What messages are.
@@ -246,9 +266,40 @@ class _Differ:
             there -= names
 
 
-def _begins(turn: Turn) -> bool:
-    """Tell what stands before an assistant that speaks first."""
-    return turn.message.role == "user" and turn.message.text == BEGINNING
+def _is_note(part: Part) -> bool:
+    """Tell what a request says by itself."""
+    return isinstance(part, Text) and _NOTE.fullmatch(part.text) is not None
+
+
+def _adds_nothing(turn: Turn) -> bool:
+    """Tell a message of notes, and of images that are moved out of results and counted there."""
+    return all(_is_note(part) or isinstance(part, Image | Opaque) for part in turn.message.parts)
+
+
+def _kind(part: Part) -> type[Part]:
+    """The type of a part; an address in Gemini's form may be that of an image."""
+    return Image if isinstance(part, Opaque) and _address(part) else type(part)
+
+
+def _address(part: Opaque) -> str:
+    try:
+        found = json.loads(part.data)
+    except (ValueError, RecursionError):
+        return ""
+    file = found.get("fileData") if isinstance(found, dict) and len(found) == 1 else None
+    return file["fileUri"] if isinstance(file, dict) and list(file) == ["fileUri"] else ""
+
+
+def _forms(text: str) -> list[str]:
+    """A text as it is, and as a request may have it."""
+    return [text, f"<system>\n{text}\n</system>", _ERROR_LINE + text, text.rstrip()]
+
+
+def _bare(one: str, other: str) -> str:
+    """What another text has of this one, without what a request puts around it."""
+    if _plain(other) == _plain(one):
+        return other
+    return other.removeprefix("<system>\n").removesuffix("\n</system>").removeprefix(_ERROR_LINE)
 
 
 def _placed(session: ExportSession) -> Iterator[_Placed]:
@@ -309,30 +360,43 @@ def _keys(part: Part) -> list[str]:
     """What a part has in common with what it may have become; of what it has become the first is right."""
     if isinstance(part, ToolCall):
         return _values(part)
-    if isinstance(part, Text | Reasoning):
+    if isinstance(part, Text):
+        return [_plain(text) for text in _forms(part.text)]
+    if isinstance(part, Reasoning):
         return [_plain(part.text)]
     if isinstance(part, ToolResult):
-        texts = [inner.text for inner in part.content if isinstance(inner, Text)]
-        return [str([_plain(text) for text in texts if text.strip()])]
+        texts = [p.text for p in part.content if isinstance(p, Text) and not _is_note(p)]
+        said = [_plain(text) for text in texts if text.removeprefix(_ERROR_LINE).strip()]
+        return [str(said), str([_ERROR_LINE + text for text in said[:1]] + said[1:])]
     if isinstance(part, Image):
         found = split_image(part)
         return [str(part.url if found is None else found[1])]
-    return [_json(part.data) if isinstance(part, Opaque) else ""]
+    return [_address(part) or _json(part.data) if isinstance(part, Opaque) else ""]
 
 
 def _is_alike(one: Part, other: Part) -> bool:
-    if type(one) is not type(other):
+    if _kind(one) is not _kind(other):
         return False
     if isinstance(one, ToolResult) and isinstance(other, ToolResult):
         rest = list(other.content)
         for part in one.content:
-            if rest and _is_alike(part, rest[0]):
-                rest.pop(0)
-        return all(part == Text("") for part in rest)
+            at = _next_alike(part, rest)
+            del rest[: 0 if at is None else at + 1]
+        return all(part == Text("") or _is_note(part) for part in rest)
     if isinstance(one, Reasoning) and isinstance(other, Reasoning):
         signed = not other.signature or one.signature == other.signature
         return signed and _plain(one.text) == _plain(other.text)
     return _keys(other)[0] in _keys(one)
+
+
+def _next_alike(part: Part, rest: Sequence[Part]) -> int | None:
+    """Where a part stands among those that are left, behind nothing but notes."""
+    for at, other in enumerate(rest):
+        if _is_alike(part, other):
+            return at
+        if not _is_note(other):
+            return None
+    return None
 
 
 def _same_id(one: Part, other: Part) -> bool:
@@ -368,7 +432,10 @@ def _tool_names(schema: Any) -> list[str]:
 
 def _json(data: bytes) -> str:
     try:
-        return json.dumps(json.loads(data), sort_keys=True)
+        found = json.loads(data)
+        if isinstance(found, dict) and isinstance(found.get("file"), dict):
+            found = {"type": "input_file", **found["file"]}
+        return json.dumps(found, sort_keys=True)
     except (ValueError, RecursionError):
         return repr(data)
 
@@ -383,8 +450,11 @@ def _characters(one: str, other: str) -> int:
     if one == other:
         return 0
     joined = one.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-    assert len(joined) == len(other), (one, other)
-    return len(one) - len(joined) + sum(a != b for a, b in zip(joined, other, strict=True))
+    # Blanks at the very end may be taken off.
+    cut = len(joined) - len(other)
+    assert cut >= 0, (one, other)
+    assert not joined[len(other) :].strip(), (one, other)
+    return len(one) - len(other) + sum(a != b for a, b in zip(joined, other, strict=False))
 
 
 def _is_ghost(turn: Turn) -> bool:

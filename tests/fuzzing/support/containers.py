@@ -19,13 +19,21 @@ from trace_store.journal.file import JournalFile
 from trace_store.journal.frames import HEADER_BYTES, SEED, Frame, scan
 from trace_store.journal.ref_moves import RefMoves
 from trace_store.objects.codec import encode_blob
-from trace_store.odb.compression import Dictionary, deflate
+from trace_store.odb.compression import Dictionary, compress
 from trace_store.odb.index_scan import IndexContent
 from trace_store.odb.ingest import pack_of, read_packs
-from trace_store.odb.pack import COUNTS, DICTIONARY, FRAME, HEADER, MAGIC, VERSION, join
+from trace_store.odb.pack import (
+    COUNTS,
+    DICTIONARY,
+    FRAME,
+    HEADER,
+    MAGIC,
+    VERSION,
+    join,
+    walk_objects,
+)
 from trace_store.odb.pack_index import PackIndex, build_index
-from trace_store.odb.pack_walk import walk_objects
-from trace_store.odb.verify import Examination
+from trace_store.odb.verify import PackVerifier
 from trace_store.oid import digest, hash_object
 
 RAW, MENDED, UNFOLDED = range(3)
@@ -42,7 +50,7 @@ def pack(data: bytes) -> None:
         data = _folded(data)
     found: list[bytes] = []
     try:
-        look = Examination(pack_of(data, "the pack"))
+        look = PackVerifier(pack_of(data, "the pack"))
         for each in look.objects():
             assert hash_object(each.data) == each.oid
             found.append(each.oid)
@@ -67,7 +75,7 @@ def _damaged(data: bytes) -> None:
     except errors.CorruptPackError:
         return
     damage: list[str] = []
-    for each in Examination(opened, damage.append).objects():
+    for each in PackVerifier(opened, damage.append).objects():
         assert hash_object(each.data) == each.oid
     assert damage
     build_index(opened)
@@ -87,7 +95,7 @@ def _folded(data: bytes) -> bytes:
         raw = data[at + _HELD.size : at + _HELD.size + size]
         at += _HELD.size + size
         needed = dictionary if sort & 1 else None
-        packed = deflate(raw, level=1, dictionary=needed)
+        packed = compress(raw, level=1, dictionary=needed)
         body += FRAME.pack(len(packed), len(raw), held, sort) + packed
         if sort == DICTIONARY and len(raw) >= 8:
             dictionary = Dictionary(raw)
@@ -126,7 +134,7 @@ def pack_index(data: bytes) -> None:
         content = IndexContent(data)
     except refused:
         content = None
-    for wanted in (_look_up, PackIndex.hold, PackIndex.entries, _listed):
+    for wanted in (_look_up, PackIndex.load, PackIndex.entries, _listed):
         try:
             index = PackIndex(lambda at, size: data[at : at + size], len(data), opened)
             wanted(index)

@@ -10,9 +10,9 @@ import tempfile
 from tests.fuzzing.support.texts import fast_folder
 from trace_store import errors
 from trace_store.context.compiler import ContextCompiler
-from trace_store.importers.file_head import HEAD_BYTES
 from trace_store.importers.import_all import import_paths
 from trace_store.importers.registry import format_of
+from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.maintenance.fsck import fsck
 from trace_store.refs.names import FILES
 from trace_store.store.handle import Store

@@ -22,7 +22,7 @@ from trace_store.history.status import status
 from trace_store.ident import format_time
 from trace_store.importers.names import ref_component
 from trace_store.maintenance.fsck import fsck
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import load_message, store_message
 from trace_store.providers.documents import parse_messages
 from trace_store.providers.wire import parse_json
@@ -102,7 +102,7 @@ def documents(data: bytes) -> None:
     except (errors.UnreadableInputError, errors.InvalidMessageError):
         return
     for message in messages:
-        gathering = Gathering()
+        gathering = ObjectCollector()
         try:
             stored = store_message(message, gathering.put)
         except errors.InvalidMessageError:

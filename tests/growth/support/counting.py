@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import cProfile
 import sys
+from collections import Counter
 from collections.abc import Callable
+from types import FrameType
 from typing import NamedTuple
 
 import pytest
@@ -52,6 +54,26 @@ def cost_of(run: Callable[[], object], disk: RecordingDisk) -> Cost:
         if "'digest' of 'blake3" in name or name == "decode":
             objects += entry.callcount
     return Cost(disk.read_bytes, disk.written_bytes, disk.touched, objects, steps)
+
+
+def calls_of(run: Callable[[], object]) -> Counter[str]:
+    """Return how often a call runs each Python function of Trace, by qualified name."""
+    calls: Counter[str] = Counter()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and (
+            "trace_store" in code.co_filename or "trace_cli" in code.co_filename
+        ):
+            calls[code.co_qualname] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return calls
 
 
 def grown(small: Cost, large: Cost, factor: float = 1.0) -> set[str]:

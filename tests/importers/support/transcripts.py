@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from trace_store.importers.file_head import HEAD_BYTES
 from trace_store.importers.registry import format_of
+from trace_store.importers.sniff import HEAD_BYTES
 
 SESSION = "5f0c2a54-1111-4222-8333-944455556666"
 MODEL = "claude-opus-4-6"

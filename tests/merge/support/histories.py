@@ -11,7 +11,7 @@ from trace_store.contracts import Transaction
 from trace_store.merge.merge3 import three_way
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, read_commit
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import store_message
 from trace_store.oid import ObjectId, hash_object
 from trace_store.revision import commits_of
@@ -32,7 +32,7 @@ class History:
     def __init__(self) -> None:
         self.store = Store.memory()
         self.commits: list[ObjectId] = []
-        self._gathering = Gathering()
+        self._gathering = ObjectCollector()
         self._folds: dict[bytes, Fold] = {}
 
     def fold(self, oid: ObjectId | None) -> Fold:

@@ -16,7 +16,7 @@ from trace_store.files import READ, Disk
 from trace_store.ident import SystemClock
 from trace_store.maintenance.expiry import empty_quarantine
 from trace_store.maintenance.gc import prune
-from trace_store.maintenance.reachability import Marking
+from trace_store.maintenance.reachability import ReachableSet
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.commit import Commit
 from trace_store.odb.database import ObjectDatabase
@@ -77,7 +77,7 @@ def dangling(folder: Path) -> list[str]:
 
     found: list[str] = []
     for name, tips in list(store.refs.iterate_tips()):
-        marking = Marking(read)
+        marking = ReachableSet(read)
         marking.add(tips)
         if marking.absent:
             found.append(name)

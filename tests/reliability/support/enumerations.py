@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from tests.reliability.support.holdings import Holding, Look, holding_of, short
 from tests.reliability.support.recordings import Recording, Step
 from trace_store.testing.enumeration import Kernel
-from trace_store.testing.images import DiskImage
+from trace_store.testing.power_cuts import DiskImage
 
 DERIVED = frozenset({"tmp", "locks"})
 
@@ -51,7 +51,7 @@ class Enumeration:
         steps = recording.steps
         for place in range(recording.begin, recording.begin + len(events) + 1):
             if place > recording.begin:
-                kernel.tell(events[place - recording.begin - 1])
+                kernel.apply(events[place - recording.begin - 1])
             if place < recording.judged_from:
                 continue
             at = max(i for i, step in enumerate(steps) if step.place <= place)

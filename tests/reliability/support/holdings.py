@@ -17,8 +17,7 @@ from trace_store.odb.database import ObjectDatabase
 from trace_store.oid import ObjectId
 from trace_store.refs.reflog import encode_entry, read_log
 from trace_store.store.handle import Store
-from trace_store.testing.images import DiskImage
-from trace_store.testing.power_cuts import PowerCutDisk
+from trace_store.testing.power_cuts import DiskImage, PowerCutDisk
 
 FOLDER, ELSEWHERE = "/work", "/elsewhere"
 ROOT = "/work/.trace"
@@ -130,7 +129,7 @@ def _contents(store: Store, *, check: bool = True) -> tuple[Tips, frozenset[Obje
     refs: Tips = (("HEAD", (head, settings)), *sorted(store.refs.iterate_tips()))
     objects = frozenset(store.objects.iterate())
     if isinstance(store.objects, ObjectDatabase):
-        for taking in store.objects.quarantine.takings():
+        for taking in store.objects.quarantine.batches():
             objects |= {*taking.packs.iterate(), *taking.loose.iterate()}
     faults = [
         f"fsck: {finding.code}: {finding.what}: {finding.detail}"

@@ -32,9 +32,9 @@ from trace_store.errors import TraceError
 from trace_store.exporters.registry import writer_named
 from trace_store.exporters.session import read_session
 from trace_store.history.text_diff import word_diff
-from trace_store.importers.file_head import HEAD_BYTES
 from trace_store.importers.import_all import import_paths
-from trace_store.importers.registry import OWN, format_of
+from trace_store.importers.registry import BUILT_IN, format_of
+from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.objects.codec import encode_text
 from trace_store.providers.documents import parse_messages
 from trace_store.providers.rendering import render
@@ -167,7 +167,7 @@ READERS: dict[str, Callable[[str], object]] = {
     **{f"import: {name}": partial(_import_text, name) for name in samples()},
 }
 RAW_READERS: dict[str, Callable[[str], object]] = {
-    f"import raw: {own.NAME}": partial(_import_raw, own.NAME) for own in OWN
+    f"import raw: {own.NAME}": partial(_import_raw, own.NAME) for own in BUILT_IN
 }
 
 

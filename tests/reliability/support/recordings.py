@@ -23,8 +23,14 @@ from trace_store.errors import StorageError
 from trace_store.ident import FixedClock
 from trace_store.oid import ObjectId
 from trace_store.store.handle import Store
-from trace_store.testing.images import DOUBTED, DiskImage, Event
-from trace_store.testing.power_cuts import PowerCutDisk, image_of, kill
+from trace_store.testing.power_cuts import (
+    SYNC_FAILED,
+    DiskImage,
+    Event,
+    PowerCutDisk,
+    image_of,
+    kill,
+)
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,7 @@ class MortalDisk(PowerCutDisk):
     def sync(self, fd: int) -> None:
         if self.fails_sync:
             self.fails_sync = False
-            self._note(Event(DOUBTED, self.descriptors[fd][0].number))
+            self._note(Event(SYNC_FAILED, self.descriptors[fd][0].number))
             raise StorageError("the disk fails", errno=errno.EIO)
         super().sync(fd)
 

@@ -111,4 +111,4 @@ def _fill(store: Store) -> None:
         contexts.compile(name).message_tokens()
     for entry in log(store, MAIN):
         entry.summary(60)
-    store.refs.standing()
+    store.refs.status()

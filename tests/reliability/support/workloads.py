@@ -215,8 +215,8 @@ def received(recording: Recording) -> None:
     with recording.open() as store:
         assert isinstance(store.objects, ObjectDatabase)
         receiver = PackReceiver(store.disk, store.layout, store.objects)
-        receiver.take(data, "the pack")
-        receiver.keep()
+        receiver.add(data, "the pack")
+        receiver.publish()
         recording.done("keep")
 
 
@@ -359,8 +359,8 @@ def takes_large(recording: Recording) -> None:
     with recording.open() as store:
         assert isinstance(store.objects, ObjectDatabase)
         receiver = PackReceiver(store.disk, store.layout, store.objects)
-        receiver.take(data, "the pack", lambda found: taken.append(found.oid))
-        receiver.keep()
+        receiver.add(data, "the pack", lambda found: taken.append(found.oid))
+        receiver.publish()
         for oid in taken:
             recording.promise(oid)
         recording.done("keep")

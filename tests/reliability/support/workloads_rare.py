@@ -25,8 +25,7 @@ from trace_store.odb.database import ObjectDatabase
 from trace_store.secrets.user_files import store_key, write_allowed
 from trace_store.store.handle import Store
 from trace_store.store.trust import trust
-from trace_store.testing.images import DiskImage
-from trace_store.testing.power_cuts import PowerCutDisk, image_of
+from trace_store.testing.power_cuts import DiskImage, PowerCutDisk, image_of
 
 LOGS = Look(logs=True)
 OWN = Environment(config_dir=f"{FOLDER}/settings", data_dir=f"{FOLDER}/data")

@@ -13,10 +13,10 @@ from trace_store.files import APPEND, create_file, read_file
 from trace_store.ident import FixedClock
 from trace_store.maintenance.adopt import adopt
 from trace_store.maintenance.gc import prune
-from trace_store.maintenance.purge import plan_purge, purge, purge_and_reissue
-from trace_store.maintenance.repair import salvage
+from trace_store.maintenance.purge import plan_purge, purge, purge_and_rewrite
+from trace_store.maintenance.repair import repair
 from trace_store.maintenance.repair_config import open_damaged
-from trace_store.maintenance.rewrite_history import reissue
+from trace_store.maintenance.rewrite_history import rewrite_history
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.commit import Commit
@@ -25,8 +25,7 @@ from trace_store.odb.tombstones import Tombstone, file_name
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.database import RefDatabase
 from trace_store.store.handle import Store
-from trace_store.testing.images import DiskImage
-from trace_store.testing.power_cuts import PowerCutDisk, image_of
+from trace_store.testing.power_cuts import DiskImage, PowerCutDisk, image_of
 
 SECRET = "Zk4-opal-JUNIPER-98213"
 SECRETIVE = Look(secret=SECRET.encode(), logs=True)
@@ -108,7 +107,7 @@ def purges_ids(recording: Recording) -> None:
     """Remove a secret, and the ids of what leads to it."""
     with recording.open() as store:
         plan = plan_purge(store, texts=[SECRET])
-        purge_and_reissue(store, plan, why="leaked", by="tester")
+        purge_and_rewrite(store, plan, why="leaked", by="tester")
         recording.done("purge", drops=True, erases=not plan.unreadable)
 
 
@@ -122,7 +121,7 @@ def issues_anew(recording: Recording) -> None:
     """Issue the commits anew that lead to a secret, and note their old ids and their new ones."""
     with recording.open() as store:
         plan = plan_purge(store, texts=[SECRET])
-        reissue(store, plan.objects, plan.texts, why="leaked", author="tester")
+        rewrite_history(store, plan.objects, plan.texts, why="leaked", author="tester")
         recording.done("reissue")
 
 
@@ -131,7 +130,7 @@ def takes_tombstones(recording: Recording) -> None:
     data = Tombstone(hash_object(b"theirs"), START, "somebody", "leaked").encode()
     with recording.open() as store:
         assert isinstance(store.objects, ObjectDatabase)
-        store.objects.tombstones.take([(file_name(hash_object(b"theirs"), data), data)])
+        store.objects.tombstones.add_files([(file_name(hash_object(b"theirs"), data), data)])
         recording.done("take")
 
 
@@ -184,7 +183,7 @@ def _add(disk: PowerCutDisk, path: str, data: bytes) -> None:
 def repairs(recording: Recording) -> None:
     """Repair what is damaged."""
     with recording.open() as store:
-        salvage(store)
+        repair(store)
         recording.done("repair", gradual=True)
 
 

@@ -14,7 +14,7 @@ from tests.stateful.support.ground import AUTHOR, Ground, Refused
 from tests.stateful.support.work import KINDS, work
 from trace_store import ObjectId, history, merge
 from trace_store.context import snapshots
-from trace_store.merge.conflicts import Conflict, Settlement
+from trace_store.merge.conflicts import Conflict, Resolution
 from trace_store.merge.in_progress import read_stop
 from trace_store.merge.result import STOPPED
 
@@ -92,15 +92,15 @@ class Lines(RuleBasedStateMachine):
             self.ground.undo()
             self.ground.redo()
 
-    def settlement(self, data: st.DataObject, conflict: Conflict) -> Settlement:
+    def resolution(self, data: st.DataObject, conflict: Conflict) -> Resolution:
         choice = data.draw(st.sampled_from(conflict.choices), conflict.kind)
         text = f"t{self.ground.number()}" if choice == "text" else ""
-        return Settlement(choice, text)
+        return Resolution(choice, text)
 
-    def resolver(self, data: st.DataObject) -> Callable[[Conflict], Settlement | None] | None:
+    def resolver(self, data: st.DataObject) -> Callable[[Conflict], Resolution | None] | None:
         if data.draw(st.booleans(), "resolver"):
             return None
-        return lambda each: self.settlement(data, each) if data.draw(st.booleans()) else None
+        return lambda each: self.resolution(data, each) if data.draw(st.booleans()) else None
 
     def stopping(self, run: Callable[[], Any], *refusals: Any) -> Any:
         """Run a command that may stop, and assert that it has written nothing then."""
@@ -144,7 +144,7 @@ class Lines(RuleBasedStateMachine):
             found = open_ if data.draw(st.integers(0, 4)) else merge.resolve.met_conflicts(store)
             conflict = found[data.draw(st.integers(0, len(found) - 1))]
             open_ = merge.resolve.resolve(
-                store, str(conflict.number), self.settlement(data, conflict)
+                store, str(conflict.number), self.resolution(data, conflict)
             )
             assert conflict.key not in {each.key for each in open_}, "settled, and still open"
         assert self.ground.files() == files

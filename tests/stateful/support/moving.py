@@ -55,7 +55,7 @@ class Moving(Lines):
             errors.InvalidOperationError,
         )
         if isinstance(found, Refused):
-            assert "beside itself" in str(found.error)
+            assert "next to itself" in str(found.error)
             return
         after = self.ground.now()
         assert after.addresses() == before.addresses()

@@ -20,7 +20,7 @@ from trace_store.merge.todo import DROP, EDIT, FIXUP, JOINED, PICK, REWORD, SQUA
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
 
-DEEDS = (PICK, PICK, PICK, SQUASH, FIXUP, REWORD, EDIT, DROP)
+ACTIONS = (PICK, PICK, PICK, SQUASH, FIXUP, REWORD, EDIT, DROP)
 
 
 class Rewriting(Lines):
@@ -73,14 +73,14 @@ class Rewriting(Lines):
 
     def _listed(self, data: st.DataObject, every: Sequence[Step]) -> list[Step]:
         """Return steps with other deeds, and perhaps in another order."""
-        steps = [Step(data.draw(st.sampled_from(DEEDS)), each.oid) for each in every]
+        steps = [Step(data.draw(st.sampled_from(ACTIONS)), each.oid) for each in every]
         if data.draw(st.booleans(), "reorder"):
             steps = data.draw(st.permutations(steps))
         return [
             Step(PICK, each.oid)
-            if each.deed in JOINED and all(s.deed == DROP for s in steps[:at])
+            if each.action in JOINED and all(s.action == DROP for s in steps[:at])
             else Step(
-                each.deed, each.oid, f"said {each.oid.short()}" if each.deed == REWORD else ""
+                each.action, each.oid, f"said {each.oid.short()}" if each.action == REWORD else ""
             )
             for at, each in enumerate(steps)
         ]
@@ -98,7 +98,7 @@ class Rewriting(Lines):
         line = ground.line(found.before)
         replaced = [step.oid for step in steps]
         in_order = replaced == [oid for oid in reversed(line) if oid in replaced]
-        plain = in_order and all(step.deed != DROP for step in steps)
+        plain = in_order and all(step.action != DROP for step in steps)
         if not plain or found.settled or found.dropped or not steps:
             return
         first = line.index(replaced[0])

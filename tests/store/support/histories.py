@@ -1,4 +1,4 @@
-"""Short ways to make and read histories in tests of the store."""
+"""Helpers to create and read histories in tests of the store."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def move(store: Store, ref: str, new: ObjectId | None) -> None:
 
 
 def line(store: Store, tip: ObjectId | None) -> list[str]:
-    """Return the messages along first parents, oldest first, reading every blob on the way."""
+    """Return the messages along first parents, oldest first, reading every blob."""
     found: list[str] = []
     while tip is not None:
         commit = Commit.decode(store.objects.read(tip))
@@ -63,22 +63,22 @@ def main_line(store: Store) -> list[str]:
 
 
 def new_store(folder: Path, **options: Any) -> Store:
-    """Make a store in a folder."""
+    """Create a store in a folder."""
     return Store.init(str(folder), durability="fast", **options)
 
 
 def reopen(folder: Path, *, disk: Disk | None = None, durability: str = "fast") -> Store:
-    """Open the store of a folder in another handle."""
+    """Open the store in a folder with another handle."""
     return Store.open(str(folder / ".trace"), durability=durability, disk=disk)
 
 
 def errors(store: Store) -> list[Finding]:
-    """Return what fsck finds that is an error."""
+    """Return the errors that fsck finds."""
     return [finding for finding in fsck(store) if finding.severity == ERROR]
 
 
 def codes(store: Store) -> set[str]:
-    """Return the codes of all that fsck finds."""
+    """Return the codes of all findings of fsck."""
     return {finding.code for finding in fsck(store)}
 
 

@@ -1,6 +1,6 @@
-"""Faults: what can be wrong with a context, in stable words.
+"""Faults: everything that can be wrong with a context, with stable codes.
 
-Rule: words are added, never renamed. Those that the renderers have too mean the same there.
+Codes are added, never renamed. Codes that renderers share have the same meaning there.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ CODES = {
     UNKNOWN_BLOCK: "a block is in no form that a provider takes",
     UNSIGNED_REASONING: "reasoning of a Claude model is without its signature",
 }
-"""What each fault means."""
+"""The meaning of each code."""
 
 NEUTRAL = frozenset({"json", "text"})
-"""Forms that are no provider's, and refuse nothing."""
+"""Formats of no provider, which accept everything."""
 PROVIDERS = tuple(sorted(set(FORMATS) - NEUTRAL))
 
-# Who refuses it, as far as not everybody does.
+# The providers that refuse a fault, unless all do.
 ANTHROPIC = ("anthropic",)
 OBJECT_ARGUMENTS = ("anthropic", "gemini")
 IDS_ONCE = ("anthropic", "openai-responses")
@@ -66,15 +66,15 @@ IDS_ONCE = ("anthropic", "openai-responses")
 
 @value
 class Fault:
-    """One thing that is wrong.
+    """One fault of a context.
 
     Attributes:
         code: one of CODES.
         detail: what is wrong.
-        done: what mends it, without a subject, such as `left out`.
-        at: the message's position in the context, from 0; None when it is no single message's.
-        address: the message's address, or None when it has none.
-        providers: who would refuse it.
+        done: the repair, without a subject, such as `left out`.
+        at: the message's position in the context, from 0; None if the fault concerns several.
+        address: the message's address, or None.
+        providers: the providers that would refuse it.
     """
 
     code: str
@@ -86,7 +86,7 @@ class Fault:
 
     @property
     def where(self) -> str:
-        """The address as people write it, else the position counted from one."""
+        """The address, or else the position counted from one, as text."""
         if self.address is not None:
             return str(self.address)
         return "the context" if self.at is None else f"message {self.at + 1}"

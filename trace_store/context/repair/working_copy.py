@@ -1,6 +1,6 @@
-"""The messages of a context while they are mended, with what became of each.
+"""Working copy of a context during a repair.
 
-Rule: what came in is never changed; an item that says something else than its message remembers that it does.
+Original messages never change; an item records whether its content differs.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from trace_store.providers.values import Renderable
 
 @mutable
 class Item:
-    """A message on the bench. Renderers take it for one.
+    """A message in the working copy, which renderers accept as a message.
 
     Attributes:
         role, parts, kind, name, model, id: as in `Message`.
-        at: its position in the context that came in; None for a new one.
-        address: its address there; None for a new one, and where messages have none.
-        ghost: whether it is the placeholder of a removed message, which is never touched.
-        reworded: whether its parts are others than they were.
-        moved: whether it stands elsewhere than it did.
-        replaces: the item that a new one stands in for, at the same place.
+        at: its position in the original context; None for a new one.
+        address: its address there, or None.
+        ghost: whether it is the placeholder of a removed message, which is never changed.
+        reworded: whether its parts have changed.
+        moved: whether its position has changed.
+        replaces: the item that a new one replaces at the same position.
     """
 
     role: str
@@ -45,7 +45,7 @@ class Item:
 
     @classmethod
     def of(cls, message: Renderable, at: int) -> Item:
-        """Return the item of a message that came in."""
+        """Return the item of an original message."""
         return cls(
             role=message.role,
             parts=tuple(message.parts),
@@ -60,23 +60,23 @@ class Item:
 
     @classmethod
     def new(cls, role: str, parts: Sequence[Part], *, replaces: Item | None = None) -> Item:
-        """Return a message that nobody recorded."""
+        """Return a new item."""
         name = "" if replaces is None else replaces.name
         kind = default_kind(role, parts)
         return cls(role, tuple(parts), kind=kind, name=name, replaces=replaces)
 
     @property
     def is_new(self) -> bool:
-        """Whether it did not come in."""
+        """Whether it is not in the original context."""
         return self.at is None
 
     @property
     def says_nothing(self) -> bool:
-        """Whether there is nothing in it; what is blank is something."""
+        """Whether it is empty; blank text is content."""
         return all(isinstance(part, Text) and not part.text for part in self.parts)
 
     def reword(self, parts: Iterable[Part]) -> None:
-        """Let it say something else; nothing happens when it is the same."""
+        """Set its parts, and note whether that changes them."""
         changed = tuple(parts)
         if changed != self.parts:
             self.parts = changed
@@ -84,20 +84,20 @@ class Item:
 
 
 @mutable
-class Bench:
-    """All messages, in order, and what was found.
+class WorkingCopy:
+    """All messages in order, and the faults found so far.
 
     Attributes:
-        items: the context as it is by now.
-        chosen: the providers that it has to suit.
-        removed: messages that are no longer in it.
-        faults: what was wrong, in the order in which it was found.
-        count: how often something was to be mended.
-        images: what Anthropic takes of an image in a request with so many of them.
+        items: the current context.
+        providers_to_suit: the providers that it must be valid for.
+        removed: messages that were removed.
+        faults: the faults, in the order of detection.
+        count: number of repairs.
+        images: Anthropic's limits for images in a request with this many.
     """
 
     items: list[Item]
-    chosen: frozenset[str]
+    providers_to_suit: frozenset[str]
     removed: list[Item] = field(default_factory=list)
     faults: dict[Fault, None] = field(default_factory=dict)
     count: int = 0
@@ -111,12 +111,11 @@ class Bench:
         done: str,
         providers: Sequence[str] = PROVIDERS,
     ) -> bool:
-        """Note what is wrong, and tell whether it is to be mended: when a chosen provider refuses it.
+        """Record a fault; return True if it needs a repair, because a chosen provider refuses it.
 
-        The same thing of one message is noted once. What is wrong with a message that mending itself made is no
-        fault about the context.
+        The same fault of a message is recorded once; faults of messages that a repair created are not recorded.
         """
-        if not self.chosen.intersection(providers):
+        if not self.providers_to_suit.intersection(providers):
             return False
         self.count += 1
         refusing = tuple(name for name in PROVIDERS if name in providers)
@@ -130,7 +129,7 @@ class Bench:
         return True
 
     def remove(self, items: Iterable[Item]) -> None:
-        """Take messages out."""
+        """Remove messages."""
         gone = list(items)
         if gone:
             ids = {id(item) for item in gone}
@@ -139,7 +138,7 @@ class Bench:
             self.removed += [item.replaces for item in gone if item.replaces is not None]
 
     def insert(self, behind: dict[int, list[Item]], leaving: Container[int] = ()) -> None:
-        """Put items behind others, named by their positions; those whose `id()` is in `leaving` leave theirs."""
+        """Insert items behind positions; items whose `id()` is in `leaving` leave theirs."""
         items: list[Item] = []
         for at, item in enumerate(self.items):
             if id(item) not in leaving:

@@ -1,7 +1,4 @@
-"""Tokens: how much a context weighs, for which model, and how far to trust the number.
-
-Most counts are known: what counts is imported when it is first asked for.
-"""
+"""Token counting for models. Most counts are cached, so the modules here are loaded late."""
 
 from trace_store.lazy_import import submodules
 

@@ -1,15 +1,14 @@
-"""Token counts that were made before, by content id: one append-only file an encoding.
+"""The token cache: counts by content id, in one append-only file an encoding.
 
-A record has 40 bytes and no header:
+A record has 40 bytes; there is no header:
 
     offset  size  field
          0    32  id of the content
         32     4  tokens, unsigned, big-endian
         36     4  CRC-32 of `token counts: ENCODING` and the 36 bytes before, big-endian
 
-Rule: derived and never trusted. The records before the first that does not check are used; a file with such
-a record is written anew when there is next something to add. Records may be double. A file that is missing,
-damaged, deleted or on a disk that refuses costs counting again, and nothing else.
+Derived data. Records before the first invalid one are used, and a file with an invalid record is rewritten on the next
+addition. Duplicates are allowed. If the file is missing, damaged or not writable, content is counted again.
 """
 
 from __future__ import annotations
@@ -28,10 +27,9 @@ _ATTEMPTS = 100
 
 
 class TokenMemo:
-    """Counts of one encoding, read from the file once, on first use.
+    """Token counts in one encoding, read from the file on first use.
 
-    Several processes may append to one file: each batch is one write to the end of it. What others append
-    later is not seen; it is counted again.
+    Several processes may append to a file; each batch is one write. Later additions of others are not noticed.
     """
 
     def __init__(
@@ -42,19 +40,19 @@ class TokenMemo:
         *,
         read_back: bool = True,
     ) -> None:
-        """Make a memo.
+        """Create a cache.
 
         Args:
-            encoding: whose counts these are.
-            disk: without one, the memo remembers for the life of the process only.
+            encoding: the encoding of the counts.
+            disk: None keeps the counts only in memory.
             path: the file.
-            read_back: False adds to the file without reading it, for a few counts that are surely new: the
-                file grows with the store, and what is done for one message must not.
+            read_back: False appends without reading the file, for a few new counts: the file grows with the store, but
+                the cost of one message must not.
         """
         self.encoding = encoding
         self._disk = disk
         self._path = path
-        # Not from 0, where a run of zeros checks; and under another encoding nothing does.
+        # A seed other than 0, so that a run of zeros is invalid, and different for each encoding.
         self._seed = zlib.crc32(b"token counts: " + encoding.encode())
         self._counts: dict[bytes, int] | None = None if read_back else {}
         self._pending: dict[bytes, int] = {}
@@ -64,28 +62,28 @@ class TokenMemo:
         return f"TokenMemo({self.encoding!r}, path={self._path!r})"
 
     def __len__(self) -> int:
-        return len(self._known())
+        return len(self._load_counts())
 
     def get(self, oid: bytes) -> int | None:
-        """Return the count of the content with this id, or None when it was never counted."""
-        return self._known().get(oid)
+        """Return the count of the content with this id, or None."""
+        return self._load_counts().get(oid)
 
     def put(self, oid: bytes, count: int) -> None:
-        """Remember a count; `flush` makes it last."""
-        known = self._known()
+        """Add a count; `flush` saves it."""
+        known = self._load_counts()
         if oid not in known and 0 <= count <= _MAXIMUM_COUNT:
             known[bytes(oid)] = count
             self._pending[bytes(oid)] = count
 
     def flush(self) -> int:
-        """Append what is new to the file, with one write, and return how many records that were.
+        """Append new counts to the file with one write; return their number.
 
-        A disk that refuses is no error: the counts stay in memory, and are tried again by the next flush.
+        Disk errors are ignored: the counts stay in memory until the next flush.
         """
         if self._disk is None or not self._pending:
             return 0
         try:
-            if not self._add(self._disk):
+            if not self._append(self._disk):
                 return 0
         except errors.StorageError:
             return 0
@@ -93,7 +91,7 @@ class TokenMemo:
         self._pending.clear()
         return written
 
-    def _known(self) -> dict[bytes, int]:
+    def _load_counts(self) -> dict[bytes, int]:
         if self._counts is None:
             self._counts = self._read()
         return self._counts
@@ -103,7 +101,7 @@ class TokenMemo:
         try:
             data = read_file(self._disk, self._path) if self._disk is not None else None
         except errors.StorageError:
-            # A link, a directory, or over the limit of size: not ours to read, and not to append to.
+            # A link, a directory or too large: neither read it nor append to it.
             self._damaged = True
             return counts
         if not data:
@@ -127,45 +125,45 @@ class TokenMemo:
             records += checked + zlib.crc32(checked, self._seed).to_bytes(4)
         return bytes(records)
 
-    def _add(self, disk: Disk) -> bool:
-        """Write what is new behind the last record, or the whole file where it has a tear; tell whether all of it."""
+    def _append(self, disk: Disk) -> bool:
+        """Append new counts, or rewrite a damaged file; return True if all were written."""
         for _ in range(_ATTEMPTS):
             try:
                 fd = self._open(disk)
             except errors.StorageError:
-                self._rewrite(disk)  # a link or a directory has the name; a link is replaced
+                self._rewrite(disk)  # replaces a link
                 return True
             try:
-                # Whoever looks without the lock may see another's batch half written, and take it for a tear.
+                # Without the lock, an incomplete batch of another process would look like damage.
                 disk.lock(fd)
                 if disk.identity(fd) != disk.identity(self._path):
-                    continue  # another process has repaired it
+                    continue  # another process has replaced it
                 if self._damaged:
                     self._read()
                 if self._damaged or disk.size(fd) % _FIELDS.size:
                     self._rewrite(disk)
                     return True
                 data = self._records(self._pending)
-                # A short write leaves a torn record, behind which nothing is read; the next flush mends it.
+                # A short write leaves a torn record, which the next flush repairs.
                 self._damaged = disk.write(fd, data) != len(data)
                 return not self._damaged
             finally:
                 disk.close(fd)  # which releases the lock
-        raise errors.StorageError("the file of token counts comes and goes", path=self._path)
+        raise errors.StorageError("the file of token counts keeps changing", path=self._path)
 
     def _rewrite(self, disk: Disk) -> None:
-        # Read anew: another process may have added to it meanwhile.
-        counts = {**self._read(), **self._known()}
+        # Read again, since another process may have added counts.
+        counts = {**self._read(), **self._load_counts()}
         replace_file(disk, self._path, self._records(counts), durable=False)
         self._damaged = False
 
     def _open(self, disk: Disk) -> int:
-        disk.make_directory(os.path.dirname(self._path))  # which refuses a link in its place
+        disk.make_directory(os.path.dirname(self._path))  # refuses a link
         fd = disk.open(self._path, APPEND)
         if fd is None:
             fd = disk.open(self._path, CREATE)
-        if fd is None:  # another process was quicker
+        if fd is None:  # another process has created it
             fd = disk.open(self._path, APPEND)
         if fd is None:
-            raise errors.StorageError("the file of token counts comes and goes", path=self._path)
+            raise errors.StorageError("the file of token counts keeps changing", path=self._path)
         return fd

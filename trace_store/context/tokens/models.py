@@ -1,30 +1,28 @@
-"""Token estimates for models: an encoding, a factor, and how reliable the product is.
+"""Token counting of models: an encoding, a factor, and how reliable the result is.
 
-A model's tokens are `count under the encoding × factor`. The sources of the table:
+A model's tokens are `count in the encoding × factor`. Sources of the table:
 
 - OpenAI: the encodings that tiktoken names. Text is exact; gpt-5 models were checked on recorded usage of
-  1,546 calls (what exceeds the text is 3 to 33 tokens of framing per item). Names that tiktoken does not
-  know are estimates.
+  1,546 calls (3 to 33 tokens of framing per item beyond the text). Names that tiktoken does not know are
+  estimates.
 - Anthropic publishes no tokenizer. The factors are actual input and output tokens over o200k_base tokens,
   in recorded code-heavy agent turns, framing included; prose is lower.
-
       claude-opus-4-5    1.22   n = 782        claude-opus-4-7    1.66   n = 19
       claude-opus-4-6    1.24   n = 2,749      claude-opus-4-8    1.72   n = 99
       claude-sonnet-4-5  1.29   n = 25         claude-fable-5     1.76   n = 236
-
-  Version 4.7 brought another tokenizer. So: 1.25 up to 4.6, 1.7 from 4.7 on and where no version is named.
-- Gemini: gemini-2.5-flash, 1.07 (n = 10, too few for a factor): o200k_base as it is, within about 10 %.
-- Anything else: o200k_base as it is, with nothing known.
+  Version 4.7 has another tokenizer. So: 1.25 up to 4.6, 1.7 from 4.7 on and without a version.
+- Gemini: gemini-2.5-flash, 1.07 (n = 10, too few for a factor): o200k_base unchanged, within about 10 %.
+- Others: o200k_base unchanged, with unknown error.
 
 The source of a count is one of these strings:
 
     exact:ENCODING             the model's own tokenizer, on text
-    estimate:ENCODING          another tokenizer's count, taken as it is
+    estimate:ENCODING          another tokenizer's count, unchanged
     estimate:ENCODING*FACTOR   another tokenizer's count, times a measured factor
     custom:NAME                a caller's tokenizer
     provider                   reported by the provider for a request that was sent
 
-Rule: this is all that a context needs whose tokens were counted before. What counts is imported when something is.
+Contexts with cached counts need only this module; tokenizers are loaded late.
 """
 
 from __future__ import annotations
@@ -45,15 +43,15 @@ CLAUDE_FACTOR = 1.25
 CLAUDE_NEW_FACTOR = 1.7
 CLAUDE_NEW_SINCE = (4, 7)
 
-# Model → encoding, and beginnings of model names → encoding: the entries of tiktoken.model that use an
-# encoding shipped here. o200k_harmony differs from o200k_base in control tokens only.
+# Model → encoding, and prefixes of model names → encoding: the entries of tiktoken.model with an encoding
+# that Trace ships. o200k_harmony differs from o200k_base only in control tokens.
 _EXACT_NAMES = {
     **dict.fromkeys(("o1", "o3", "o4-mini", "gpt-5", "gpt-4.1", "gpt-4o"), "o200k_base"),
     **dict.fromkeys(("gpt-4", "gpt-3.5-turbo", "gpt-3.5", "gpt-35-turbo"), "cl100k_base"),
     **dict.fromkeys(("davinci-002", "babbage-002", "text-embedding-ada-002"), "cl100k_base"),
     **dict.fromkeys(("text-embedding-3-small", "text-embedding-3-large"), "cl100k_base"),
 }
-# Longer beginnings first, where one begins another.
+# Longer prefixes first.
 _EXACT_BEGINNINGS = (
     *((start, "o200k_base") for start in ("o1-", "o3-", "o4-mini-", "gpt-5", "gpt-4.5-")),
     *((start, "o200k_base") for start in ("gpt-4.1-", "chatgpt-4o-", "gpt-4o-", "gpt-oss-")),
@@ -62,21 +60,21 @@ _EXACT_BEGINNINGS = (
     *((start, "cl100k_base") for start in ("ft:gpt-4", "ft:gpt-3.5-turbo")),
     *((start, "cl100k_base") for start in ("ft:davinci-002", "ft:babbage-002")),
 )
-# claude-opus-4-5-20251101, claude-3-7-sonnet, claude-2.1, claude-3-5-sonnet@20240620; a date is no version.
+# claude-opus-4-5-20251101, claude-3-7-sonnet, claude-2.1, claude-3-5-sonnet@20240620; a date is not a version.
 _CLAUDE = r"claude-(?:[a-z]+-)*(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?"
 
 
 def describe(model: str = "") -> TokenCounting:
-    """Return how tokens of a model are counted; an unknown or empty name gives an estimate.
+    """Return how the tokens of a model are counted; an unknown or empty name gives an estimate.
 
-    The name may carry what gateways put around it: `openai/gpt-4o`, `us.anthropic.claude-sonnet-4-5-v1:0`,
+    The name may have a gateway's prefix or suffix: `openai/gpt-4o`, `us.anthropic.claude-sonnet-4-5-v1:0`,
     `models/gemini-2.5-pro`.
 
     Raises:
-        InvalidInputError: it is no text.
+        InvalidInputError: it is not a string.
     """
     if not isinstance(model, str):
-        raise errors.InvalidInputError(f"a model is a text, not {type(model).__name__}")
+        raise errors.InvalidInputError(f"a model must be a string, not {type(model).__name__}")
     name = model.strip().lower().rpartition("/")[2]
     if "claude" in name:
         return estimate(DEFAULT_ENCODING, _claude_factor(name))
@@ -100,7 +98,7 @@ def _claude_factor(name: str) -> float:
 
 
 def nearest_model(model: str) -> str | None:
-    """Return the known model with the closest name, "" if none is close; None if the model itself is known."""
+    """Return the known model with the most similar name, "" if there is none; None if the model is known."""
     from difflib import get_close_matches  # slow to load; only needed for an unknown name
 
     name = model.strip().lower().rpartition("/")[2]
@@ -114,17 +112,17 @@ def nearest_model(model: str) -> str | None:
 
 
 REPLY_TOKENS = 3
-"""What opens the reply, once for a whole request; what else holds messages together is in `overhead`."""
+"""The start of the reply, once a request; other framing is in `overhead`."""
 
 
 @value
 class TokenCounting:
-    """How tokens of a model are counted.
+    """How the tokens of a model are counted.
 
     Attributes:
-        encoding: the encoding to count under.
-        factor: what to multiply a count by; 1.0 when the encoding is the model's own.
-        source: the label of the product, see the head of `models`.
+        encoding: the encoding.
+        factor: the factor for counts; 1.0 if the encoding is the model's own.
+        source: the label of the result, as listed in this module's docstring.
     """
 
     encoding: str
@@ -137,14 +135,13 @@ class TokenCounting:
         return self.source.startswith("exact:")
 
     def scale(self, count: int) -> int:
-        """Return the model's tokens for a count under the encoding. Scale sums, not the parts of a sum."""
+        """Return the model's tokens for a count in the encoding. Scale sums, not the parts of a sum."""
         return round(count * self.factor)
 
     def under(self, tokenizer: Tokenizer) -> TokenCounting:
-        """Return the counting of the same model by whatever tokenizer is at hand.
+        """Return the counting of the same model with another tokenizer.
 
-        It is the same when the tokenizer has the same encoding. A built-in one of another encoding makes an
-        estimate of it; the count of a caller's own stands as it is, unscaled.
+        A built-in tokenizer of another encoding makes the result an estimate; a custom one is not scaled.
         """
         if tokenizer.encoding == self.encoding:
             return self
@@ -154,6 +151,6 @@ class TokenCounting:
 
 
 def estimate(encoding: str, factor: float) -> TokenCounting:
-    """Return the counting of a model by another's encoding."""
+    """Return the counting of a model with another model's encoding."""
     suffix = "" if factor == 1 else f"*{factor:g}"
     return TokenCounting(encoding, factor, f"estimate:{encoding}{suffix}")

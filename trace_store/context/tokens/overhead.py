@@ -1,19 +1,19 @@
-"""What a message costs beyond its text.
+"""Token counts of messages, including framing.
 
-Text is counted; framing follows OpenAI's published rule for chat messages; what cannot be counted outside
-the provider is guessed and reported apart. Everything is in tokens of the tokenizer's encoding, so a factor
-for the model (see `models`) applies to the sum.
+Text is counted. Framing follows OpenAI's published rule for chat messages. What only the provider can count is
+estimated and reported separately. All numbers are tokens of the tokenizer's encoding, so a model's factor (see
+`models`) applies to the sum.
 
     message        3, and 1 for its role; with a name 1 and the name          (OpenAI cookbook)
-    tool call      12 beside name and arguments: on recorded usage of 1,546 calls of gpt-5 models the excess
+    tool call      12 plus name and arguments: in recorded usage of 1,546 calls of gpt-5 models the excess
                    over the text was 3 to 33 per item
     tool result    4, as a message of its own; a message of results alone costs nothing itself
-    whole request  3, which open the reply                                    (OpenAI cookbook)
+    whole request  3, for the start of the reply                              (OpenAI cookbook)
     image          by its pixels, a document by its pages, a recording by its length: see `media_facts`; 1,500
-                   where an image is known by its address alone
-    reasoning      its text; where only a signature is left, a guess from its length, since a signature holds
+                   for an image given only by its address
+    reasoning      its text; with only a signature, an estimate from its length, since a signature contains
                    the encrypted text as base64
-    opaque         its bytes as text, base64 in it by what it holds; a guess
+    opaque         its bytes as text, base64 in it by its content; an estimate
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _COUNTED_AS_TEXT = (Text.type, ToolCall.type, Reasoning.type)
 
 @value
 class MessageTokens:
-    """The tokens of a message, by how well they are known.
+    """The tokens of a message, by how they were counted.
 
     Attributes:
-        text: counted text; exact when the tokenizer is the model's own.
-        framing: what holds the text together, by rule.
-        guessed: images, signatures and opaque parts.
+        text: counted text; exact if the tokenizer is the model's own.
+        framing: framing, by rule.
+        guessed: estimates for images, signatures and opaque parts.
     """
 
     text: int = 0
@@ -60,12 +60,12 @@ class MessageTokens:
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """The sum."""
         return self.text + self.framing + self.guessed
 
     @property
     def has_guesses(self) -> bool:
-        """Whether a part could not be counted."""
+        """Whether a part was estimated."""
         return self.guessed > 0
 
     def __add__(self, other: MessageTokens) -> MessageTokens:
@@ -75,8 +75,8 @@ class MessageTokens:
 
 
 def count_message(tokenizer: Tokenizer, message: Message) -> MessageTokens:
-    """Return the tokens of a message whose content is at hand."""
-    tokens = _head(
+    """Return the tokens of a message with its content."""
+    tokens = _count_framing(
         tokenizer, message.name, [isinstance(part, ToolResult) for part in message.parts]
     )
     for part in message.parts:
@@ -91,24 +91,24 @@ def count_stored_message(
     memo: TokenMemo,
     purged: frozenset[bytes] = frozenset(),
 ) -> MessageTokens:
-    """Return the tokens of a message in its form inside a commit; equal to those of the loaded message.
+    """Return the tokens of a stored message, which equal those of the loaded one.
 
-    Content whose count is in the memo is not read. New counts are put there; the caller flushes.
+    Content with a cached count is not read. New counts are added to the cache; the caller flushes it.
 
     Args:
-        tokenizer: what counts; the memo must be of its encoding.
-        stored: what `objects.message.store_message` returned.
-        read: gives an object's bytes by id.
-        memo: counts by content id.
-        purged: ids of content that was purged; what stands in its place is counted.
+        tokenizer: the tokenizer, of the cache's encoding.
+        stored: the result of `objects.message.store_message`.
+        read: returns an object's bytes by id.
+        memo: cached counts by content id.
+        purged: ids of purged content, whose placeholder is counted.
 
     Raises:
-        ObjectNotFoundError: content is not here.
+        ObjectNotFoundError: content is missing.
         CorruptObjectError: content is damaged.
     """
     counter = _StoredCounter(tokenizer, read, memo, purged)
     parts = stored["parts"]
-    tokens = _head(
+    tokens = _count_framing(
         tokenizer, stored.get("name", ""), [part["type"] == ToolResult.type for part in parts]
     )
     for part in parts:
@@ -117,15 +117,15 @@ def count_stored_message(
 
 
 def content_text(content: bytes) -> str:
-    """Return content as the text to count; bytes that are no text have U+FFFD in place of what is not."""
+    """Return content as text for counting; invalid bytes become U+FFFD."""
     try:
         return content.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return content.decode("utf-8", "replace")
 
 
-def _head(tokenizer: Tokenizer, name: str, is_result: list[bool]) -> MessageTokens:
-    """Return what a message costs before its parts, given which of them are tool results."""
+def _count_framing(tokenizer: Tokenizer, name: str, is_result: list[bool]) -> MessageTokens:
+    """Return the tokens of a message without its parts, given which of them are tool results."""
     named = NAME_TOKENS + tokenizer.count(name) if name else 0
     results_alone = bool(is_result) and all(is_result)
     return MessageTokens(framing=named + (0 if results_alone else MESSAGE_TOKENS))
@@ -145,7 +145,7 @@ def _count_part(tokenizer: Tokenizer, part: Part) -> MessageTokens:
     if isinstance(part, Reasoning):
         text = tokenizer.count(part.text)
         signature = (part.signature or "").encode("utf-8", "surrogatepass")
-        return MessageTokens(text=text, guessed=0 if text else _guess_signature(len(signature)))
+        return MessageTokens(text=text, guessed=0 if text else _estimate_signature(len(signature)))
     if isinstance(part, Image):
         return MessageTokens(guessed=image_tokens(part.data) if part.data else IMAGE_TOKENS)
     if isinstance(part, Opaque):
@@ -158,13 +158,13 @@ def _count_opaque(tokenizer: Tokenizer, data: bytes) -> int:
     return tokenizer.count(text) + tokens
 
 
-def _guess_signature(size: int) -> int:
-    """Return the tokens behind `size` characters of base64 over encrypted text."""
+def _estimate_signature(size: int) -> int:
+    """Return the tokens of `size` characters of base64 of encrypted text."""
     return estimate_from_bytes(size * 3 // 4)
 
 
 class _StoredCounter:
-    """Counts stored parts, through the memo."""
+    """Counts stored parts, using the cache."""
 
     __slots__ = ("_memo", "_purged", "_read", "_tokenizer")
 
@@ -188,7 +188,7 @@ class _StoredCounter:
                 tokens += self.count_part(inner)
             return tokens
         if type_ not in _COUNTED_AS_TEXT:
-            # Opaque, and parts of a later version: all that is known is that there are bytes.
+            # Opaque parts, and parts of later versions: only their bytes are known.
             return MessageTokens(guessed=self._count_bytes(part["blob"]) if "blob" in part else 0)
         text = self._count_content(part["blob"]) if "blob" in part else 0
         if type_ == Text.type:
@@ -198,22 +198,22 @@ class _StoredCounter:
         if text or "signature" not in part or part["signature"] in self._purged:
             return MessageTokens(text=text)
         signature = read_content(part["signature"], self._read)
-        return MessageTokens(guessed=_guess_signature(len(signature)))
+        return MessageTokens(guessed=_estimate_signature(len(signature)))
 
     def _count_image(self, part: Mapping[str, Any]) -> int:
         if "blob" not in part:
             return IMAGE_TOKENS
-        return self._remembered(b"image", part["blob"], image_tokens)
+        return self._cached_count(b"image", part["blob"], image_tokens)
 
     def _count_bytes(self, oid: bytes) -> int:
-        return self._remembered(b"opaque", oid, lambda data: _count_opaque(self._tokenizer, data))
+        return self._cached_count(b"opaque", oid, lambda data: _count_opaque(self._tokenizer, data))
 
-    def _remembered(self, kind: bytes, oid: bytes, weigh: Callable[[bytes], int]) -> int:
-        """Return what a content that is no text weighs, under an id of its own: it may be a text elsewhere."""
+    def _cached_count(self, kind: bytes, oid: bytes, count_data: Callable[[bytes], int]) -> int:
+        """Return a count for content that is not text; its cache key differs from that of the same content as text."""
         key = digest(kind + oid)
         count = self._memo.get(key)
         if count is None:
-            count = weigh(read_content(oid, self._read))
+            count = count_data(read_content(oid, self._read))
             self._memo.put(key, count)
         return count
 
@@ -225,9 +225,9 @@ class _StoredCounter:
         return MessageTokens()
 
     def _count_name(self, name: str) -> int:
-        """Return the tokens of a tool's name, under the id that it would have as content.
+        """Return the tokens of a tool's name, cached under the id that it would have as content.
 
-        Names would else be all for which the tokenizer is loaded where everything was counted before.
+        Otherwise the tokenizer would be loaded just for names when all content is cached.
         """
         oid = hash_object(encode_blob(bytes_of(name)))
         count = self._memo.get(oid)

@@ -1,10 +1,8 @@
 """Byte-pair ranks of OpenAI's encodings, shipped with Trace so that counting needs no network.
 
-A data file is a zstd frame with a checksum, holding a msgpack array of the tokens' bytes in rank order.
+A data file is a zstd frame with a checksum. It contains a msgpack array of the tokens' bytes in rank order.
 `tools/build_token_data.py` writes it from the official `.tiktoken` file, whose SHA-256 is kept here;
-docs/design/003-token-data.md says why in this form.
-
-Rule: this module knows data and nothing about text. Nothing here reads the network or the environment.
+docs/design/003-token-data.md explains the format.
 """
 
 from __future__ import annotations
@@ -22,11 +20,11 @@ MAXIMUM_TOKENS = 1 << 20
 
 
 class EncodingSpecification:
-    """What makes an encoding, beside its ranks.
+    """The definition of an encoding, apart from its ranks.
 
     Attributes:
         name: OpenAI's name of the encoding.
-        pattern: the regular expression that cuts text into the pieces that are then merged.
+        pattern: the regular expression that splits text into pieces.
         special_tokens: control tokens and their ranks; in counted text they are ordinary text.
         ranks_sha256: SHA-256 of the official `.tiktoken` file, in hex.
     """
@@ -110,7 +108,7 @@ def load_tokens(encoding: str) -> list[bytes]:
         data = pkgutil.get_data(__package__, data_name(encoding))
     except OSError as error:
         raise errors.StorageError(
-            f"the ranks of {encoding} cannot be read", path=error.filename
+            f"cannot read the ranks of {encoding}", path=error.filename
         ) from error
     if data is None:
         raise errors.StorageError(
@@ -133,10 +131,10 @@ def pack_tokens(tokens: list[bytes]) -> bytes:
 
 
 def unpack_tokens(data: bytes) -> list[bytes]:
-    """Return the tokens that `pack_tokens` packed.
+    """Return the tokens in the content of a data file.
 
     Raises:
-        FormatError: the bytes are damaged.
+        FormatError: it is damaged.
     """
     import msgpack
 
@@ -152,7 +150,7 @@ def parse_ranks(text: bytes) -> list[bytes]:
     """Return the tokens of a `.tiktoken` file (lines of base64, space, rank) in rank order.
 
     Raises:
-        FormatError: the lines are not in rank order, or not base64.
+        FormatError: a line is out of order, or not base64.
     """
     from binascii import a2b_base64  # only the first count needs it
 
@@ -173,7 +171,7 @@ def parse_ranks(text: bytes) -> list[bytes]:
 
 
 def format_ranks(tokens: list[bytes]) -> bytes:
-    """Return the `.tiktoken` file that has these tokens in rank order."""
+    """Return the `.tiktoken` file for tokens in rank order."""
     from binascii import b2a_base64
 
     return b"".join(

@@ -1,7 +1,7 @@
-"""Tokenizers: from text to a number of tokens, exact under a named encoding.
+"""Tokenizers, which count the tokens of text.
 
-Rule: counting never raises, whatever the text. It needs no network, no environment variable and no plug-in:
-tiktoken is given the ranks that Trace ships.
+Counting works for any text. It needs no network, environment variable or plug-in: tiktoken gets the ranks that Trace
+ships.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, Protocol, TypeGuard
 else:
-    Protocol = object  # importing typing costs as much as a command
+    Protocol = object  # importing typing is expensive
 
 DEFAULT_ENCODING = "o200k_base"
 
 HEURISTIC_ENCODING = "bytes-3.6"
-"""UTF-8 bytes over 3.6: against o200k_base on 11,000 real blocks 0.98 in total, 0.76 to 1.32 for 90 % of them."""
+"""UTF-8 bytes / 3.6: 0.98 of o200k_base in total over 11,000 real blocks, 0.76 to 1.32 for 90 % of them."""
 
 PART_CHARACTERS = 1 << 16
-"""Longer texts are counted in parts, so that no list of tokens grows with the text."""
+"""Longer texts are counted in parts, so that memory does not grow with the text."""
 
 _ALIGNMENT = 1 << 12
-# Where a text may be cut without changing the count: no pattern of either encoding matches across the
-# boundary between a newline and an ASCII letter or digit. The pieces for letters and digits take no newline
-# as their first character, those that take newlines end with one, and `\s+(?!\S)` and `\s++$` come after or
-# match the same as the pattern for newlines when white space ends with a newline. Nor does one match across
-# the boundary between an ASCII letter or digit and a space, which begins a piece or is one, or between an
-# ASCII letter and a digit: a piece has letters or digits.
+# Where a text can be split without changing the count. No pattern of either encoding matches across the
+# boundary between a newline and an ASCII letter or digit: pieces of letters and digits do not start with a
+# newline, pieces with newlines end with one, and `\s+(?!\S)` and `\s++$` come after the pattern for newlines,
+# or match the same, if white space ends with a newline. No pattern matches across the boundary between an
+# ASCII letter or digit and a space, which starts a piece, or between an ASCII letter and a digit, since no
+# piece has both.
 _CUT = r"\n(?=[0-9A-Za-z])|(?<=[0-9A-Za-z])(?= )|(?<=[A-Za-z])(?=[0-9])"
-# Good as part of a file name on every system: one case, no device name, no dot at the end.
+# Valid in file names on every system: lower case, not a device name, no dot at the end.
 _NAME = r"(?!(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$))[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9_-])?"
 
 
@@ -43,8 +43,8 @@ class Tokenizer(Protocol):
     """Counts tokens of text.
 
     Attributes:
-        encoding: what the count is under; a name that can be part of a file name.
-        exact: whether a model of that encoding would count the same.
+        encoding: the name of the encoding, which can be part of a file name.
+        exact: whether a model with that encoding counts the same.
     """
 
     @property
@@ -58,12 +58,12 @@ class Tokenizer(Protocol):
 
 
 class TiktokenTokenizer:
-    """Counts as tiktoken does, with the ranks that Trace ships; they are loaded by the first count."""
+    """Counts with tiktoken and the ranks that Trace ships, which are loaded on first use."""
 
     exact = True
 
     def __init__(self, encoding: str) -> None:
-        """Make a tokenizer for an encoding of `ranks.ENCODINGS`."""
+        """Create a tokenizer for an encoding of `ranks.ENCODINGS`."""
         self.encoding = encoding
         self._encode: Callable[[str], list[int]] | None = None
         self._lock = allocate_lock()
@@ -72,10 +72,10 @@ class TiktokenTokenizer:
         return f"TiktokenTokenizer({self.encoding!r})"
 
     def count(self, text: str) -> int:
-        """Return the number of tokens; control tokens such as `<|endoftext|>` are text like any other.
+        """Return the number of tokens; control tokens such as `<|endoftext|>` count as text.
 
-        Equal to tiktoken's own count, except where tiktoken fails (more than about a million characters of
-        white space in a row): there the run is counted in slices, which is right to a few tokens.
+        It equals tiktoken's own count. Only where tiktoken fails (more than about a million consecutive white space
+        characters), the run is counted in slices, with an error of a few tokens.
 
         Raises:
             StateError: tiktoken is installed but cannot be imported.
@@ -104,30 +104,30 @@ class HeuristicTokenizer:
         return "HeuristicTokenizer()"
 
     def count(self, text: str) -> int:
-        """Return UTF-8 bytes over 3.6, rounded up."""
+        """Return the UTF-8 bytes / 3.6, rounded up."""
         return estimate_from_bytes(len(text.encode("utf-8", "surrogatepass")))
 
 
 class CallableTokenizer:
-    """A caller's own way of counting."""
+    """A caller's own counting function."""
 
     exact = False
 
     def __init__(self, name: str, function: Callable[[str], int]) -> None:
-        """Wrap a function from text to a number of tokens.
+        """Wrap a function that returns the number of tokens of a text.
 
         Args:
-            name: names the counts wherever they are kept: small letters, digits, `.`, `_`, `-`, at most
-                64. Use another name when the function counts differently.
-            function: is given any text, lone surrogates included.
+            name: the name for cached counts: lower-case letters, digits, `.`, `_`, `-`, at most 64. Use another name
+                if the function changes.
+            function: must accept any text, including lone surrogates.
 
         Raises:
-            InvalidInputError: the name is malformed or the name of a built-in encoding.
+            InvalidInputError: the name is not valid, or that of a built-in encoding.
         """
         import re
 
         if not re.fullmatch(_NAME, name) or name in ENCODINGS or name == HEURISTIC_ENCODING:
-            raise errors.InvalidInputError(f"not a name for a tokenizer: {name[:80]!r}", name=name)
+            raise errors.InvalidInputError(f"not a tokenizer name: {name[:80]!r}", name=name)
         self.encoding = name
         self._function = function
 
@@ -135,10 +135,10 @@ class CallableTokenizer:
         return f"CallableTokenizer({self.encoding!r})"
 
     def count(self, text: str) -> int:
-        """Return what the function returns.
+        """Return the result of the function.
 
         Raises:
-            InvalidInputError: that is not a whole number, or it is negative.
+            InvalidInputError: it is not a non-negative integer.
         """
         count = self._function(text)
         if type(count) is not int or count < 0:
@@ -154,30 +154,29 @@ _TOKENIZERS: dict[str, Tokenizer] = {}
 def as_tokenizer(
     tokenizer: Tokenizer | Callable[[str], int] | None,
 ) -> Tokenizer | None:
-    """Return a tokenizer for what a caller gives: one, a plain function (named `custom`), or None.
+    """Return a tokenizer, wrapping a plain function under the name `custom`; None stays None.
 
     Raises:
-        InvalidInputError: it is neither.
+        InvalidInputError: the value is neither.
     """
-    if tokenizer is None or _counts(tokenizer):
+    if tokenizer is None or _is_tokenizer(tokenizer):
         return tokenizer
     if callable(tokenizer):
         return CallableTokenizer("custom", tokenizer)
     raise errors.InvalidInputError(f"not a tokenizer: {type(tokenizer).__name__}")
 
 
-def _counts(given: Any) -> TypeGuard[Tokenizer]:
+def _is_tokenizer(given: Any) -> TypeGuard[Tokenizer]:
     return all(hasattr(given, name) for name in ("count", "encoding", "exact"))
 
 
 def get_tokenizer(name: str = DEFAULT_ENCODING) -> Tokenizer:
-    """Return the tokenizer of an encoding, the same one for the whole process.
+    """Return the tokenizer of an encoding, one instance a process.
 
-    Where tiktoken is not installed the result counts heuristically: its `encoding` says so, and so does
-    everything that is derived from it.
+    Without tiktoken it estimates; its `encoding`, and everything derived from it, says so.
 
     Raises:
-        InvalidInputError: no such encoding.
+        InvalidInputError: unknown encoding.
     """
     known = _TOKENIZERS.get(name)
     if known is None:
@@ -190,28 +189,28 @@ def _new_tokenizer(name: str) -> Tokenizer:
         return HeuristicTokenizer()
     if name not in ENCODINGS:
         raise errors.InvalidInputError(
-            f"unknown encoding {name[:80]!r}: one of {', '.join((*ENCODINGS, HEURISTIC_ENCODING))}",
+            f"unknown encoding {name[:80]!r}; expected one of {', '.join((*ENCODINGS, HEURISTIC_ENCODING))}",
             name=name,
         )
     return TiktokenTokenizer(name) if _is_installed("tiktoken") else HeuristicTokenizer()
 
 
 def _is_installed(package: str) -> bool:
-    """Tell whether a package can be imported, without importing it; `importlib.util` alone costs 3 ms."""
+    """Return True if a package can be imported, without `importlib.util`, which takes 3 ms to load."""
     if package in sys.modules:
         return sys.modules[package] is not None
     return any(finder.find_spec(package, None) is not None for finder in sys.meta_path)
 
 
 def estimate_from_bytes(size_bytes: int) -> int:
-    """Return the likely number of tokens of that many bytes of UTF-8, rounded up."""
+    """Return the estimated tokens of that many bytes of UTF-8, rounded up."""
     return (size_bytes * 10 + 35) // 36
 
 
 def exact_parts(text: str, size: int = PART_CHARACTERS) -> Iterator[str]:
-    """Yield the text in parts of `size` characters or somewhat more, whose counts add up to its own.
+    """Yield the text in parts of at least `size` characters whose counts add up to its own.
 
-    A text without a place to cut comes whole.
+    A text that cannot be split is yielded whole.
     """
     import re
 
@@ -229,25 +228,25 @@ def _count(encode: Callable[[str], list[int]], text: str) -> int:
     try:
         return len(encode(text))
     except BaseException as error:
-        # ValueError since tiktoken 0.13. Before, a panic of the Rust side, which is no Exception.
+        # ValueError since tiktoken 0.13; before, a Rust panic, which is not an Exception.
         panic = type(error).__name__ == "PanicException"
         if not (panic or isinstance(error, ValueError)) or len(text) < 2 * _ALIGNMENT:
             raise
-    # The longest tokens are runs of a power of two of the same character, so an aligned cut is the least harm.
+    # The longest tokens repeat one character a power of two times, so an aligned cut costs the least.
     middle = len(text) // 2 // _ALIGNMENT * _ALIGNMENT
     return _count(encode, text[:middle]) + _count(encode, text[middle:])
 
 
 def _tiktoken_encode(name: str) -> Callable[[str], list[int]]:
     try:
-        # Costs 20 ms, and a warm compile counts nothing.
+        # Takes 20 ms, and a warm compile counts nothing.
         import tiktoken
     except ImportError as error:
         raise errors.StateError(f"tiktoken is installed but cannot be imported: {error}") from error
     specification = ENCODINGS[name]
     tokens = load_tokens(name)
-    # Built directly: tiktoken.get_encoding would download, and a plug-in that registers a name twice
-    # breaks every encoding of the process.
+    # Built directly: tiktoken.get_encoding would download, and a plug-in that registers a name twice would break
+    # every encoding of the process.
     encoding = tiktoken.Encoding(
         name,
         pat_str=specification.pattern,
@@ -256,7 +255,7 @@ def _tiktoken_encode(name: str) -> Callable[[str], list[int]]:
     )
 
     def encode(text: str) -> list[int]:
-        # Not encode_ordinary: that one panics where this one raises.
+        # Not encode_ordinary, which panics where this one raises.
         return encoding.encode(text, disallowed_special=())
 
     return encode

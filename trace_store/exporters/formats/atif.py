@@ -17,7 +17,7 @@ from typing import Any
 from trace_store.context.usage import Usage, normalise_usage
 from trace_store.exporters.contract import Exported, ExportSession, file_name
 from trace_store.exporters.lossy import coerce
-from trace_store.exporters.lossy.calls import answers_behind_calls, pairs_of, settle_calls
+from trace_store.exporters.lossy.calls import answers_behind_calls, only_answers, settle_calls
 from trace_store.exporters.lossy.coerce import fit_object, object_of, only_text, whole
 from trace_store.exporters.lossy.drafts import (
     ASSISTANT,
@@ -31,7 +31,7 @@ from trace_store.exporters.lossy.drafts import (
     with_roles,
 )
 from trace_store.exporters.lossy.loss_count import losses_of
-from trace_store.exporters.lossy.requests import kept_tools, said_before_calls, sound_schemas
+from trace_store.exporters.lossy.requests import kept_tools
 from trace_store.frozen import replace
 from trace_store.ident import format_time
 from trace_store.importers.formats.atif import COPIED
@@ -42,7 +42,7 @@ from trace_store.objects.content import bytes_of
 from trace_store.objects.parts import Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.tools import openai_tools
 from trace_store.providers.values import Repairs
-from trace_store.providers.wire import marked, parse_json, to_bytes, word
+from trace_store.providers.wire import marked, parse_json, scrub, to_bytes, word
 
 NAME = "atif"
 SUFFIX = ".json"
@@ -58,7 +58,7 @@ Wire = dict[str, Any]
 def write(session: ExportSession) -> Exported:
     """Return the trajectory; see `contract.Writer`."""
     drafts = _fit(session)
-    schemas = sound_schemas(openai_tools(session.tools, Repairs(())))
+    schemas = scrub(openai_tools(session.tools, Repairs(())))[0]
     models = [draft.model for draft in drafts if draft.role == ASSISTANT]
     known = session.facts()
     agent: Wire = {"name": session.format or "trace", "version": known.version or "unknown"}
@@ -97,7 +97,7 @@ def _fit(session: ExportSession) -> list[Draft]:
     drafts = fit_parts(drafts, _fit_part, _fit_inside)
     with_roles(drafts, _ROLES)
     drafts = [step for draft in drafts for step in _thinking_apart(draft)]
-    drafts = _answered(answers_behind_calls(settle_calls(drafts, _call_id)))
+    drafts = only_answers(answers_behind_calls(settle_calls(drafts, _call_id)))
     caller: Draft | None = None
     for draft in drafts:
         copied = COPIED in draft.labels
@@ -106,7 +106,7 @@ def _fit(session: ExportSession) -> list[Draft]:
         if draft.role == ASSISTANT:
             caller = draft
             draft.usage = None if copied or draft.usage is None else _read_usage(draft.usage)
-            said_before_calls(draft)
+            draft.pieces.sort(key=lambda piece: isinstance(piece.part, ToolCall))
         else:
             draft.model, draft.usage = "", None
         if draft.role == TOOL and caller is not None:
@@ -156,16 +156,6 @@ def _thinking_apart(draft: Draft) -> Iterator[Draft]:
             runs.append(replace(draft, pieces=[], id="", usage=None))
         runs[-1].pieces.append(piece)
     yield from runs
-
-
-def _answered(drafts: Sequence[Draft]) -> list[Draft]:
-    """Return drafts without results that answer nothing."""
-    pairs = pairs_of(drafts)
-    for draft in drafts:
-        for piece in draft.pieces:
-            if isinstance(piece.part, ToolResult) and id(piece) not in pairs.call_of:
-                piece.part = None
-    return [draft for draft in drafts if draft.parts]
 
 
 def _read_usage(usage: Usage) -> Usage:

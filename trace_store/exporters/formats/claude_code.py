@@ -14,20 +14,22 @@ walks the links from the end meets all of them.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from trace_store.context.usage import Usage, normalise_usage
 from trace_store.exporters.contract import Exported, ExportSession, Facts, file_name
 from trace_store.exporters.lossy import coerce
-from trace_store.exporters.lossy.anthropic_parts import (
-    PROVIDER,
-    AnthropicParts,
-    block,
-    content,
-    fit_usage,
-    usage_of,
-)
 from trace_store.exporters.lossy.calls import answers_behind_calls, settle_calls
+from trace_store.exporters.lossy.coerce import (
+    block_of,
+    fit_image,
+    fit_object,
+    object_of,
+    only_text,
+    whole,
+)
 from trace_store.exporters.lossy.drafts import (
     ASSISTANT,
     TOOL,
@@ -45,8 +47,25 @@ from trace_store.importers.formats.claude_code.locations import project_name
 from trace_store.importers.formats.claude_code.records import SYNTHETIC_MODEL, is_harness_text
 from trace_store.importers.json_records import compact
 from trace_store.objects.content import bytes_of
-from trace_store.objects.parts import Opaque, ToolResult
-from trace_store.providers.wire import to_bytes, word
+from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.anthropic import PROVIDER
+from trace_store.providers.anthropic.render import (
+    ASSISTANT_ONLY,
+    IN_RESULTS_ONLY,
+    NOWHERE,
+    RESULT_BLOCKS,
+    THINKING,
+    USER_ONLY,
+    call_block,
+    image_block,
+    is_server_result,
+    linked_image_block,
+    text_block,
+    thinking_block,
+)
+from trace_store.providers.signatures import maker
+from trace_store.providers.tools import ANTHROPIC_NAME_LIMIT
+from trace_store.providers.wire import parse_object, to_bytes, word
 
 NAME = "claude-code"
 SUFFIX = ".jsonl"
@@ -56,6 +75,8 @@ VERSION = "2.1.218"
 ID_LIMIT = 256
 _INSTRUCTION = "instruction"
 _BOUNDARY = "Conversation compacted"
+# Blocks of these types are parts of their own.
+_PARTS = NOWHERE | {"image", "text", "thinking"}
 
 Line = dict[str, Any]
 
@@ -82,12 +103,11 @@ def write(session: ExportSession) -> Exported:
 def _fit(session: ExportSession) -> list[Draft]:
     """Return the messages as Claude Code's importer reads them back."""
     drafts = drafts_of(session)
-    parts = AnthropicParts(compact, lambda b: Opaque(PROVIDER, bytes_of(compact(b))))
     coerce.fit_times(drafts)
     coerce.fit_names(drafts)
     drafts = apart(drafts, beside_results=True)
     with_roles(drafts, (USER, ASSISTANT, TOOL))
-    drafts = fit_parts(drafts, parts.fit, parts.inside)
+    drafts = fit_parts(drafts, _fit_part, _fit_inside)
     with_roles(drafts, (USER, ASSISTANT, TOOL))
     drafts = settle_calls(drafts, lambda id_: word(id_, ID_LIMIT, "call"))
     drafts = answers_behind_calls(drafts)
@@ -98,7 +118,7 @@ def _fit(session: ExportSession) -> list[Draft]:
         forget([draft])
         draft.summary = summary
         if draft.role == ASSISTANT:
-            draft.usage = None if draft.model == SYNTHETIC_MODEL else fit_usage(draft.usage)
+            draft.usage = None if draft.model == SYNTHETIC_MODEL else _fit_usage(draft.usage)
             said = None
         else:
             draft.model = draft.id = ""
@@ -161,12 +181,12 @@ class _Lines:
                 "type": "message",
                 "role": ASSISTANT,
                 "model": draft.model,
-                "content": [block(part)],
+                "content": [_block(part)],
                 "stop_reason": reason if last else None,
                 "stop_sequence": None,
             }
             if draft.usage is not None:
-                message["usage"] = usage_of(draft.usage)
+                message["usage"] = _usage(draft.usage)
             yield self._line(draft, {"type": ASSISTANT, "message": message})
             for call in draft.calls:
                 if call is part and self._last is not None:
@@ -176,9 +196,9 @@ class _Lines:
         results = draft.results
         rest = [part for part in draft.parts if not isinstance(part, ToolResult)]
         for index, result in enumerate(results):
-            told = [block(result)]
+            told = [_block(result)]
             if index == len(results) - 1:
-                told += [block(part) for part in rest]
+                told += [_block(part) for part in rest]
             more: Line = {"type": USER, "message": {"role": USER, "content": told}}
             caller = self._callers.get(result.call_id)
             if caller is not None:
@@ -188,7 +208,7 @@ class _Lines:
     def _input(self, draft: Draft) -> Iterator[Line]:
         if draft.summary:
             yield self._boundary(draft)
-        said: Line = {"type": USER, "message": {"role": USER, "content": content(draft.parts)}}
+        said: Line = {"type": USER, "message": {"role": USER, "content": _content(draft.parts)}}
         if draft.summary:
             said |= {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
         if draft.kind == _INSTRUCTION:
@@ -225,3 +245,97 @@ class _Lines:
         self._count += 1
         self._last = uuid
         return line
+
+
+def _fit_part(draft: Draft, part: Part) -> Part | None:
+    """Return a part as a reader gets it from a message; None if it has no place there."""
+    if isinstance(part, Reasoning):
+        signed = part.signature and maker(draft.model) == PROVIDER and draft.model
+        return Reasoning(whole(part.text), part.signature) if signed else None
+    if isinstance(part, ToolCall):
+        name = word(part.name, ANTHROPIC_NAME_LIMIT, "tool")
+        return ToolCall(part.id, name, fit_object(part, compact).arguments)
+    if isinstance(part, ToolResult):
+        return part
+    if isinstance(part, Opaque):
+        return _fit_own(part, draft)
+    if isinstance(part, Image) and draft.role == ASSISTANT:
+        return None
+    return _fit_plain(part)
+
+
+def _fit_inside(part: Part) -> Part | None:
+    """Return a part as a reader gets it from a result; None if it has no place there."""
+    if not isinstance(part, Opaque):
+        return _fit_plain(part)
+    found = block_of(part, PROVIDER)
+    fits = found is not None and found.get("type") in RESULT_BLOCKS - _PARTS
+    return _kept(found) if fits and found is not None else None
+
+
+def _fit_plain(part: Part) -> Part | None:
+    if isinstance(part, Text):
+        return Text(whole(part.text)) if part.text else None
+    return fit_image(part) if isinstance(part, Image) else None
+
+
+def _fit_own(part: Opaque, draft: Draft) -> Opaque | None:
+    found = block_of(part, PROVIDER)
+    type_ = None if found is None else found.get("type")
+    if found is None or not isinstance(type_, str) or not type_:
+        return None
+    if type_ in _PARTS | IN_RESULTS_ONLY:
+        return None
+    if draft.role == ASSISTANT:
+        thinks = type_ in THINKING
+        fits = type_ not in USER_ONLY and (not thinks or maker(draft.model) == PROVIDER)
+    else:
+        fits = type_ not in ASSISTANT_ONLY and not is_server_result(type_)
+    return _kept(found) if fits else None
+
+
+def _kept(block: Line) -> Opaque:
+    return Opaque(PROVIDER, bytes_of(compact(block)))
+
+
+def _block(part: Part) -> Line:
+    """Return the block of a part."""
+    if isinstance(part, Text):
+        return text_block(part.text)
+    if isinstance(part, Reasoning):
+        return thinking_block(part)
+    if isinstance(part, ToolCall):
+        return call_block(part, part.name, object_of(part))
+    if isinstance(part, ToolResult):
+        result: Line = {"type": "tool_result", "tool_use_id": part.call_id}
+        result["content"] = _content(part.content)
+        return result | ({"is_error": True} if part.is_error else {})
+    if isinstance(part, Image):
+        if part.url is not None:
+            return linked_image_block(part.url)
+        return image_block(part.media_type, base64.b64encode(part.data or b"").decode())
+    return (parse_object(part.data) if isinstance(part, Opaque) else None) or {}
+
+
+def _content(parts: Sequence[Part]) -> str | list[Line]:
+    """Return the content of a message or a result: a string for a single text."""
+    text = only_text(parts)
+    return [_block(part) for part in parts] if text is None else text
+
+
+def _usage(usage: Usage) -> Line:
+    """Return a report in Anthropic's numbers, which are disjoint."""
+    form: Line = {
+        "input_tokens": max(0, usage.input_total - usage.cache_read - usage.cache_write),
+        "cache_creation_input_tokens": usage.cache_write,
+        "cache_read_input_tokens": usage.cache_read,
+        "output_tokens": usage.output_total,
+    }
+    if usage.reasoning:
+        form["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
+    return form
+
+
+def _fit_usage(usage: Usage | None) -> Usage | None:
+    """Return a report as a reader gets it back from Anthropic's numbers."""
+    return None if usage is None else normalise_usage(_usage(usage))

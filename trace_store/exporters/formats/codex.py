@@ -11,19 +11,22 @@ cost. A response ends with its `token_count`, or where the next one's `turn_cont
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import base64
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from trace_store.context.usage import Usage, normalise_usage
+from trace_store.errors import InvalidInputError
 from trace_store.exporters.contract import Exported, ExportSession, Facts
 from trace_store.exporters.lossy import coerce
 from trace_store.exporters.lossy.calls import settle_calls
-from trace_store.exporters.lossy.coerce import fit_image, whole
+from trace_store.exporters.lossy.coerce import block_of, fit_image, only_text, whole
 from trace_store.exporters.lossy.drafts import (
     ASSISTANT,
     TOOL,
     USER,
     Draft,
+    Piece,
     apart,
     drafts_of,
     fit_parts,
@@ -32,30 +35,28 @@ from trace_store.exporters.lossy.drafts import (
     with_roles,
 )
 from trace_store.exporters.lossy.loss_count import COMPACTION, losses_of
-from trace_store.exporters.lossy.openai_parts import (
-    PROVIDER,
-    REFUSAL,
-    data_url,
-    fit_inside,
-    fit_item,
-    fit_own,
-    fit_reasoning,
-    is_frame,
-    is_item,
-    is_spoken,
-    items_apart,
-    items_of,
-    settle_frames,
-    signed_reasoning,
-)
+from trace_store.frozen import replace
 from trace_store.ident import format_time
 from trace_store.importers.contract import PlannedMessage
 from trace_store.importers.formats.codex.items import is_scaffolding, messages_of
 from trace_store.objects.message import ROLES
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.chat import block_part
+from trace_store.providers.fields import opaque
+from trace_store.providers.openai_responses import PROVIDER
+from trace_store.providers.openai_responses.render import (
+    FRAMES,
+    call_item,
+    frame_of,
+    input_text,
+    item_of,
+    output_item,
+    reasoning_item,
+    summary_text,
+)
 from trace_store.providers.signatures import maker
 from trace_store.providers.tools import OPENAI_NAME_LIMIT
-from trace_store.providers.wire import marked, to_bytes, word
+from trace_store.providers.wire import marked, parse_object, to_bytes, word
 
 NAME = "codex"
 SUFFIX = ".jsonl"
@@ -65,7 +66,7 @@ VERSION = "0.145.0"
 ORIGINATOR = "trace"
 ID_LIMIT = 64
 _INPUT_BLOCKS = frozenset({"input_file", "input_image"})
-_REFUSALS = frozenset({REFUSAL})
+_REFUSALS = frozenset({"refusal"})
 # Items that a reader takes for something else, or passes over.
 _UNREAD = frozenset(
     {"agent_message", "ghost_snapshot", "local_shell_call", "local_shell_call_output"}
@@ -73,6 +74,7 @@ _UNREAD = frozenset(
 _FROM_AN_AGENT = frozenset({"encrypted_content"}) | _INPUT_BLOCKS
 
 Record = dict[str, Any]
+Wire = dict[str, Any]
 
 
 def write(session: ExportSession) -> Exported:
@@ -96,13 +98,13 @@ def _fit(session: ExportSession) -> list[Draft]:
     coerce.fit_names(drafts)
     drafts = apart(drafts)
     with_roles(drafts, ROLES)
-    drafts = fit_parts(drafts, _fit_part, fit_inside)
+    drafts = fit_parts(drafts, _fit_part, _fit_inside)
     with_roles(drafts, ROLES)
     drafts = settle_calls(drafts, _call_id)
     for draft in drafts:
-        settle_frames(draft)
-        signed_reasoning(draft)
-    drafts = items_apart(draft for draft in drafts if draft.parts)
+        _settle_frames(draft)
+        _signed_reasoning(draft)
+    drafts = _items_apart(draft for draft in drafts if draft.parts)
     drafts = _joined_results(drafts)
     model = ""
     for draft in drafts:
@@ -123,7 +125,7 @@ def _fit_part(draft: Draft, part: Part) -> Part | None:
     if isinstance(part, Image):
         return fit_image(part) if draft.role == USER else None
     if isinstance(part, Reasoning):
-        return fit_reasoning(draft, part)
+        return _fit_reasoning(draft, part)
     if isinstance(part, ToolCall):
         name = word(part.name, OPENAI_NAME_LIMIT, "tool")
         return ToolCall(part.id, name, whole(part.arguments), part.format)
@@ -132,11 +134,11 @@ def _fit_part(draft: Draft, part: Part) -> Part | None:
     if not isinstance(part, Opaque):
         return None
     if draft.role == ASSISTANT:
-        own = part if is_frame(part) else fit_own(part, _REFUSALS)
-        return own or fit_item(part, ASSISTANT, _UNREAD)
+        own = part if _is_frame(part) else _fit_own(part, _REFUSALS)
+        return own or _fit_item(part, ASSISTANT, _UNREAD)
     blocks = _FROM_AN_AGENT if draft.name else _INPUT_BLOCKS
-    own = fit_own(part, blocks) if draft.role == USER else None
-    return own or fit_item(part, draft.role, _UNREAD)
+    own = _fit_own(part, blocks) if draft.role == USER else None
+    return own or _fit_item(part, draft.role, _UNREAD)
 
 
 def _tells_failure(result: ToolResult) -> bool:
@@ -169,7 +171,7 @@ def _read_as(draft: Draft, session: ExportSession) -> None:
     """Make of a draft's marks what a reader makes of its records."""
     name = draft.name if _is_from_agent(draft, session) else ""
     own = session.format == NAME or (draft.model and maker(draft.model) == PROVIDER)
-    spoken = any(isinstance(part, Text | Image) or is_spoken(part) for part in draft.parts)
+    spoken = any(isinstance(part, Text | Image) or _is_spoken(part) for part in draft.parts)
     forget([draft])
     if draft.role == USER and is_scaffolding(PlannedMessage(USER, draft.parts)):
         draft.kind = "instruction"
@@ -183,7 +185,7 @@ def _read_as(draft: Draft, session: ExportSession) -> None:
 def _is_from_agent(draft: Draft, session: ExportSession) -> bool:
     """Tell whether another agent of Codex's said it; people have no names there."""
     by_name = draft.role == USER and bool(draft.name) and session.format == NAME
-    return by_name and not is_item(draft.parts[0])
+    return by_name and not _is_item(draft.parts[0])
 
 
 def _fit_usage(usage: Usage | None, told: list[Usage]) -> Usage | None:
@@ -230,9 +232,9 @@ def _compacted(drafts: Sequence[Draft], session: ExportSession) -> int:
 def _items(draft: Draft, text_calls: Collection[str]) -> list[Record]:
     """Return the response items of a draft."""
     if draft.name:
-        content = next(items_of(draft, (), _is_listed))[0]["content"]
+        content = next(_response_items(draft, ()))["content"]
         return [{"type": "agent_message", "author": draft.name, "content": content}]
-    items = [item for item, _ in items_of(draft, text_calls, _is_listed)]
+    items = list(_response_items(draft, text_calls))
     spoken = next((item for item in items if item.get("type") == "message"), None)
     if draft.id and spoken is not None:
         spoken["id"] = draft.id
@@ -343,7 +345,7 @@ class _Records:
 
     def _asked(self, draft: Draft) -> Iterator[Record]:
         texts = [part.text for part in draft.parts if isinstance(part, Text)]
-        images = [data_url(part) for part in draft.parts if isinstance(part, Image)]
+        images = [_data_url(part) for part in draft.parts if isinstance(part, Image)]
         told = {"type": "user_message", "message": "\n".join(texts), "images": images}
         yield _record(draft.time, "event_msg", {**told, "local_images": [], "text_elements": []})
 
@@ -372,3 +374,213 @@ def _events(time: int, item: Record) -> Iterator[Record]:
 
 def _record(time: int, type_: str, payload: Record) -> Record:
     return {"timestamp": format_time(time), "type": type_, "payload": payload}
+
+
+def _fit_reasoning(draft: Draft, part: Reasoning) -> Reasoning | None:
+    """Return reasoning that a model of OpenAI's made; what of it is signed is `_signed_reasoning`'s business."""
+    if not draft.model or maker(draft.model) != PROVIDER:
+        return None
+    return Reasoning(whole(part.text), part.signature or None)
+
+
+def _fit_own(part: Opaque, types: frozenset[str]) -> Opaque | None:
+    """Return a block of a message, or of an output, as a reader gets it; None when its type may not stand there."""
+    block = block_of(part, PROVIDER)
+    if block is None or block.get("type") not in types:
+        return None
+    try:
+        read = block_part(block, "", PROVIDER)
+    except InvalidInputError:
+        return None
+    return read if isinstance(read, Opaque) else None
+
+
+def _fit_item(part: Opaque, role: str, unread: frozenset[str]) -> Opaque | None:
+    """Return an opaque part that is an item by itself; None when it is none, or readers take it for something else."""
+    item = item_of(part, by_program=role != ASSISTANT) if role in (ASSISTANT, USER) else None
+    if item is None or block_of(part, PROVIDER) is None or item["type"] in unread:
+        return None
+    return opaque(PROVIDER, item)
+
+
+def _fit_inside(part: Part) -> Part | None:
+    """Return a part as it is in an output."""
+    if isinstance(part, Text):
+        return Text(whole(part.text)) if part.text else None
+    if isinstance(part, Image):
+        return fit_image(part)
+    return _fit_own(part, _INPUT_BLOCKS) if isinstance(part, Opaque) else None
+
+
+def _signed_reasoning(draft: Draft) -> None:
+    """Take from a draft the reasoning that no signature follows at once: without one it is not sent again."""
+    signed = False
+    for piece in reversed([piece for piece in draft.pieces if piece.part is not None]):
+        if not isinstance(piece.part, Reasoning):
+            signed = False
+        elif piece.part.signature or signed:
+            signed = True
+        else:
+            piece.part = None
+
+
+def _settle_frames(draft: Draft) -> None:
+    """Take from a draft the frames that stand before nothing they belong to, and give the others their call's id."""
+    pieces = [piece for piece in draft.pieces if piece.part is not None]
+    behind: Piece | None = None
+    spoken = False
+    for index, piece in enumerate(pieces):
+        frame = _frame(piece.part)
+        behind = pieces[index + 1] if index + 1 < len(pieces) else None
+        if frame is None:
+            spoken = _is_spoken(piece.part)
+        elif draft.role == ASSISTANT and behind is not None and _belongs(frame, behind, spoken):
+            call = behind.part.id if isinstance(behind.part, ToolCall) else None
+            piece.part = _as_read(frame, call)
+        else:
+            piece.part = None
+
+
+def _is_spoken(part: Part | None) -> bool:
+    """Tell whether a part stands in a message of the assistant's, and is no item."""
+    if isinstance(part, Opaque):
+        block = parse_object(part.data)
+        return block is not None and block.get("type") in _REFUSALS
+    return isinstance(part, Text)
+
+
+def _is_frame(part: Part | None) -> bool:
+    """Tell whether an opaque part only gives its fields to what stands behind it."""
+    return _frame(part) is not None
+
+
+def _items_apart(drafts: Iterable[Draft]) -> list[Draft]:
+    """Return drafts in which an item that the program gave is a message by itself."""
+    found: list[Draft] = []
+    for draft in drafts:
+        if draft.role != USER or not any(_is_item(part) for part in draft.parts):
+            found.append(draft)
+            continue
+        runs: list[list[Piece]] = [[]]
+        for piece in draft.pieces:
+            if runs[-1] and piece.part is not None and _is_item(piece.part):
+                runs.append([])
+            runs[-1].append(piece)
+            if _is_item(piece.part):
+                runs.append([])
+        for run in runs:
+            if any(piece.part is not None for piece in run):
+                found.append(replace(draft, pieces=run))
+    return found
+
+
+def _is_item(part: Part | None) -> bool:
+    """Tell whether an opaque part is an item by itself, and no block of a message."""
+    if not isinstance(part, Opaque):
+        return False
+    return any(item_of(part, by_program=by_program) is not None for by_program in (True, False))
+
+
+def _response_items(draft: Draft, text_calls: Collection[str]) -> Iterator[Wire]:
+    """Yield the items of a draft that is fit, given the ids of calls whose arguments are free text."""
+    spoken: list[Part] = []
+    summary: list[Part] = []
+    frame: Wire = {}
+    for part in draft.parts:
+        if _is_block(part):
+            spoken.append(part)
+            continue
+        framed = frame if not spoken else {}
+        yield from _message(draft, spoken, frame)
+        spoken, frame = [], _fields(part)
+        if frame:
+            continue
+        if isinstance(part, Reasoning):
+            summary.append(part)
+            if part.signature:
+                yield _thought(summary, part.signature)
+                summary = []
+        elif isinstance(part, ToolResult):
+            yield _answer(part, text_calls)
+        else:
+            yield _item(part, framed)
+    yield from _message(draft, spoken, frame)
+
+
+def _data_url(image: Image) -> str:
+    """Return the address of an image: its own, or its bytes."""
+    if image.url is not None:
+        return image.url
+    return f"data:{image.media_type};base64,{base64.b64encode(image.data or b'').decode()}"
+
+
+def _is_block(part: Part) -> bool:
+    if isinstance(part, Opaque):
+        return not _is_item(part) and not _is_frame(part)
+    return isinstance(part, Text | Image)
+
+
+def _block(part: Part, role: str) -> Wire:
+    if isinstance(part, Text):
+        if role == ASSISTANT:
+            return {"type": "output_text", "text": part.text}
+        return input_text(part.text)
+    if isinstance(part, Image):
+        return {"type": "input_image", "image_url": _data_url(part)}
+    return (parse_object(part.data) if isinstance(part, Opaque) else None) or {}
+
+
+def _message(draft: Draft, spoken: list[Part], frame: Wire) -> Iterator[Wire]:
+    if spoken:
+        content = [_block(part, draft.role) for part in spoken]
+        yield {"type": "message", "role": draft.role, "content": content, **frame}
+
+
+def _thought(summary: Sequence[Part], signature: str) -> Wire:
+    texts = [part.text for part in summary if isinstance(part, Reasoning)]
+    return reasoning_item([] if texts == [""] else [*map(summary_text, texts)], signature)
+
+
+def _answer(result: ToolResult, text_calls: Collection[str]) -> Wire:
+    """Return an output; a text that stands alone is a string, unless that would be read as something else."""
+    text = None if _is_listed(result) else only_text(result.content)
+    output = [_block(part, TOOL) for part in result.content] if text is None else text
+    return output_item(result.call_id, output, custom=result.call_id in text_calls)
+
+
+def _item(part: Part, frame: Wire) -> Wire:
+    if isinstance(part, ToolCall):
+        return call_item(part, part.name) | frame
+    return (parse_object(part.data) if isinstance(part, Opaque) else None) or {}
+
+
+def _frame(part: Part | None) -> Wire | None:
+    return frame_of(part) if isinstance(part, Opaque) else None
+
+
+def _fields(part: Part) -> Wire:
+    """Return what a frame gives to the item behind it; nothing for other parts."""
+    frame = _frame(part)
+    return {} if frame is None else {k: frame[k] for k in FRAMES[frame["type"]] if k in frame}
+
+
+def _belongs(frame: Wire, behind: Piece, spoken: bool) -> bool:
+    """Tell whether a frame is meant for the piece behind it; a message that goes on takes none."""
+    part = behind.part
+    if frame["type"] == "message":
+        fits = _is_spoken(part) and not spoken
+    else:
+        kind = "custom_tool_call" if getattr(part, "format", "") == "text" else "function_call"
+        original = behind.original
+        fits = (
+            isinstance(original, ToolCall)
+            and frame["type"] == kind
+            and frame.get("call_id") == original.id
+        )
+    return fits and any(frame.get(key) is not None for key in FRAMES[frame["type"]])
+
+
+def _as_read(frame: Wire, call_id: str | None) -> Opaque:
+    kept = {key: frame[key] for key in FRAMES[frame["type"]] if frame.get(key) is not None}
+    named = {} if call_id is None else {"call_id": call_id}
+    return opaque(PROVIDER, {"type": frame["type"], **named, **kept})

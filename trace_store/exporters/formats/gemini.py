@@ -15,10 +15,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from trace_store.context.usage import Usage, normalise_usage
+from trace_store.errors import InvalidInputError
 from trace_store.exporters.contract import Exported, ExportSession, Facts
 from trace_store.exporters.lossy import coerce
 from trace_store.exporters.lossy.calls import answers_behind_calls, only_answers, settle_calls
-from trace_store.exporters.lossy.coerce import fit_object, object_of, only_text, sound
+from trace_store.exporters.lossy.coerce import fit_object, object_of, only_text, read_again, sound
 from trace_store.exporters.lossy.drafts import (
     ASSISTANT,
     TOOL,
@@ -30,21 +31,17 @@ from trace_store.exporters.lossy.drafts import (
     forget,
     with_roles,
 )
-from trace_store.exporters.lossy.gemini_parts import (
-    fit_inside,
-    fit_own,
-    fit_plain,
-    plain_part,
-    response,
-)
 from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.ident import format_time
-from trace_store.importers.formats.gemini.messages import what_is_said
+from trace_store.importers.formats.gemini.messages import parse_content
 from trace_store.importers.json_records import compact
-from trace_store.objects.parts import Image, Opaque, Part, Reasoning, ToolCall, ToolResult
+from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import sha256_hex
+from trace_store.providers.gemini.parse import GeminiCalls, gemini_parts
+from trace_store.providers.gemini.render import MEDIA, MODEL_ONLY, own_part, refer, response_part
+from trace_store.providers.media import gemini_media
 from trace_store.providers.tools import gemini_tool_name
-from trace_store.providers.wire import marked, scrub, to_bytes
+from trace_store.providers.wire import marked, parse_object, scrub, to_bytes
 
 NAME = "gemini"
 SUFFIX = ".jsonl"
@@ -54,6 +51,7 @@ MODEL = "gemini"
 _THOUGHT = re.compile(r"\*\*([^*\n]+)\*\* (\S.*)", re.DOTALL)
 
 Record = dict[str, Any]
+Wire = dict[str, Any]
 
 
 def write(session: ExportSession) -> Exported:
@@ -74,7 +72,7 @@ def _fit(session: ExportSession) -> list[Draft]:
     coerce.fit_names(drafts)
     drafts = apart(drafts)
     with_roles(drafts, (USER, ASSISTANT, TOOL))
-    drafts = fit_parts(drafts, _fit_part, fit_inside)
+    drafts = fit_parts(drafts, _fit_part, _fit_inside)
     with_roles(drafts, (USER, ASSISTANT, TOOL))
     drafts = only_answers(settle_calls(drafts, _call_id))
     drafts = answers_behind_calls(drafts)
@@ -104,7 +102,7 @@ def _fit_part(draft: Draft, part: Part) -> Part | None:
         return ToolCall(part.id, gemini_tool_name(part.name, None, None), made.arguments)
     if isinstance(part, ToolResult):
         return part
-    fit = fit_own(part, draft) if isinstance(part, Opaque) else fit_plain(part)
+    fit = _fit_own(part, draft) if isinstance(part, Opaque) else _fit_plain(part)
     # A part that the recorder of the program would not write comes back as something else.
     whole = not isinstance(fit, Opaque | Image) or _is_read(draft.role, fit)
     return fit if whole else None
@@ -112,8 +110,8 @@ def _fit_part(draft: Draft, part: Part) -> Part | None:
 
 def _is_read(role: str, part: Part) -> bool:
     kind = MODEL if role == ASSISTANT else USER
-    record = {"id": "", "type": kind, "content": [plain_part(part)]}
-    said = what_is_said(record, ()).messages
+    record = {"id": "", "type": kind, "content": [_part(part)]}
+    said = parse_content(record, ()).messages
     return bool(said) and said[0].parts == (part,)
 
 
@@ -181,13 +179,13 @@ def _records(session: ExportSession, facts: Facts, drafts: Sequence[Draft]) -> I
 
 def _asked(draft: Draft) -> Record:
     text = only_text(draft.parts)
-    return {"content": [plain_part(part) for part in draft.parts] if text is None else text}
+    return {"content": [_part(part) for part in draft.parts] if text is None else text}
 
 
 def _said(draft: Draft, results: dict[str, ToolResult]) -> Record:
     spoken = [part for part in draft.parts if not isinstance(part, Reasoning | ToolCall)]
     text = only_text(spoken) if spoken else ""
-    said: Record = {"content": [plain_part(part) for part in spoken] if text is None else text}
+    said: Record = {"content": [_part(part) for part in spoken] if text is None else text}
     thoughts = [_thought(part, draft.time) for part in draft.parts if isinstance(part, Reasoning)]
     said["thoughts"] = thoughts
     if draft.usage is not None:
@@ -211,5 +209,76 @@ def _call(call: ToolCall, result: ToolResult | None, time: int) -> Record:
         form |= {"result": None, "status": "cancelled"}
     else:
         status = "error" if result.is_error else "success"
-        form |= {"result": [response(result, call.name)], "status": status}
+        form |= {"result": [_response(result, call.name)], "status": status}
     return form | {"timestamp": format_time(time), "displayName": call.name}
+
+
+def _fit_plain(part: Part) -> Part | None:
+    """Return a text or an image as it is in a content or a response, or None."""
+    if isinstance(part, Text):
+        return Text(sound(part.text)) if part.text else None
+    if not isinstance(part, Image):
+        return None
+    shown = gemini_media(part)
+    read = () if shown is None else _read(shown)
+    return read[0] if len(read) == 1 and isinstance(read[0], Image) else None
+
+
+def _fit_own(part: Opaque, draft: Draft) -> Opaque | None:
+    """Return a part of Gemini's own as a reader keeps it; None when it may not stand in the message."""
+    found = _own_block(part)
+    if found is None or not (draft.role == ASSISTANT or MODEL_ONLY.isdisjoint(found)):
+        return None
+    return _kept(found)
+
+
+def _fit_inside(part: Part) -> Part | None:
+    """Return a part as it is in a response, or None."""
+    if not isinstance(part, Opaque):
+        return _fit_plain(part)
+    found = _own_block(part)
+    if found is None or len(found) != 1 or MEDIA.isdisjoint(found):
+        return None
+    ((kind, fields),) = found.items()
+    if not isinstance(fields, dict):
+        return None
+    return _kept({kind: {key: value for key, value in fields.items() if key != "displayName"}})
+
+
+def _part(part: Part) -> Wire:
+    """Return the part of a text, an image or a block."""
+    if isinstance(part, Text):
+        return {"text": part.text}
+    if isinstance(part, Image):
+        return gemini_media(part) or {}
+    return (parse_object(part.data) if isinstance(part, Opaque) else None) or {}
+
+
+def _response(result: ToolResult, name: str) -> Wire:
+    """Return the response of a result, given the name of its tool."""
+    parts: list[Wire] = []
+    values = [
+        part.text if isinstance(part, Text) else refer(_part(part), parts)
+        for part in result.content
+    ]
+    value = values[0] if len(values) == 1 else values or None
+    return response_part(result, name, value, parts)
+
+
+def _kept(found: Wire) -> Opaque | None:
+    """Return a part as a reader keeps it; None when it takes it for something else."""
+    read = _read(scrub(found)[0])
+    return read[0] if len(read) == 1 and isinstance(read[0], Opaque) else None
+
+
+def _read(form: Wire) -> tuple[Part, ...]:
+    try:
+        return tuple(gemini_parts(form, "", GeminiCalls()))
+    except InvalidInputError:
+        return ()
+
+
+def _own_block(part: Opaque) -> Wire | None:
+    """Return a part of Gemini's that may stand by itself, as a file gives it back; else None."""
+    found = own_part(part)
+    return None if found is None else read_again(found)

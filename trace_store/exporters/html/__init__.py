@@ -1,7 +1,7 @@
-"""A session as one static page of HTML, for reading.
+"""Sessions as one static HTML page for readers.
 
-Rule: nothing on the page runs, and nothing is fetched. There is no script; the policy in its head forbids scripts,
-frames, forms and the network, and allows the one style sheet by its hash and images that stand in the page.
+Invariant: the page runs and fetches nothing. Its content security policy forbids scripts, frames, forms and the
+network, and allows the style sheet by hash and inline images.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The page over several sessions: what each is called, when it was, and what was asked in it; with a search.
+"""Index page of several sessions: titles, times, prompts, with a search box.
 
-Rule: the policy in its head allows one script, by its hash, which hides what does not hold the words. Nothing is
-fetched.
+Invariant: the content security policy allows only the search script, by hash. Nothing is fetched.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from trace_store.exporters.contract import Exported, ExportSession
 from trace_store.exporters.html.markup import Markup, element
 from trace_store.exporters.html.messages import anchor
 from trace_store.exporters.html.page import OUTLINE_CHARACTERS, POLICY, head
-from trace_store.exporters.overview import beginning, counted, facts_of, is_prompt, title_of
+from trace_store.exporters.overview import count_noun, excerpt, is_prompt, session_facts, title_of
 from trace_store.frozen import value
 from trace_store.oid import sha256_base64
 
@@ -31,26 +30,26 @@ box.addEventListener("input", () => {
 
 
 @value
-class Entry:
-    """A session on the page.
+class IndexEntry:
+    """A session on the index page.
 
     Attributes:
         session: the session.
-        file: the name of its own page, in the same folder.
+        file: name of its page in the same folder.
     """
 
     session: ExportSession
     file: str
 
 
-def index_page(entries: Iterable[Entry]) -> Exported:
-    """Return the page over sessions, those that ended last first."""
+def index_page(entries: Iterable[IndexEntry]) -> Exported:
+    """Return the index page, most recent session first."""
     ordered = sorted(entries, key=lambda each: -_end(each.session))
     return Exported([chunk.encode() for chunk in _page(ordered)], (), FILE_NAME)
 
 
-def _page(entries: list[Entry]) -> Iterator[str]:
-    title = counted(len(entries), "session")
+def _page(entries: list[IndexEntry]) -> Iterator[str]:
+    title = count_noun(len(entries), "session")
     policy = f"{POLICY}; script-src 'sha256-{sha256_base64(SCRIPT.encode())}'"
     yield f'<!doctype html>\n<html lang="en">\n{head(title, policy)}\n<body>\n'
     search = element(
@@ -62,17 +61,17 @@ def _page(entries: list[Entry]) -> Iterator[str]:
     yield f"</main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
 
 
-def _section(entry: Entry) -> Markup:
+def _section(entry: IndexEntry) -> Markup:
     session = entry.session
-    facts = dict(facts_of(session))
-    told = [facts[name] for name in ("agent", "model", "folder", "time") if facts.get(name)]
-    told.append(counted(len(session.turns), "message"))
+    facts = dict(session_facts(session))
+    details = [facts[name] for name in ("agent", "model", "folder", "time") if facts.get(name)]
+    details.append(count_noun(len(session.turns), "message"))
     prompts = [
         element(
             "li",
             element(
                 "a",
-                beginning(turn.message.text, 3 * OUTLINE_CHARACTERS),
+                excerpt(turn.message.text, 3 * OUTLINE_CHARACTERS),
                 href=f"{entry.file}#{anchor(turn)}",
             ),
         )
@@ -83,7 +82,7 @@ def _section(entry: Entry) -> Markup:
     return element(
         "section",
         element("h2", link, class_="role"),
-        element("p", " · ".join(told), class_="kicker"),
+        element("p", " · ".join(details), class_="kicker"),
         element("ol", *prompts),
         class_="session",
     )

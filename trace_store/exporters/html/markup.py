@@ -1,10 +1,10 @@
 """HTML that content cannot break out of.
 
-Rule: only `Markup` is HTML; all other text is escaped on its way into an element. What elements and attributes there
-are is in `ALLOWED`, and nothing else can be made.
+Invariant: only `Markup` is HTML; all other text is escaped inside an element. Only the elements and attributes in
+`ALLOWED` can be created.
 
-Rule: every character of the content is on the page. Marks of Markdown stay beside what they mean, so that a reader may
-see them; long content is folded, never cut off.
+Invariant: every character of the content is on the page. Markdown marks stay, hidden by default; long content is
+collapsed, never truncated.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from trace_store.exporters.invisible import as_lines, code_of, name_of, reveal, runs
-from trace_store.exporters.overview import counted, line_count
-from trace_store.exporters.prose import CODE, TABLE, TEXT, Piece, pieces
+from trace_store.exporters.invisible import code_of, name_of, normalise_newlines, reveal, runs
+from trace_store.exporters.overview import count_noun, line_count
+from trace_store.exporters.prose import CODE, TABLE, TEXT, ProsePiece, split_prose
 
 ALLOWED: dict[str, frozenset[str]] = {
     "a": frozenset({"class", "href", "title"}),
@@ -56,7 +56,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "time": frozenset({"datetime"}),
     "title": frozenset(),
 }
-"""The elements of a page, each with the attributes it may have."""
+"""Allowed elements with their attributes."""
 
 _VOID = frozenset({"img", "input", "link", "meta"})
 _NAMES = {"class_": "class", "http_equiv": "http-equiv", "aria_label": "aria-label"}
@@ -64,30 +64,36 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;",
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """A string that is already HTML."""
 
     __slots__ = ()
 
 
 def text(content: str) -> Markup:
-    """Return content as HTML; what would not be seen is shown by its code, with its name behind it."""
+    """Escape content.
+
+    Invisible characters are shown by code, with their name as title.
+    """
     return Markup(
         "".join(
-            _unseen(run) if unseen else run.translate(_ESCAPES) for run, unseen in runs(content)
+            _invisible(run) if invisible else run.translate(_ESCAPES)
+            for run, invisible in runs(content)
         )
     )
 
 
 def plain(content: str) -> str:
-    """Return content fit for an attribute or a title, where there can be no elements."""
+    """Escape content for an attribute or title, where elements are not allowed."""
     return reveal(content, lambda c: f"<{code_of(c)}>")[0].translate(_ESCAPES)
 
 
 def element(tag: str, /, *children: str, **attributes: str | bool) -> Markup:
-    """Return an element; text in it is escaped. An attribute that is true stands alone, one that is false is left out.
+    """Return an element with escaped text.
+
+    True attributes have no value, False ones are omitted.
 
     Raises:
-        KeyError: the page has no such element, or not with such an attribute.
+        KeyError: the element or attribute is not allowed.
     """
     allowed, words = ALLOWED[tag], [tag]
     for given, value in attributes.items():
@@ -98,29 +104,29 @@ def element(tag: str, /, *children: str, **attributes: str | bool) -> Markup:
             words.append(name)
         elif value is not False:
             words.append(f'{name}="{plain(value)}"')
-    opening = f"<{' '.join(words)}>"
+    start_tag = f"<{' '.join(words)}>"
     if tag in _VOID:
-        return Markup(opening)
+        return Markup(start_tag)
     if tag == "pre":
-        opening += "\n"  # readers drop one line feed here, which must not be the content's own
-    return Markup(f"{opening}{joined(children)}</{tag}>")
+        start_tag += "\n"  # browsers drop the first line feed
+    return Markup(f"{start_tag}{concat(children)}</{tag}>")
 
 
-def joined(children: Iterable[str]) -> Markup:
-    """Return children one after the other; text is escaped."""
+def concat(children: Iterable[str]) -> Markup:
+    """Concatenate children, escaping text."""
     return Markup("".join(c if isinstance(c, Markup) else text(c) for c in children))
 
 
-def _unseen(run: str) -> str:
+def _invisible(run: str) -> str:
     title = f' title="{name_of(run)}"' if len(run) == 1 else ""
     return f'<i class="u"{title}>{" ".join(map(code_of, run))}</i>'
 
 
 OUTPUT_LINES, OUTPUT_CHARACTERS = 60, 6000
 PROSE_LINES, PROSE_CHARACTERS = 180, 18_000
-"""So much of what is long is shown; the rest is folded behind it."""
+"""Size shown of long content; the rest is collapsed."""
 FOLDED_CHARACTERS = 750
-"""Less than this is not worth folding."""
+"""Less than this is not worth collapsing."""
 
 _HEADING = re.compile(r"(#{1,6})([ \t]+)(?=\S)")
 _RULE = re.compile(r"(?:-{3,}|\*{3,}|_{3,})[ \t]*")
@@ -132,40 +138,40 @@ _INLINE = re.compile(
 
 
 def prose(content: str) -> Markup:
-    """Return what somebody wrote, as paragraphs, lists and code; what is long is folded."""
-    head: list[Piece] = []
-    rest: list[Piece] = []
+    """Return prose as paragraphs, lists and code; long prose is collapsed."""
+    head: list[ProsePiece] = []
+    rest: list[ProsePiece] = []
     lines, characters = PROSE_LINES, PROSE_CHARACTERS
-    for piece in pieces(as_lines(content)):
+    for piece in split_prose(normalise_newlines(content)):
         if lines <= 0 or characters <= 0:
             rest.append(piece)
             continue
         first, later = piece.text, ""
         if piece.kind == TEXT:
-            first, later = _divided(piece.text, lines, characters)
-        head.append(Piece(piece.kind, first, piece.language))
+            first, later = _split_long(piece.text, lines, characters)
+        head.append(ProsePiece(piece.kind, first, piece.language))
         if later:
-            rest.append(Piece(TEXT, later))
+            rest.append(ProsePiece(TEXT, later))
             lines = 0
         lines -= line_count(first)
         characters -= len(first)
     folded = "\n".join(piece.text for piece in rest)
     if len(folded) < FOLDED_CHARACTERS:
-        return joined(map(_piece, [*head, *rest]))
-    return joined([*map(_piece, head), _more(folded, joined(map(_piece, rest)))])
+        return concat(map(_piece, [*head, *rest]))
+    return concat([*map(_piece, head), _more(folded, concat(map(_piece, rest)))])
 
 
 def preformatted(content: str) -> Markup:
-    """Return text as it stands; what is long is folded."""
-    head, rest = _divided(as_lines(content), OUTPUT_LINES, OUTPUT_CHARACTERS)
+    """Return preformatted text; long text is collapsed."""
+    head, rest = _split_long(normalise_newlines(content), OUTPUT_LINES, OUTPUT_CHARACTERS)
     shown = element("pre", head, dir="auto")
     if not rest:
         return shown
-    return joined([shown, _more(rest, element("pre", rest, dir="auto"))])
+    return concat([shown, _more(rest, element("pre", rest, dir="auto"))])
 
 
-def _divided(content: str, lines: int, characters: int) -> tuple[str, str]:
-    """Return the beginning of a text, and the rest when there is enough of it to be worth folding."""
+def _split_long(content: str, lines: int, characters: int) -> tuple[str, str]:
+    """Split a text into its start and a rest that is worth collapsing, or ""."""
     end = -1
     for _ in range(lines):
         end = content.find("\n", end + 1)
@@ -182,27 +188,27 @@ def _divided(content: str, lines: int, characters: int) -> tuple[str, str]:
 
 def _more(rest: str, shown: Markup) -> Markup:
     lines = line_count(rest)
-    what = counted(lines, "more line") if lines > 1 else counted(len(rest), "more character")
+    what = count_noun(lines, "more line") if lines > 1 else count_noun(len(rest), "more character")
     return element("details", element("summary", what), shown, class_="more")
 
 
-def _piece(piece: Piece) -> Markup:
+def _piece(piece: ProsePiece) -> Markup:
     if piece.kind == CODE:
         name = [element("span", piece.language, class_="lang")] if piece.language else []
         return element("div", *name, preformatted(piece.text), class_="code")
     if piece.kind == TABLE:
         return element("pre", piece.text, class_="table", dir="auto")
-    return joined(_paragraphs(piece.text))
+    return concat(_paragraphs(piece.text))
 
 
 def _paragraphs(content: str) -> Iterator[Markup]:
-    waiting: list[str] = []
+    pending: list[str] = []
 
     def paragraph() -> Iterator[Markup]:
-        if waiting:
-            indent = min(len(line) - len(line.lstrip(" ")) for line in waiting)
-            lines = Markup("\n".join(_spans(line[indent:]) for line in waiting))
-            waiting.clear()
+        if pending:
+            indent = min(len(line) - len(line.lstrip(" ")) for line in pending)
+            lines = Markup("\n".join(_spans(line[indent:]) for line in pending))
+            pending.clear()
             if indent < 2:
                 yield element("p", lines, dir="auto")
             else:
@@ -223,25 +229,25 @@ def _paragraphs(content: str) -> Iterator[Markup]:
         elif rule:
             yield element("p", element("span", line, class_="k"), class_="rule")
         elif line.strip(" \t"):
-            waiting.append(line)
+            pending.append(line)
     yield from paragraph()
 
 
 def _depth(indent: int) -> str:
-    """Return the class of what stands so many spaces in."""
+    """Return the CSS class of an indentation."""
     return f"d{min(indent // 2, 4)}"
 
 
 def _spans(line: str) -> Markup:
     shown: list[str] = []
     end = 0
-    for found in _INLINE.finditer(line):
-        shown.append(line[end : found.start()])
-        if found["bold"]:
+    for match in _INLINE.finditer(line):
+        shown.append(line[end : match.start()])
+        if match["bold"]:
             stars = element("span", "**", class_="k")
-            shown.append(element("b", stars, _spans(found["bold"]), stars))
+            shown.append(element("b", stars, _spans(match["bold"]), stars))
         else:
-            ticks = element("span", found["ticks"], class_="k")
-            shown += [ticks, element("code", found["code"]), ticks]
-        end = found.end()
-    return joined([*shown, line[end:]])
+            ticks = element("span", match["ticks"], class_="k")
+            shown += [ticks, element("code", match["code"]), ticks]
+        end = match.end()
+    return concat([*shown, line[end:]])

@@ -1,6 +1,6 @@
-"""One message as an element of the page.
+"""One message as an HTML element.
 
-Rule: a function of the turn; what is lost is counted.
+Invariant: depends only on the turn; losses are counted.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import Any
 
 from trace_store.context.compiled import CompiledMessage
 from trace_store.exporters.contract import ExportSession, Losses, Turn
-from trace_store.exporters.html.markup import Markup, element, joined, preformatted, prose
+from trace_store.exporters.html.markup import Markup, concat, element, preformatted, prose
 from trace_store.exporters.overview import (
-    SEALED,
-    Place,
-    answered,
-    beginning,
-    callers,
-    counted,
-    credited,
+    SEALED_REASONING,
+    MessageCount,
+    count_noun,
+    credited_authors,
+    excerpt,
+    format_moment,
     line_count,
-    marks_of,
-    moment,
-    parsed,
+    message_marks,
+    parse_exact_json,
     pretty,
-    reported,
+    result_turns,
+    tool_calls,
+    usage_note,
 )
 from trace_store.ident import format_time
 from trace_store.objects.address import Address
@@ -34,29 +34,29 @@ from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, Tool
 from trace_store.providers.media import IMAGE_TYPES, split_image
 
 OPEN_LINES, OPEN_CHARACTERS = 8, 800
-"""What a tool says is shown at once when it is not longer."""
+"""Longer tool output is collapsed."""
 PEEK_CHARACTERS = 90
 INJECTED = ("instruction", "freeform", "artifact")
-"""Kinds of user messages that a program wrote in a person's name."""
+"""Kinds of user messages that a program wrote on a person's behalf."""
 
 
 def anchor(turn: Turn) -> str:
-    """Return the name by which a message can be linked to: its address."""
+    """Return the anchor of a message: its address."""
     return str(turn.message.address)
 
 
 class Messages:
-    """Makes elements of the messages of a session, and knows which call a result answers."""
+    """Renderer of a session's messages, with links between calls and results."""
 
     def __init__(self, session: ExportSession, losses: Losses) -> None:
-        self._credited = credited(session)
+        self._credited = credited_authors(session)
         self._losses = losses
-        self._callers = callers(session)
-        self._answered = answered(session)
-        self._whole = session.context.estimated_token_count
+        self._callers = tool_calls(session)
+        self._answered = result_turns(session)
+        self._token_total = session.context.estimated_token_count
 
-    def article(self, turn: Turn, place: Place) -> Markup:
-        """Return a message."""
+    def article(self, turn: Turn, place: MessageCount) -> Markup:
+        """Return the element of a message."""
         message = turn.message
         names = [message.role]
         if _is_tool_io(message.parts):
@@ -67,7 +67,7 @@ class Messages:
             names.append("injected")
         body = list(self._parts(turn))
         if "injected" in names or message.role in ("system", "developer"):
-            body = [_folded_when_long(message.text, body)]
+            body = [_collapse_if_long(message.text, body)]
         return element(
             "article",
             self._heading(turn, place),
@@ -76,7 +76,7 @@ class Messages:
             id=anchor(turn),
         )
 
-    def _heading(self, turn: Turn, place: Place) -> Markup:
+    def _heading(self, turn: Turn, place: MessageCount) -> Markup:
         message, address = turn.message, anchor(turn)
         title = f"{address}, {message.id}" if message.id else address
         who = [
@@ -88,9 +88,9 @@ class Messages:
             element("a", str(place.number), class_="n", href=f"#{address}", title=title),
             element("h2", message.role, class_="role"),
             *(element("span", word, class_="who") for word in who if word),
-            *(element("span", mark, class_="mark") for mark in marks_of(turn)),
+            *(element("span", mark, class_="mark") for mark in message_marks(turn)),
             *(
-                [element("time", moment(turn.time), datetime=format_time(turn.time))]
+                [element("time", format_moment(turn.time), datetime=format_time(turn.time))]
                 if turn.time
                 else []
             ),
@@ -98,14 +98,14 @@ class Messages:
         bars: list[Markup] = []
         if place.tokens is not None:
             note = f"{place.total:,} tokens so far"
-            spent = reported(turn)
+            spent = usage_note(turn)
             counts = element("b", f"+{place.tokens:,}"), f" {place.total:,}"
             words.append(
                 element(
                     "span", *counts, class_="tokens", title=", ".join(filter(None, [note, spent]))
                 )
             )
-            share = {"value": str(place.total), "max": str(max(self._whole, place.total, 1))}
+            share = {"value": str(place.total), "max": str(max(self._token_total, place.total, 1))}
             bars.append(element("progress", aria_hidden="true", **share))
         return element("header", *words, *bars)
 
@@ -132,11 +132,11 @@ class Messages:
         if part.signature is not None:
             self._losses.add("reasoning-signature", f"bound to {model}" if model else "")
         if not part.text.strip():
-            return element("p", SEALED, class_="reasoning none")
+            return element("p", SEALED_REASONING, class_="reasoning none")
         lines = line_count(part.text)
         label = element("summary", element("b", "reasoning"), _peek(part.text))
-        said = element("div", prose(part.text), class_="prose", dir="auto")
-        return element("details", label, said, class_="reasoning", open=lines <= 4 * OPEN_LINES)
+        content = element("div", prose(part.text), class_="prose", dir="auto")
+        return element("details", label, content, class_="reasoning", open=lines <= 4 * OPEN_LINES)
 
     def _call(self, call: ToolCall, holder: Address | None) -> Markup:
         title: list[str] = [element("b", call.name)]
@@ -152,13 +152,17 @@ class Messages:
         caller = self._callers.get((result.call, result.call_id))
         texts = [part.text for part in result.content if isinstance(part, Text)]
         lines, length = sum(map(line_count, texts)), sum(map(len, texts))
-        size = f"{counted(lines, 'line')}, {counted(length, 'character')}" if length else "no text"
+        size = (
+            f"{count_noun(lines, 'line')}, {count_noun(length, 'character')}"
+            if length
+            else "no text"
+        )
         title: list[str] = [element("b", caller[0] if caller else "result of an unknown call")]
         if result.is_error:
             title.append(element("span", "error", class_="mark"))
         title += [element("span", size, class_="size"), _peek("\n".join(texts))]
         jump = [element("a", "call", class_="jump", href=f"#{anchor(caller[1])}")] if caller else []
-        said = [
+        content = [
             preformatted(part.text) if isinstance(part, Text) else self._part(part)
             for part in result.content
         ]
@@ -167,20 +171,20 @@ class Messages:
         return element(
             "details",
             element("summary", *title),
-            *said,
+            *content,
             foot,
             class_="result error" if result.is_error else "result",
             open=short,
         )
 
     def _image(self, image: Image) -> Markup:
-        found = split_image(image)
-        if found is None:
+        content = split_image(image)
+        if content is None:
             if image.url is None:
                 return element("p", "an empty image", class_="none")
             self._losses.add("image", "named by a URL")
             return element("p", "an image at ", element("code", image.url[:2000]), class_="none")
-        media, data = found
+        media, data = content
         name = f"{media or 'unknown type'}, {len(data):,} bytes"
         if media not in IMAGE_TYPES:
             self._losses.add("image", "of a type that is not shown")
@@ -190,15 +194,15 @@ class Messages:
 
 
 def _arguments(arguments: str) -> Markup:
-    """Return what a tool is called with: a line for each argument, or the text when it is no object."""
+    """Return the arguments of a call, one a line, or as text."""
     try:
-        value = parsed(arguments)
+        value = parse_exact_json(arguments)
     except ValueError:
         return preformatted(arguments)
     if not isinstance(value, dict):
         return preformatted(pretty(value))
     rows = [
-        joined([element("dt", key, dir="auto"), _argument(each)]) for key, each in value.items()
+        concat([element("dt", key, dir="auto"), _argument(each)]) for key, each in value.items()
     ]
     return element("dl", *rows, class_="arguments")
 
@@ -211,24 +215,24 @@ def _argument(value: Any) -> Markup:
 
 def _opaque(part: Opaque) -> Markup:
     content = part.data.decode("utf-8", "backslashreplace")
-    with contextlib.suppress(ValueError):  # not JSON: shown as it is
-        content = pretty(parsed(content))
+    with contextlib.suppress(ValueError):  # not JSON: show as is
+        content = pretty(parse_exact_json(content))
     label = f"{len(part.data):,} bytes in the form of {part.provider or 'an unknown provider'}"
     return element(
         "details", element("summary", element("b", label)), preformatted(content), class_="opaque"
     )
 
 
-def _folded_when_long(said: str, body: list[Markup]) -> Markup:
-    if line_count(said) <= OPEN_LINES and len(said) <= OPEN_CHARACTERS:
-        return joined(body)
-    label = f"{counted(line_count(said), 'line')}, {counted(len(said), 'character')}"
-    summary = element("summary", element("span", label, class_="size"), _peek(said))
+def _collapse_if_long(content: str, body: list[Markup]) -> Markup:
+    if line_count(content) <= OPEN_LINES and len(content) <= OPEN_CHARACTERS:
+        return concat(body)
+    label = f"{count_noun(line_count(content), 'line')}, {count_noun(len(content), 'character')}"
+    summary = element("summary", element("span", label, class_="size"), _peek(content))
     return element("details", summary, *body, class_="folded")
 
 
-def _peek(said: str) -> Markup:
-    return element("span", beginning(said, PEEK_CHARACTERS), class_="peek", dir="auto")
+def _peek(content: str) -> Markup:
+    return element("span", excerpt(content, PEEK_CHARACTERS), class_="peek", dir="auto")
 
 
 def _is_tool_io(parts: tuple[Part, ...]) -> bool:

@@ -1,6 +1,7 @@
-"""The page around the messages: head, title, facts, outline.
+"""Page around the messages: head, title, facts, outline.
 
-Rule: its policy names the style sheet by hash. Whoever changes `style.css` writes the new hash here; a test tells it.
+The content security policy names the style sheet by hash. After a change of `style.css`, update STYLE_HASH; a test
+checks it.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from collections.abc import Iterator
 
 from trace_store.errors import StorageError
 from trace_store.exporters.contract import ExportSession, Losses, Turn
-from trace_store.exporters.html.markup import Markup, element, joined, plain, preformatted
+from trace_store.exporters.html.markup import Markup, concat, element, plain, preformatted
 from trace_store.exporters.html.messages import Messages, anchor
 from trace_store.exporters.overview import (
-    Place,
-    beginning,
-    counted,
-    facts_of,
+    MessageCount,
+    count_noun,
+    excerpt,
     is_prompt,
-    places,
+    number_turns,
     pretty,
+    session_facts,
     title_of,
 )
 from trace_store.objects.parts import Reasoning
@@ -39,15 +40,15 @@ POLICY = "; ".join(
 )
 OUTLINE_CHARACTERS = 80
 MADE_BY = b'<meta name="generator" content="Trace">'
-"""By which a page is known to be one that may be replaced by another."""
+"""Marks a page that a later export may overwrite."""
 
 
 def page_of(session: ExportSession, losses: Losses) -> Iterator[str]:
-    """Yield the page in pieces, and count what is lost on it."""
+    """Yield the page in chunks and count losses."""
     for below in session.subagents:
         losses.add("subagent", below.name)
     title = title_of(session)
-    turns = list(places(session))
+    turns = list(number_turns(session))
     yield f'<!doctype html>\n<html lang="en">\n{head(title)}\n<body>\n'
     yield element("header", *_top(session, title), class_="top") + "\n"
     yield '<div class="page">\n'
@@ -67,23 +68,23 @@ def style() -> str:
     """Return the style sheet.
 
     Raises:
-        StorageError: it is not installed, or cannot be read.
+        StorageError: it is missing or cannot be read.
     """
     try:
         data = pkgutil.get_data(__package__, STYLE)
     except OSError as error:
-        raise StorageError("the style sheet cannot be read", path=error.filename) from error
+        raise StorageError("cannot read the style sheet", path=error.filename) from error
     if data is None:
-        raise StorageError("the style sheet is not installed", path=STYLE)
+        raise StorageError("missing style sheet", path=STYLE)
     return data.decode("utf-8")
 
 
 def head(title: str, policy: str = POLICY) -> Markup:
-    """Return the head of a page, given its title and what the browser may do."""
+    """Return the head of a page with its title and content security policy."""
     return element(
         "head",
         element("meta", charset="utf-8"),
-        # The policy itself has nothing to escape, and its quotes must stay.
+        # The policy needs no escaping, and its quotes must stay.
         Markup(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
@@ -99,32 +100,32 @@ def _top(session: ExportSession, title: str) -> Iterator[Markup]:
     yield element("p", session.format or "session", class_="kicker")
     yield element("h1", title, dir="auto")
     rows = [
-        element("div", joined([element("dt", name), element("dd", value, dir="auto")]))
-        for name, value in facts_of(session)
+        element("div", concat([element("dt", name), element("dd", value, dir="auto")]))
+        for name, value in session_facts(session)
     ]
     yield element("dl", *rows, class_="facts")
     if session.tools:
-        label = counted(len(session.tools), "tool schema")
+        label = count_noun(len(session.tools), "tool schema")
         schemas = preformatted(pretty(list(session.tools)))
         yield element("details", element("summary", element("b", label)), schemas, class_="tools")
 
 
-def _outline(session: ExportSession, turns: list[tuple[Turn, Place]]) -> Iterator[Markup]:
+def _outline(session: ExportSession, turns: list[tuple[Turn, MessageCount]]) -> Iterator[Markup]:
     yield from _filters(session)
     entries: list[Markup] = []
-    told: ObjectId | None = None
+    last_replacing: ObjectId | None = None
     for turn, place in turns:
-        # What one commit put in the place of others is one entry.
-        if is_prompt(turn) or (turn.reason and turn.commit != told):
+        # Messages of one replacing commit are one entry.
+        if is_prompt(turn) or (turn.reason and turn.commit != last_replacing):
             entries.append(_entry(turn, place))
-        told = turn.commit if turn.reason else None
+        last_replacing = turn.commit if turn.reason else None
     if entries:
         yield element("h2", "Prompts")
         yield element("ol", *entries)
 
 
-def _entry(turn: Turn, place: Place) -> Markup:
-    said = turn.reason or beginning(turn.message.text, OUTLINE_CHARACTERS)
+def _entry(turn: Turn, place: MessageCount) -> Markup:
+    said = turn.reason or excerpt(turn.message.text, OUTLINE_CHARACTERS)
     words = [element("span", said, dir="auto")]
     if place.tokens is not None:
         words.append(element("i", f"{place.total:,}", title="tokens so far"))
@@ -133,17 +134,17 @@ def _entry(turn: Turn, place: Place) -> Markup:
 
 
 def _filters(session: ExportSession) -> Iterator[Markup]:
-    """Yield switches for what there is; the style sheet does the rest."""
+    """Yield the display switches that apply; the style sheet implements them."""
     parts = [part for turn in session.turns for part in turn.message.parts]
-    there = {
+    available = {
         "tools": any(part.type in ("tool_call", "tool_result") for part in parts),
         "reasoning": any(isinstance(part, Reasoning) for part in parts),
         "hidden": any(turn.hidden for turn in session.turns),
     }
     switches = [
         element("label", element("input", type="checkbox", id=f"show-{name}", checked=True), name)
-        for name, found in there.items()
-        if found
+        for name, is_available in available.items()
+        if is_available
     ]
     switches.append(
         element("label", element("input", type="checkbox", id="show-marks"), "Markdown marks")

@@ -72,18 +72,11 @@ def settle_calls(drafts: Sequence[Draft], fit: Callable[[str], str]) -> list[Dra
     return [draft for draft in drafts if draft.parts]
 
 
-def only_pairs(drafts: Sequence[Draft]) -> list[Draft]:
-    """Return drafts in which every call has its result and every result its call."""
-    return only_answers(drafts, open_calls=False)
-
-
-def only_answers(drafts: Sequence[Draft], *, open_calls: bool = True) -> list[Draft]:
-    """Return drafts in which every result has its call, and every call its result unless `open_calls`."""
+def only_answers(drafts: Sequence[Draft]) -> list[Draft]:
+    """Return drafts in which every result has its call."""
     pairs = pairs_of(drafts)
     for piece in list(_pieces(drafts)):
-        is_open = isinstance(piece.part, ToolCall) and id(piece) not in pairs.result_of
-        stray = isinstance(piece.part, ToolResult) and id(piece) not in pairs.call_of
-        if stray or (is_open and not open_calls):
+        if isinstance(piece.part, ToolResult) and id(piece) not in pairs.call_of:
             piece.part = None
     return [draft for draft in drafts if draft.parts]
 

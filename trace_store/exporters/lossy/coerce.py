@@ -18,16 +18,13 @@ from trace_store.importers.parts import MAXIMUM_TIME, storable_name
 from trace_store.objects.parts import Image, Opaque, Part, Text, ToolCall
 from trace_store.oid import digest
 from trace_store.providers.media import base64_image, web_url
-from trace_store.providers.wire import parse_object, replace_surrogates, to_bytes
+from trace_store.providers.tools import call_input
+from trace_store.providers.wire import INNER_DEPTH, parse_object, replace_surrogates, to_bytes
 
 Spell = Callable[[Any], str]
 """How a reader writes a JSON value as text."""
 
-MAXIMUM_DEPTH = 100
-"""Levels of a value inside a record; readers refuse records that nest twice as deep."""
-
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
-_TEXT_KEY = "input"
 
 
 def whole(text: str) -> str:
@@ -38,8 +35,8 @@ def whole(text: str) -> str:
 
 
 def sound(text: str) -> str:
-    """Return a text as every provider takes it: half a character is U+FFFD."""
-    return replace_surrogates(whole(text))
+    """Return a text as every provider takes it: half of a character is U+FFFD."""
+    return replace_surrogates(text)
 
 
 def fit_image(image: Image) -> Image | None:
@@ -62,38 +59,19 @@ def fit_object(call: ToolCall, spell: Spell) -> ToolCall:
 
 def object_of(call: ToolCall) -> dict[str, Any]:
     """Return a call's arguments as an object; arguments that are none as `{"input": text}`."""
-    if call.format != "text":
-        value = parse_object(call.arguments) if call.arguments.strip() else {}
-        if value is not None and not deeper_than(value, MAXIMUM_DEPTH):
-            return read_again(value)
-    return {_TEXT_KEY: whole(call.arguments)}
+    return read_again(call_input(call))
 
 
 def block_of(part: Opaque, provider: str) -> dict[str, Any] | None:
     """Return the JSON object that a block of a provider is, or None."""
-    block = parse_object(part.data) if part.provider == provider else None
-    return None if block is None or deeper_than(block, MAXIMUM_DEPTH) else read_again(block)
+    block = parse_object(part.data, INNER_DEPTH) if part.provider == provider else None
+    return None if block is None else read_again(block)
 
 
 def read_again(value: dict[str, Any]) -> dict[str, Any]:
     """Return a JSON object as it comes back from a file: halves of characters that meet are one."""
     again = parse_object(to_bytes(value))
     return value if again is None else again
-
-
-def deeper_than(value: Any, levels: int) -> bool:
-    """Tell whether a JSON value nests deeper than so many levels."""
-    layer = [value]
-    for _ in range(levels):
-        layer = [
-            inner
-            for outer in layer
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        if not layer:
-            return False
-    return any(isinstance(each, dict | list) for each in layer)
 
 
 def only_text(parts: Sequence[Part]) -> str | None:
@@ -153,7 +131,7 @@ def is_uuid(text: str) -> bool:
 
 def session_uuid(session: ExportSession, facts: Facts, made: str) -> str:
     """Return a session's own id when it is a UUID and the session is no branch of another, else the one made for it."""
-    if session.thread or not is_uuid(facts.session) or session.goes_on_another(facts):
+    if session.thread or not is_uuid(facts.session) or session.continues_other_session(facts):
         return made
     return facts.session
 

@@ -13,7 +13,7 @@ from trace_store.exporters.contract import ExportSession, Turn
 from trace_store.frozen import field, mutable, replace
 from trace_store.objects.message import default_kind
 from trace_store.objects.operations import NORMAL
-from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.objects.parts import Part, Reasoning, ToolCall, ToolResult
 
 ASSISTANT, TOOL, USER = "assistant", "tool", "user"
 FRONT_ROLES = ("system", "developer")
@@ -160,18 +160,6 @@ def fit_parts(
     return kept
 
 
-def thin_out(piece: Piece, keeps: Callable[[Part], bool]) -> None:
-    """Take from a result what in it is not to be kept."""
-    result = piece.part
-    if isinstance(result, ToolResult):
-        inner = piece.inner if piece.inner is not None else tuple((p, p) for p in result.content)
-        piece.inner = tuple(
-            (part, kept if kept is not None and keeps(kept) else None) for part, kept in inner
-        )
-        content = [kept for _, kept in piece.inner if kept is not None]
-        piece.part = ToolResult(result.call_id, content, result.is_error)
-
-
 def _fit_result(piece: Piece, result: ToolResult, inside: Fit) -> None:
     piece.inner = tuple((part, inside(part)) for part in result.content)
     content = [part for _, part in piece.inner if part is not None]
@@ -248,8 +236,3 @@ def join(before: Draft, after: Draft) -> None:
     before.pieces += after.pieces
     before.id = before.id or after.id
     before.usage = before.usage or after.usage
-
-
-def is_plain(part: Part) -> bool:
-    """Tell whether a part may stand in any message: text, an image, a block in a provider's form."""
-    return isinstance(part, Text | Image | Opaque)

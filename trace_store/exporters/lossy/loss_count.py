@@ -21,7 +21,12 @@ COMPACTION = "compaction"
 
 
 def losses_of(
-    session: ExportSession, drafts: Sequence[Draft], *, tools: int = 0, facts: Facts | None = None
+    session: ExportSession,
+    drafts: Sequence[Draft],
+    *,
+    tools: int = 0,
+    moved: int = 0,
+    facts: Facts | None = None,
 ) -> tuple[Loss, ...]:
     """Return what is lost when a reader of the file gets these drafts.
 
@@ -29,6 +34,7 @@ def losses_of(
         session: what was to be written.
         drafts: what a reader gets.
         tools: how many schemas of tools are in the file.
+        moved: how many parts of results stand outside of these.
         facts: what the file says of the session; None when it has no place for any of it.
 
     Raises:
@@ -54,7 +60,7 @@ def losses_of(
             _count_message(session, said, holding[number], losses)
         elif not said.message.parts:
             losses.add("empty-message")
-    losses.add("message-place", count=_moved(drafts))
+    losses.add("message-place", count=_moved(drafts) + moved)
     losses.add("tool-schema", count=len(session.tools) - tools)
     for below in session.subagents:
         losses.add("subagent", below.name)

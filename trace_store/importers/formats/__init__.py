@@ -1,1 +1,1 @@
-"""The formats that can be imported: a module or a package for each program's files, and no machinery."""
+"""Import formats: one module or package per format."""

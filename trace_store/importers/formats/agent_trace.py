@@ -1,7 +1,7 @@
-"""Agent Trace: records of which lines of which files a model wrote, a document or a record a line.
+"""Agent Trace: records of the lines that a model wrote.
 
-A record becomes a commit without messages, linked to the files and code commits that it names; trail writes one for a
-trajectory, whose id then names the session. The lines themselves stay in the record that is kept with the commit.
+A record becomes a commit without messages, linked to the files and code commits that it names. A record that trail
+wrote for a trajectory names that session. The lines themselves stay in the raw record.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from trace_store.importers.files import files_in
 from trace_store.importers.formats.trail import FOLDERS, mentions
 from trace_store.importers.json_records import records_of
 from trace_store.importers.parts import storable_name, time_of
-from trace_store.importers.sniff import look
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.sniff import file_shape
+from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Turn, TurnReader
 from trace_store.transcripts.event_text import EVENT_KEY
 from trace_store.transcripts.records import Record
@@ -32,7 +32,7 @@ ATTRIBUTION = "attribution"
 
 
 class AgentTraceReader(TurnReader):
-    """Reads a record, or a file of them."""
+    """Reader of Agent Trace records."""
 
     AGENT = NAME
 
@@ -43,12 +43,12 @@ class AgentTraceReader(TurnReader):
             if document.damage is not None:
                 yield document.damage
             return
-        for found in records_of(line):
-            if line.whole and isinstance(found, Record):
-                ids = (found.data.get("trajectory"), found.data.get("id"))
+        for record in records_of(line):
+            if line.whole and isinstance(record, Record):
+                ids = (record.data.get("trajectory"), record.data.get("id"))
                 names = (name for each in ids if (name := storable_name(each)))
                 self.state["session"] = next(names, "")
-            yield found
+            yield record
 
     def read(self, record: Record) -> Iterable[Event]:
         data = record.data
@@ -61,15 +61,15 @@ class AgentTraceReader(TurnReader):
             (),
             time=time_of(data.get("timestamp")),
             author=storable_name(tool.get("name")),
-            meta={EVENT_KEY: ATTRIBUTION, **_sums(files)},
-            links=mentions(_mentioned(data, files)),
+            meta={EVENT_KEY: ATTRIBUTION, **_totals(files)},
+            links=mentions(_links_of(data, files)),
         )
 
     def label(self, record: Record) -> str:
         return ATTRIBUTION if _dicts(record.data.get("files")) else "untyped"
 
 
-def _mentioned(data: Mapping[str, Any], files: list[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
+def _links_of(data: Mapping[str, Any], files: list[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
     yield "trajectory", data.get("trajectory")
     vcs = data.get("vcs")
     yield "code-commit", vcs.get("revision") if isinstance(vcs, dict) else None
@@ -82,8 +82,8 @@ def _mentioned(data: Mapping[str, Any], files: list[dict[str, Any]]) -> Iterator
         yield "file", file.get("path")
 
 
-def _sums(files: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return how many files and lines a record speaks of, and who wrote them."""
+def _totals(files: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the number of files and lines in a record, and their authors."""
     lines = 0
     kinds: dict[str, None] = {}
     models: dict[str, None] = {}
@@ -96,8 +96,8 @@ def _sums(files: list[dict[str, Any]]) -> dict[str, Any]:
                 kinds[storable_name(contributor.get("type"))] = None
                 model = contributor.get("model_id") or contributor.get("model")
                 models[storable_name(model)] = None
-    found = {"contributors": [k for k in kinds if k], "models": [m for m in models if m]}
-    return {"files": len(files), "lines": lines, **{k: v for k, v in found.items() if v}}
+    authors = {"contributors": [k for k in kinds if k], "models": [m for m in models if m]}
+    return {"files": len(files), "lines": lines, **{k: v for k, v in authors.items() if v}}
 
 
 def _length(part: Mapping[str, Any]) -> int:
@@ -112,21 +112,21 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
 
 
 def recognises(head: bytes) -> bool:
-    """Tell from the first bytes of a file whether it is a record of Agent Trace."""
-    for form in look(head).values[:1]:
+    """Return True if the first bytes are an Agent Trace record."""
+    for form in file_shape(head).values[:1]:
         files = _dicts(form.get("files"))
         return bool(files) and "path" in files[0] and "conversations" in files[0]
     return False
 
 
 def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
-    """Return the records in a project's own folder for them, and those that trail keeps."""
-    found = files_in(os.path.join(project_dir, FOLDER), disk, SUFFIXES)
+    """Return the records in a project's own folder and in trail's."""
+    paths = files_in(os.path.join(project_dir, FOLDER), disk, SUFFIXES)
     for name in FOLDERS:
-        found += files_in(os.path.join(project_dir, name), disk, SUFFIXES[:1])
-    return found
+        paths += files_in(os.path.join(project_dir, name), disk, SUFFIXES[:1])
+    return paths
 
 
 FORMAT = TurnFormat(
-    NAME, SUFFIXES, recognises, AgentTraceReader, lambda head: look(head).is_document, finds
+    NAME, SUFFIXES, recognises, AgentTraceReader, lambda head: file_shape(head).is_document, finds
 )

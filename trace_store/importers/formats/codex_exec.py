@@ -1,8 +1,7 @@
-"""`codex exec --json`: what the command tells of a thread while it works, an event a line.
+"""`codex exec --json`: events of a run, one a line.
 
-It tells what was done, not what the model was sent: there is no prompt, no time and no model, and calls are told as
-the actions they became. So an action is a call named by what it is, with what it was done with as its arguments. For
-the conversation itself import the rollout that Codex keeps.
+These record what was done, not what the model received: there is no prompt, time or model. An action becomes a call
+named after its type, with its fields as arguments. For the conversation itself, import Codex's rollout.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from trace_store.importers.contract import PlannedMessage
-from trace_store.importers.file_head import first_records
 from trace_store.importers.json_records import compact
 from trace_store.importers.parts import image_of_data, opaque, storable_name, text_parts
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.sniff import first_records
+from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Turn, TurnReader
 from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.transcripts.records import Record
@@ -24,14 +23,14 @@ SUFFIXES = (".jsonl",)
 
 _FIRST = frozenset({"thread.started", "turn.started", "item.completed"})
 _SAID = frozenset({"agent_message", "plan", "reasoning"})
-# What an action was done with: all other fields but these.
+# All other fields are the action's arguments.
 _OUTCOMES = frozenset({"aggregated_output", "error", "exit_code", "id", "result", "status", "type"})
 _ACTIONS = frozenset({"command_execution", "file_change", "mcp_tool_call"})
 _UNSAID = frozenset({"error", "todo_list"})
 
 
 class CodexExecReader(TurnReader):
-    """Reads the events of one run."""
+    """Reader of the events of one run."""
 
     AGENT = "codex"
 
@@ -66,7 +65,7 @@ class CodexExecReader(TurnReader):
 
 
 def recognises(head: bytes) -> bool:
-    """Tell from the first bytes of a file whether it holds events of `codex exec`."""
+    """Return True if the first bytes are events of `codex exec`."""
     return any(
         isinstance(data.get("type"), str)
         and data["type"] in _FIRST
@@ -92,7 +91,7 @@ def _action(item: Mapping[str, Any], kind: str) -> tuple[PlannedMessage, ...]:
 
 
 def _outcome(item: Mapping[str, Any]) -> tuple[Part, ...]:
-    """Return what came of an action: its output, or else how it ended."""
+    """Return the output of an action, or how it ended."""
     output = item.get("aggregated_output")
     if isinstance(output, str):
         return (Text(output),)
@@ -106,7 +105,7 @@ def _outcome(item: Mapping[str, Any]) -> tuple[Part, ...]:
 
 
 def _block(block: Any) -> Part:
-    """Return a block of an answer of an MCP server."""
+    """Return a block of an MCP server's result."""
     if isinstance(block, dict):
         kind, text = block.get("type"), block.get("text")
         if kind == "text" and isinstance(text, str):

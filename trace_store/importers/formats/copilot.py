@@ -1,7 +1,7 @@
-"""Copilot CLI: the events of a session, one a line.
+"""Copilot CLI: events of a session, one a line.
 
-What the model is sent is in messages of the user (as they were augmented), of the system and of the assistant, and in
-the results of tools; all else is state. Events of a subagent name it, or the call that began it.
+User messages (as augmented), system and assistant messages and tool results reach the model; everything else is
+state. A subagent's events name it or the call that started it.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any
 from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.importers.contract import PlannedMessage
-from trace_store.importers.file_head import first_records, is_below, read_head
 from trace_store.importers.files import files_in
 from trace_store.importers.json_records import compact
 from trace_store.importers.names import ref_component
 from trace_store.importers.parts import image_of_data, opaque, storable_name, text_parts, time_of
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.sniff import first_records, is_below, read_head
+from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import (
     Compaction,
     Event,
-    GoBack,
-    Rewording,
+    Rewind,
     Switch,
     Turn,
+    TurnEdit,
     TurnReader,
 )
 from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
@@ -40,15 +40,15 @@ AGENTS = "agents"
 
 _OPENING = ("session.start", "session.resume")
 _SEALED = ("encryptedContent", "reasoningOpaque")
-"""Reasoning that only this session's provider can read; Copilot itself drops it when a session is resumed."""
+"""Encrypted reasoning of this session; Copilot drops it on resume."""
 
 
 class CopilotReader(TurnReader):
-    """Reads one session.
+    """Reader of one session.
 
-    The state: `session`, `model`, `line`, where the talk is; `callers`, by subagent the call that began it; `calls`,
-    by call that is open the key of its turn; `systems`, by what it is the key, digest and line of what the system
-    says; `recent`, keys of what is said while a summary is written.
+    State: `session`, `model`; `line`, the current line of work; `callers`, the calls that started subagents;
+    `calls`, turn keys of open calls; `systems`, key, digest and line of each system message; `recent`, keys of
+    messages during a compaction.
     """
 
     AGENT = NAME
@@ -62,16 +62,16 @@ class CopilotReader(TurnReader):
         kind, data = record.data.get("type"), record.data.get("data")
         if not isinstance(kind, str) or not isinstance(data, dict):
             return ()
-        says = _SAYS.get(kind)
-        if says is None:
-            return self._happens(record.data, kind, data)
-        message = says(data, self.state["model"])
+        parse = _MESSAGE_TYPES.get(kind)
+        if parse is None:
+            return self._state_event(record.data, kind, data)
+        message = parse(data, self.state["model"])
         return () if message is None else self._turn(record, kind, data, message)
 
     def _set(self, **values: Any) -> None:
         self.state = {**self.state, **values}
 
-    def _happens(
+    def _state_event(
         self, event: Mapping[str, Any], kind: str, data: Mapping[str, Any]
     ) -> Iterator[Event]:
         if kind in _OPENING and "session" not in self.state:
@@ -84,14 +84,14 @@ class CopilotReader(TurnReader):
             if agent and call:
                 self._set(callers={**self.state["callers"], agent: call})
         elif kind == "session.compaction_start" and not _agent(event, data):
-            # The answers to what was asked before belong to what stays.
+            # Answers to earlier calls are part of what stays.
             self._set(recent=tuple(dict.fromkeys(self.state["calls"].values())))
         elif kind == "session.compaction_complete":
             yield from self._compaction(event, data)
         elif kind == "session.snapshot_rewind":
             key = storable_name(data.get("upToEventId"))
             if key:
-                yield GoBack(key)
+                yield Rewind(key)
 
     def _turn(
         self, record: Record, kind: str, data: Mapping[str, Any], message: PlannedMessage
@@ -123,7 +123,7 @@ class CopilotReader(TurnReader):
         )
 
     def _go_to(self, agent: str) -> Iterator[Event]:
-        """Switch to the line of work of a subagent, or back to the session's."""
+        """Switch to a subagent's line of work, or back."""
         line = f"{AGENTS}/{ref_component(agent)}" if agent else ""
         if line == self.state["line"]:
             return
@@ -134,7 +134,10 @@ class CopilotReader(TurnReader):
     def _system(
         self, message: PlannedMessage, label: str, key: str, time: int | None
     ) -> Iterator[Event]:
-        """Say what the system says, or say it anew: a session that goes on may begin with another wording."""
+        """Add a system message, or edit it.
+
+        A resumed session may start with another version.
+        """
         systems, line = self.state["systems"], self.state["line"]
         mark = digest(repr(message.parts).encode("utf-8", "backslashreplace")).hex()
         known = systems.get(f"{line} {label}")
@@ -143,7 +146,7 @@ class CopilotReader(TurnReader):
         if known is None:
             yield Turn((message,), key=key, time=time)
         elif known[1] != mark:
-            yield Rewording(first, (message,), time)
+            yield TurnEdit(first, (message,), time)
 
     def _compaction(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[Event]:
         summary = data.get("summaryContent")
@@ -161,9 +164,9 @@ class CopilotReader(TurnReader):
 
 
 def recognises(head: bytes) -> bool:
-    """Tell from the first bytes of a file whether it is a session of Copilot."""
+    """Return True if the first bytes are a Copilot session."""
     return any(
-        data.get("type") in (*_OPENING, *_SAYS)
+        data.get("type") in (*_OPENING, *_MESSAGE_TYPES)
         and isinstance(data.get("data"), dict)
         and {"id", "timestamp", "parentId"} <= data.keys()
         for data in first_records(head, 1)
@@ -171,7 +174,7 @@ def recognises(head: bytes) -> bool:
 
 
 def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
-    """Return the sessions of a project: those that began in its folder or below it."""
+    """Return the sessions that started in a project's folder or below."""
     if not environment.home:
         return []
     return [
@@ -193,7 +196,7 @@ def _worked_in(head: bytes) -> str:
 
 
 def _agent(event: Mapping[str, Any], data: Mapping[str, Any]) -> str:
-    """Return the subagent that an event is of: its id, or the call that began it."""
+    """Return the subagent of an event: its id, or the call that started it."""
     return storable_name(event.get("agentId")) or storable_name(data.get("parentToolCallId"))
 
 
@@ -207,7 +210,7 @@ def _user(data: Mapping[str, Any], model: str) -> PlannedMessage | None:
 
 
 def _attached(attachment: Any) -> Part | None:
-    """Return an image that goes to the model with the text; files and selections are in the text itself."""
+    """Return an attached image; files and selections are in the text."""
     if not isinstance(attachment, dict) or attachment.get("type") != "blob":
         return None
     image = image_of_data(f"data:{attachment.get('mimeType')};base64,{attachment.get('data')}")
@@ -270,14 +273,14 @@ def _result(data: Mapping[str, Any], model: str) -> PlannedMessage | None:
 
 
 def _usage(data: Mapping[str, Any], model: str) -> dict[str, int | str]:
-    """Return what was written, which is all that a session keeps of the provider's report."""
+    """Return the output tokens, the only usage in a session."""
     tokens = data.get("outputTokens")
     if type(tokens) is not int or not 0 <= tokens < 1 << 53:
         return {}
     return {"output_total": tokens, "source": NAME, **({"model": model} if model else {})}
 
 
-_SAYS = {
+_MESSAGE_TYPES = {
     "assistant.message": _assistant,
     "system.message": _system_message,
     "tool.execution_complete": _result,

@@ -1,4 +1,4 @@
-"""Droid, Factory's agent: its session files, a record a line, with messages in the shape of Anthropic's.
+"""Droid, Factory's agent: sessions of Anthropic messages, one record a line.
 
 A `session_start` names the session; a `message` has Anthropic's role and content; other types are state.
 """
@@ -15,7 +15,7 @@ from trace_store.importers.files import files_in
 from trace_store.importers.formats.claude_code.locations import project_name
 from trace_store.importers.formats.claude_code.records import content_parts
 from trace_store.importers.parts import storable_name, time_of
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Turn, TurnReader
 from trace_store.objects.parts import ToolResult
 from trace_store.transcripts.records import Record
@@ -25,7 +25,7 @@ SUFFIXES = (".jsonl",)
 
 
 class DroidReader(TurnReader):
-    """Reads one session file of Droid."""
+    """Reader of one session file."""
 
     AGENT = NAME
 
@@ -47,7 +47,7 @@ class DroidReader(TurnReader):
         model = storable_name(message.get("model"))
         results = role == "user" and any(isinstance(part, ToolResult) for part in parts)
         if results:
-            # A provider is shown results first, and then what came with them.
+            # Providers expect results before other content.
             parts = tuple(sorted(parts, key=lambda part: not isinstance(part, ToolResult)))
         yield Turn(
             (PlannedMessage("tool" if results else role, parts, model=model),),
@@ -58,13 +58,13 @@ class DroidReader(TurnReader):
 
 
 def recognises(head: bytes) -> bool:
-    """Tell from the first bytes of a file whether it is a session of Droid."""
+    """Return True if the first bytes are a Droid session."""
     first = head.partition(b"\n")[0]
     return b'"session_start"' in first and b'"type"' in first and b'"sessionTitle"' in first
 
 
 def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
-    """Return a project's sessions: Droid keeps them in a folder named like Claude Code's."""
+    """Return a project's sessions; Droid names its folders like Claude Code."""
     if not environment.home:
         return []
     folder = os.path.join(environment.home, ".factory", "sessions", project_name(project_dir))

@@ -1,7 +1,7 @@
-"""Entire's `transcript.jsonl`: what its checkpoints keep of any agent's session, in one form of Entire's own.
+"""Entire's `transcript.jsonl`: an agent's session as its checkpoints store it.
 
-A record is what the user said, or one block of an API message with the results of its calls in it. Reasoning, system
-prompts and sessions' ids are not kept there; the id of the first record stands for the session.
+A record is a user message, or one block of an API message with the results of its calls. Reasoning, system prompts
+and session ids are missing; the first record's id identifies the session.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from trace_store.importers.contract import PlannedMessage
-from trace_store.importers.file_head import first_records
 from trace_store.importers.json_records import compact
 from trace_store.importers.parts import opaque, storable_name, time_of
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.sniff import first_records
+from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Turn, TurnReader
 from trace_store.objects.parts import Part, Text, ToolCall, ToolResult
 from trace_store.oid import digest
@@ -25,7 +25,7 @@ ROLES = ("assistant", "user")
 
 
 class EntireReader(TurnReader):
-    """Reads one transcript of Entire."""
+    """Reader of one transcript."""
 
     AGENT = NAME
 
@@ -63,7 +63,7 @@ class EntireReader(TurnReader):
 
 
 def recognises(head: bytes) -> bool:
-    """Tell from the first bytes of a file whether it is a transcript of Entire's."""
+    """Return True if the first bytes are a transcript of Entire."""
     return any(
         data.get("v") == 1
         and {"agent", "cli_version", "type", "ts"} <= data.keys()
@@ -73,7 +73,7 @@ def recognises(head: bytes) -> bool:
 
 
 def _id_of(data: Mapping[str, Any]) -> str:
-    """Return a record's id; what a user said has it at its first block."""
+    """Return a record's id; a user message has it in its first block."""
     content = data.get("content")
     first = content[0] if isinstance(content, list) and content else None
     inner = first.get("id") if isinstance(first, dict) else None
@@ -108,7 +108,10 @@ def _result(block: Any) -> ToolResult | None:
 
 
 def _usage(data: Mapping[str, Any]) -> dict[str, int | str]:
-    """Return what was written; what was read is told without what came from a cache, so it is no total."""
+    """Return the output tokens.
+
+    Input tokens exclude cache reads, so they are not a total.
+    """
     tokens = data.get("output_tokens")
     if type(tokens) is not int or not 0 <= tokens < 1 << 53:
         return {}

@@ -1,8 +1,8 @@
-"""mini-swe-agent: `.traj.json` files, one JSON document a run.
+"""mini-swe-agent: `.traj.json` files, one JSON document per run.
 
-Its messages are OpenAI's, of Chat or of Responses, each with `extra`: what the program did with it, and the response
-that it came in, of which usage and model are taken. Old files are the list of messages alone. How the run ended is the
-metadata `run` of the last commit, as for SWE-agent.
+Its messages are OpenAI's, of Chat or Responses, each with `extra`: the program's data and the original response,
+which has usage and model. Old files are just the list of messages. The outcome of the run is the metadata `run` of
+the last commit, as for SWE-agent.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from trace_store.errors import InvalidInputError
 from trace_store.importers.contract import Skip
 from trace_store.importers.decode import Line
 from trace_store.importers.documents import ROOT
-from trace_store.importers.formats.chats.reader import NOTHING_BESIDE, beside, message_of
+from trace_store.importers.formats.chats.reader import NO_FIELDS, message_of, response_fields
 from trace_store.importers.formats.swe_agent import RUN_KEY, model_of, run_facts
 from trace_store.importers.parts import (
     is_storable,
-    planned,
+    planned_message,
     speaker,
     storable_name,
     time_of,
     usage_counts,
 )
-from trace_store.importers.sniff import look
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.sniff import file_shape
+from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import DocumentReader, Event, Turn
 from trace_store.objects.message import Message
 from trace_store.providers.gemini.parse import GeminiCalls
@@ -40,7 +40,7 @@ _EXTRAS = frozenset({"actions", "returncode", "raw_output", "interrupt_type"})
 
 
 class MiniReader(DocumentReader):
-    """Reads one `.traj.json`."""
+    """Reader of one `.traj.json`."""
 
     AGENT = NAME
     LISTS = ("messages", ROOT)
@@ -58,30 +58,38 @@ class MiniReader(DocumentReader):
         self.state = {"session": storable_name(fields.get("instance_id"))}
 
     def records(self, line: Line) -> Iterator[Record | Skip]:
-        found = list(super().records(line))
+        elements = list(super().records(line))
         self._last = next(
-            (each for each in reversed(found) if isinstance(each, Record) and _says(each.data)),
+            (
+                each
+                for each in reversed(elements)
+                if isinstance(each, Record) and _has_message(each.data)
+            ),
             None,
         )
-        yield from found
+        yield from elements
 
     def read(self, record: Record) -> Iterable[Event]:
         data = record.data
-        messages = list(_said(data))
+        messages = list(_messages_of(data))
         extra = _dict(data.get("extra"))
         response = data if data.get("object") == "response" else _dict(extra.get("response"))
-        told = beside(response)
+        response_info = response_fields(response)
         for number, message in enumerate(messages):
             answers = message.role == "user" and self.state.get("before") == "assistant"
             self.state["before"] = message.role
             spoken = message.role == "assistant"
-            made = planned(message, model=(told.model or self._model) if spoken else "")
+            planned = planned_message(
+                message, model=(response_info.model or self._model) if spoken else ""
+            )
             last = record is self._last and number == len(messages) - 1
             yield Turn(
-                (made._replace(kind="tool_io" if answers else made.kind),),
+                (planned._replace(kind="tool_io" if answers else planned.kind),),
                 time=time_of(extra.get("timestamp")),
-                author=made.model if spoken else "" if answers else speaker(message),
-                usage=usage_counts(told.usage, made.model) if spoken and not number else {},
+                author=planned.model if spoken else "" if answers else speaker(message),
+                usage=usage_counts(response_info.usage, planned.model)
+                if spoken and not number
+                else {},
                 meta={RUN_KEY: self._run} if last and self._run else {},
             )
 
@@ -91,29 +99,31 @@ class MiniReader(DocumentReader):
         return next((name[:100] for name in names if isinstance(name, str)), "untyped")
 
 
-def _says(data: Mapping[str, Any]) -> bool:
-    return any(True for _ in _said(data))
+def _has_message(data: Mapping[str, Any]) -> bool:
+    return any(True for _ in _messages_of(data))
 
 
-def _said(data: Mapping[str, Any]) -> Iterator[Message]:
-    """Yield what an element of a run says: one message, or those of a response."""
+def _messages_of(data: Mapping[str, Any]) -> Iterator[Message]:
+    """Yield the messages of an element: one message, or those of a response."""
     output = data.get("output")
     if data.get("object") == "response" and isinstance(output, list):
-        yield from _answered(output)
+        yield from _response_messages(output)
         return
     form = {key: value for key, value in data.items() if key not in ("extra", "id")}
-    message = message_of(form, GeminiCalls(), NOTHING_BESIDE)
+    message = message_of(form, GeminiCalls(), NO_FIELDS)
     if message is not None:
         yield message
 
 
-def _answered(output: Sequence[Any]) -> list[Message]:
-    """Return the messages of a response; what is damaged in it says nothing."""
+def _response_messages(output: Sequence[Any]) -> list[Message]:
+    """Return the messages of a response, skipping damaged ones."""
     try:
-        found = messages_from_responses(output)
+        messages = messages_from_responses(output)
     except (InvalidInputError, RecursionError):
-        found = [each for item in output if len(output) > 1 for each in _answered([item])]
-    return [message for message in found if is_storable(message)]
+        messages = [
+            each for item in output if len(output) > 1 for each in _response_messages([item])
+        ]
+    return [message for message in messages if is_storable(message)]
 
 
 def _dict(value: Any) -> dict[str, Any]:
@@ -121,8 +131,8 @@ def _dict(value: Any) -> dict[str, Any]:
 
 
 def recognises(head: bytes) -> bool:
-    """Tell from the first bytes of a file whether it is a run of mini-swe-agent."""
-    values = look(head).values
+    """Return True if the first bytes are a mini-swe-agent run."""
+    values = file_shape(head).values
     first = values[0] if values else {}
     format_ = first.get("trajectory_format")
     if isinstance(format_, str) and format_.startswith(NAME):

@@ -1,13 +1,12 @@
-"""SWE-agent: `.traj` files, one JSON document a run.
+"""SWE-agent: `.traj` files, one JSON document per run.
 
-`history` is the conversation. `trajectory` tells the same by steps, with all that the model was shown before each, and
-is kept as source; where there is no history, the steps make the conversation. What the run came to and cost, which the
-file tells of the whole and of no message, is the metadata `run` of the last commit.
+`history` is the conversation. `trajectory` repeats it by steps, with everything the model saw, and is stored as
+source; without a history, the steps make the conversation. Outcome and cost of the whole run are the metadata `run`
+of the last commit.
 
-- A tool's answer names its calls in a list, `tool_call_ids`. Runs without tool calls have their answers as messages of
-  the user.
-- Messages of a demonstration have the label `demonstration`.
-- What another agent than the first one says is a branch `agents/<name>`.
+- A tool result names its calls in a list, `tool_call_ids`. Runs without tool calls have results as user messages.
+- Messages of a demonstration get the label `demonstration`.
+- Messages of another agent than the first are on a branch `agents/<name>`.
 """
 
 from __future__ import annotations
@@ -23,9 +22,15 @@ from trace_store.importers.contract import PlannedMessage, Skip
 from trace_store.importers.decode import Line
 from trace_store.importers.files import files_in
 from trace_store.importers.names import ref_component
-from trace_store.importers.parts import chat_message, planned, speaker, storable_name, text_parts
-from trace_store.importers.sniff import look
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.parts import (
+    chat_message,
+    planned_message,
+    speaker,
+    storable_name,
+    text_parts,
+)
+from trace_store.importers.sniff import file_shape
+from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import DocumentReader, Event, Switch, Turn
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Part, Text, ToolResult
@@ -36,15 +41,15 @@ SUFFIXES = (".traj",)
 FOLDER = "trajectories"
 DEMONSTRATION = "demonstration"
 RUN_KEY = "run"
-"""In a commit's metadata: how the run ended, and what it cost in all."""
+"""Metadata key: outcome and total cost of the run."""
 
 _LARGEST = (1 << 63) - 1
 _NO_MODELS = ("human", "human_thought", "instant_empty_submit", "replay")
-"""What runs name as their model in which none was asked."""
+"""Names of runs without a model."""
 
 
 class SweAgentReader(DocumentReader):
-    """Reads one `.traj`."""
+    """Reader of one `.traj`."""
 
     AGENT = NAME
     LISTS = ("history", "trajectory")
@@ -61,12 +66,12 @@ class SweAgentReader(DocumentReader):
         self._model = "" if model in _NO_MODELS else model
 
     def records(self, line: Line) -> Iterator[Record | Skip]:
-        found = list(super().records(line))
-        spoken = [each for each in found if isinstance(each, Record) and "role" in each.data]
-        steps = [each for each in found if isinstance(each, Record) and "role" not in each.data]
-        telling = spoken or steps
-        self._last = telling[-1] if telling else None
-        yield from found
+        elements = list(super().records(line))
+        spoken = [each for each in elements if isinstance(each, Record) and "role" in each.data]
+        steps = [each for each in elements if isinstance(each, Record) and "role" not in each.data]
+        turns = spoken or steps
+        self._last = turns[-1] if turns else None
+        yield from elements
 
     def read(self, record: Record) -> Iterable[Event]:
         turns = list(self._turns(record))
@@ -93,12 +98,12 @@ class SweAgentReader(DocumentReader):
         answers = message.role == "user" and self.state.get("before") == "assistant"
         self.state["before"] = message.role
         labels = (DEMONSTRATION,) if data.get("is_demo") is True else ()
-        made = planned(message, model=self._model if message.role == "assistant" else "")
-        made = made._replace(kind="tool_io" if answers else made.kind, labels=labels)
-        return Turn((made,), author="" if answers else speaker(message) or made.model)
+        planned = planned_message(message, model=self._model if message.role == "assistant" else "")
+        planned = planned._replace(kind="tool_io" if answers else planned.kind, labels=labels)
+        return Turn((planned,), author="" if answers else speaker(message) or planned.model)
 
     def _step(self, data: Mapping[str, Any]) -> Iterator[Turn]:
-        """Yield what a step of a file without a history says."""
+        """Yield the turns of a step, for files without a history."""
         if not self.state.get("before"):
             for prompt in _prompts(data):
                 yield self._turn(prompt[0], prompt[1])
@@ -126,7 +131,7 @@ class SweAgentReader(DocumentReader):
 
 
 def history_message(data: Mapping[str, Any]) -> Message | None:
-    """Return the message of an element of a history; None when it has no role that a message can have."""
+    """Return the message of a history element; None if its role is unknown."""
     form = {key: value for key, value in data.items() if key not in ("name", "id", "kind", "model")}
     ids = [each for each in _list(data.get("tool_call_ids")) if isinstance(each, str)]
     if data.get("role") == "tool":
@@ -141,31 +146,31 @@ def history_message(data: Mapping[str, Any]) -> Message | None:
     if message.role == "assistant" and all(part == Text("") for part in parts):
         parts = [*_thought_and_action(data)] or parts
     if message.role == "tool":
-        # The answer to several calls is told once; the others are answered too.
+        # One result answers several calls; the others get an empty result.
         parts += [ToolResult(each, ()) for each in dict.fromkeys(ids[1:]) if each != ids[0]]
     return Message(message.role, parts)
 
 
 def run_facts(info: Any) -> dict[str, Any]:
-    """Return how a run ended and what it cost, as far as a commit can hold it."""
+    """Return outcome and cost of a run, as far as a commit can hold them."""
     if not isinstance(info, dict):
         return {}
     stats = info.get("model_stats")
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     for key, value in {"exit_status": info.get("exit_status"), **_dict(stats)}.items():
         if not storable_name(key) or isinstance(value, bool):
             continue
         if isinstance(value, int) and abs(value) <= _LARGEST:
-            found[key] = value
+            facts[key] = value
         elif isinstance(value, float):
-            found[key] = repr(value)
+            facts[key] = repr(value)
         elif storable_name(value):
-            found[key] = value
-    return found
+            facts[key] = value
+    return facts
 
 
 def model_of(config: Any, *path: str) -> str:
-    """Return the model that a run's settings name; they may be JSON in a text."""
+    """Return the model in a run's settings, which may be JSON text."""
     if isinstance(config, str):
         try:
             config = json.loads(config)
@@ -177,7 +182,7 @@ def model_of(config: Any, *path: str) -> str:
 
 
 def _prompts(data: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Message]]:
-    """Yield what the model was shown before the first step."""
+    """Yield the messages before the first step."""
     shown = data.get("query")
     for form in _list(shown if isinstance(shown, list) else data.get("messages")):
         message = history_message(form) if isinstance(form, dict) else None
@@ -198,21 +203,21 @@ def _dict(value: Any) -> dict[str, Any]:
 
 
 def recognises(head: bytes) -> bool:
-    """Tell from the first bytes of a file whether it is a run of SWE-agent."""
-    for form in look(head).values[:1]:
+    """Return True if the first bytes are a SWE-agent run."""
+    for form in file_shape(head).values[:1]:
         steps, history = _list(form.get("trajectory")), _list(form.get("history"))
         if steps and isinstance(steps[0], dict):
             return "action" in steps[0] and ("observation" in steps[0] or "response" in steps[0])
         if history and isinstance(history[0], dict) and "role" in history[0]:
             known = ("agent", "message_type", "thought")
             return "trajectory" in form or any(key in history[0] for key in known)
-    # A first step that is longer than what is looked at.
+    # The first step is longer than the head.
     start = head.lstrip()[:1] == b"{"
     return start and b'"trajectory"' in head and b'"action"' in head and b'"thought"' in head
 
 
 def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
-    """Return the runs in the folder where SWE-agent puts them, below the one it was started in."""
+    """Return the runs in SWE-agent's folder below the project."""
     return files_in(os.path.join(project_dir, FOLDER), disk, SUFFIXES)
 
 

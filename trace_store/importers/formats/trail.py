@@ -1,10 +1,8 @@
-"""Trail: trajectories, the journals that agents keep of what they decided. Nobody says anything in them to a model.
+"""Trail: trajectories, which are journals of an agent's decisions.
 
-So what happened becomes commits without messages: first the task, then each event of each chapter, last how it ended.
-A commit has the kind of the event and its marks as metadata, and as links what the work led to: code commits and
-files. The words stay in the record that is kept with it.
-
-A file in which somebody left the marks of a merge conflict gives what stands before them.
+Events become commits without messages: the task, each event of each chapter, and the outcome. A commit has the kind
+of event and its marks as metadata, and links to resulting code commits and files. The text stays in the raw record.
+A file with merge conflict markers is read up to them.
 """
 
 from __future__ import annotations
@@ -21,8 +19,8 @@ from trace_store.importers.documents import Document, read_document, within
 from trace_store.importers.files import files_in
 from trace_store.importers.json_records import NOT_A_RECORD
 from trace_store.importers.parts import storable_name, time_of
-from trace_store.importers.sniff import look
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.sniff import file_shape
+from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Turn, TurnReader
 from trace_store.transcripts.event_text import EVENT_KEY
 from trace_store.transcripts.records import Record
@@ -32,7 +30,7 @@ SUFFIXES = (".json",)
 FOLDERS = (".trajectories", os.path.join(".agentworkforce", "trajectories"))
 CONFLICT = "conflict-markers"
 END = "end"
-"""The key of the commit that tells how the work ended; there is one in a trajectory."""
+"""Key of the commit with the outcome; one per trajectory."""
 MAXIMUM_LINKS = 10_000
 LONGEST_MENTION_BYTES = 4096
 
@@ -44,7 +42,7 @@ Links = tuple[tuple[str, str], ...]
 
 
 class TrailReader(TurnReader):
-    """Reads one trajectory."""
+    """Reader of one trajectory."""
 
     AGENT = NAME
 
@@ -56,8 +54,8 @@ class TrailReader(TurnReader):
 
     def records(self, line: Line) -> Iterator[Record | Skip]:
         document = read_document(line, "chapters", singles=_SINGLES)
-        told = "chapters" in document.lists or document.singles or document.damage
-        if not told:
+        is_trajectory = "chapters" in document.lists or document.singles or document.damage
+        if not is_trajectory:
             yield Skip(line.number, NOT_A_RECORD, "no trajectory")
             return
         self._fields = document.fields
@@ -75,7 +73,7 @@ class TrailReader(TurnReader):
         if _RETROSPECTIVE in document.singles:
             yield document.singles[_RETROSPECTIVE]
         if document.damage is not None:
-            self._has_ended = True  # how it ended may stand behind the damage
+            self._has_ended = True  # the outcome may be after the damage
             yield _damage(line, document)
 
     def read(self, record: Record) -> Iterable[Event]:
@@ -122,32 +120,32 @@ class TrailReader(TurnReader):
         )
 
     def _end(self, retrospective: Any) -> Turn:
-        told = retrospective if isinstance(retrospective, dict) else {}
-        meta: dict[str, Any] = {EVENT_KEY: _RETROSPECTIVE if told else END}
+        outcome = retrospective if isinstance(retrospective, dict) else {}
+        meta: dict[str, Any] = {EVENT_KEY: _RETROSPECTIVE if outcome else END}
         status = storable_name(self._fields.get("status"))
         if status:
             meta["status"] = status
-        meta |= _marks({**told, "tags": self._fields.get("tags")})
+        meta |= _marks({**outcome, "tags": self._fields.get("tags")})
         time = time_of(self._fields.get("completedAt"))
         return Turn((), key=END, time=time, meta=meta, links=self._work())
 
     def _work(self) -> Links:
-        """Return what the work began with and led to."""
+        """Return links to what the work started from and led to."""
         fields = self._fields
         trace = fields.get("_trace")
         trace = trace if isinstance(trace, dict) else {}
-        found = [("code-base", trace.get("startRef"))]
-        found += [("code-commit", each) for each in _list(fields.get("commits"))]
-        if not found[1:]:
-            found.append(("code-commit", trace.get("endRef")))
-        found.append(("agent-trace", trace.get("traceId")))
-        found += [("file", each) for each in _list(fields.get("filesChanged"))]
-        return mentions(found)
+        links = [("code-base", trace.get("startRef"))]
+        links += [("code-commit", each) for each in _list(fields.get("commits"))]
+        if not links[1:]:
+            links.append(("code-commit", trace.get("endRef")))
+        links.append(("agent-trace", trace.get("traceId")))
+        links += [("file", each) for each in _list(fields.get("filesChanged"))]
+        return mentions(links)
 
 
-def mentions(found: Iterable[tuple[str, Any]]) -> Links:
-    """Return links with the mentions that can be stored, each once, and no more than a commit can hold."""
-    kept = ((relation, each) for relation, each in found if _is_mention(each))
+def mentions(candidates: Iterable[tuple[str, Any]]) -> Links:
+    """Return storable links without duplicates, up to the limit of a commit."""
+    kept = ((relation, each) for relation, each in candidates if _is_mention(each))
     return tuple(dict.fromkeys(kept))[:MAXIMUM_LINKS]
 
 
@@ -170,17 +168,17 @@ def _task_links(task: Any) -> Links:
 
 
 def _marks(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how significant something is, how sure its author was, and its tags."""
-    found: dict[str, Any] = {}
+    """Return significance, confidence and tags."""
+    marks: dict[str, Any] = {}
     if storable_name(data.get("significance")):
-        found["significance"] = data["significance"]
+        marks["significance"] = data["significance"]
     confidence = data.get("confidence")
     if isinstance(confidence, int | float) and not isinstance(confidence, bool):
-        found["confidence"] = str(confidence)[:40]
+        marks["confidence"] = str(confidence)[:40]
     tags = [tag for each in _list(data.get("tags")) if (tag := storable_name(each))]
     if tags:
-        found["tags"] = list(dict.fromkeys(tags))[:MAXIMUM_LINKS]
-    return found
+        marks["tags"] = list(dict.fromkeys(tags))[:MAXIMUM_LINKS]
+    return marks
 
 
 def _damage(line: Line, document: Document) -> Skip:
@@ -189,7 +187,7 @@ def _damage(line: Line, document: Document) -> Skip:
     if at < 0:
         assert document.damage is not None
         return document.damage
-    what = "a merge left its marks here; what stands before them was read"
+    what = "merge conflict markers; only the part before them was read"
     return Skip(line.number + data[:at].count(b"\n"), CONFLICT, what)
 
 
@@ -198,8 +196,8 @@ def _list(value: Any) -> list[Any]:
 
 
 def recognises(head: bytes) -> bool:
-    """Tell from the first bytes of a file whether it is a trajectory of trail."""
-    for form in look(head).values[:1]:
+    """Return True if the first bytes are a trail trajectory."""
+    for form in file_shape(head).values[:1]:
         known = ("startedAt", "agents", "task", "status")
         if isinstance(form.get("chapters"), list) and any(key in form for key in known):
             return True
@@ -207,13 +205,13 @@ def recognises(head: bytes) -> bool:
 
 
 def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
-    """Return the trajectories in the folders where trail keeps them; older and newer ones."""
-    found = [
+    """Return the trajectories in trail's old and new folders."""
+    paths = [
         path
         for name in FOLDERS
         for path in files_in(os.path.join(project_dir, name), disk, SUFFIXES)
     ]
-    return [path for path in found if _is_trajectory(os.path.basename(path))]
+    return [path for path in paths if _is_trajectory(os.path.basename(path))]
 
 
 def _is_trajectory(name: str) -> bool:

@@ -1,8 +1,17 @@
-"""Anthropic's Messages."""
+"""Anthropic's Messages API."""
 
 from __future__ import annotations
 
-from trace_store.llm.apis.form import Form, Hearing, counted, inner, items, nonsense, refusal, text
+from trace_store.llm.apis.form import (
+    Form,
+    StreamReader,
+    counted,
+    inner,
+    items,
+    nonsense,
+    refusal,
+    text,
+)
 from trace_store.llm.contract import DONE, LENGTH, Completion
 
 TYPE_CHECKING = False
@@ -13,11 +22,11 @@ if TYPE_CHECKING:
 
 VERSION = "2023-06-01"
 MAXIMUM_TOKENS = 8192
-"""Asked for when a prompt leaves it open: this form has to say a number."""
+"""The limit if a prompt has none, because this API requires one."""
 _CUT = ("max_tokens", "model_context_window_exceeded")
 
 
-class _AnthropicHearing(Hearing):
+class _AnthropicStreamReader(StreamReader):
     __slots__ = ("_ended", "_model", "_stop", "_texts", "_usage")
 
     def __init__(self) -> None:
@@ -61,10 +70,10 @@ class _AnthropicHearing(Hearing):
 
 
 class Anthropic(Form):
-    """Asks `v1/messages`."""
+    """Uses `v1/messages`."""
 
     __slots__ = ()
-    hearing = _AnthropicHearing
+    stream_reader = _AnthropicStreamReader
 
     def address(self, url: str) -> str:
         return f"{url}/messages" if url.endswith("/v1") else f"{url}/v1/messages"

@@ -1,8 +1,17 @@
-"""OpenAI's chat completions, which nearly every server of models offers."""
+"""OpenAI's chat completions API, which nearly every model server offers."""
 
 from __future__ import annotations
 
-from trace_store.llm.apis.form import Form, Hearing, counted, inner, items, nonsense, refusal, text
+from trace_store.llm.apis.form import (
+    Form,
+    StreamReader,
+    counted,
+    inner,
+    items,
+    nonsense,
+    refusal,
+    text,
+)
 from trace_store.llm.contract import DONE, LENGTH, Completion
 
 TYPE_CHECKING = False
@@ -15,7 +24,7 @@ _VENDOR = "https://api.openai.com"
 _FILTERED = "content_filter"
 
 
-class _ChatHearing(Hearing):
+class _ChatStreamReader(StreamReader):
     __slots__ = ("_model", "_refused", "_stop", "_texts", "_usage")
 
     def __init__(self) -> None:
@@ -31,7 +40,7 @@ class _ChatHearing(Hearing):
         added = ""
         for choice in items(event, "choices"):
             if choice.get("index"):
-                continue  # more than one answer was not asked for
+                continue  # only one answer was requested
             delta = inner(choice, "delta")
             added += text(delta, "content")
             self._refused += text(delta, "refusal")
@@ -50,10 +59,10 @@ class _ChatHearing(Hearing):
 
 
 class Chat(Form):
-    """Asks `chat/completions`."""
+    """Uses `chat/completions`."""
 
     __slots__ = ()
-    hearing = _ChatHearing
+    stream_reader = _ChatStreamReader
 
     def address(self, url: str) -> str:
         return f"{url}/chat/completions"
@@ -63,7 +72,7 @@ class Chat(Form):
         messages = [{"role": role, "content": said} for role, said in (*system, *prompt.messages)]
         fields: dict[str, Any] = {"model": name, "messages": messages}
         if prompt.maximum_tokens:
-            # OpenAI's newer models know only the second name, most other servers only the first.
+            # OpenAI's newer models accept only the second name, most other servers only the first.
             own = url.startswith(_VENDOR)
             fields["max_completion_tokens" if own else "max_tokens"] = prompt.maximum_tokens
         if stream:

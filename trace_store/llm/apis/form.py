@@ -1,4 +1,4 @@
-"""What the forms share: the shape of a form, and reading fields that a stranger wrote."""
+"""The interface of request formats, and helpers to read untrusted fields."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _BUSY = ("overloaded", "rate_limit", "server_error", "timeout", "api_error", "sl
 _SPENT = ("insufficient_quota", "billing", "credit balance")
 
 
-class Hearing(ABC):
-    """Makes one Completion of the events of a stream."""
+class StreamReader(ABC):
+    """Builds a Completion from the events of a stream."""
 
     __slots__ = ()
 
@@ -31,26 +31,26 @@ class Hearing(ABC):
         """Return the text that an event adds.
 
         Raises:
-            ModelError: it says that the model failed or refuses, or is of no known shape.
+            ModelError: the event reports an error or a refusal, or is malformed.
         """
 
     @abstractmethod
     def completion(self) -> Completion | None:
-        """Return all that was heard; None when the end has not come."""
+        """Return the completion; None while the answer is incomplete."""
 
 
 class Form(ABC):
-    """One way to ask."""
+    """The request format of one API."""
 
     __slots__ = ()
-    hearing: type[Hearing]
+    stream_reader: type[StreamReader]
 
     @abstractmethod
     def address(self, url: str) -> str:
-        """Return where requests go, below the address of the model."""
+        """Return the address for requests, given the base address."""
 
     def headers(self, key: str) -> dict[str, str]:
-        """Return what a request says of who asks."""
+        """Return the headers that authenticate a request."""
         return {"authorization": f"Bearer {key}"} if key else {}
 
     @abstractmethod
@@ -59,10 +59,10 @@ class Form(ABC):
 
     @abstractmethod
     def read(self, answer: dict[str, Any]) -> Completion:
-        """Return what a whole answer says.
+        """Return the completion in a whole answer.
 
         Raises:
-            ModelError: it says that the model failed or refuses, or is of no known shape.
+            ModelError: it reports an error or a refusal, or is malformed.
         """
 
 
@@ -70,11 +70,11 @@ def parsed(text: str | bytes) -> dict[str, Any]:
     """Return the fields of a JSON object.
 
     Raises:
-        ModelNonsenseError: it is none.
+        ModelNonsenseError: it is not one.
     """
     try:
         found = json.loads(text if isinstance(text, str) else text.decode("utf-8-sig"))
-    except (ValueError, RecursionError):  # also for what is not UTF-8
+    except (ValueError, RecursionError):  # includes invalid UTF-8
         found = None
     if not isinstance(found, dict):
         raise errors.ModelNonsenseError("the model's answer is not a JSON object")
@@ -82,7 +82,7 @@ def parsed(text: str | bytes) -> dict[str, Any]:
 
 
 def inner(fields: dict[str, Any], key: str) -> dict[str, Any]:
-    """Return the fields that a field holds; none when it is absent or null.
+    """Return the object in a field; empty if it is absent or null.
 
     Raises:
         ModelNonsenseError: it is something else.
@@ -96,7 +96,7 @@ def inner(fields: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def items(fields: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    """Return the objects that a field lists; errors as in `inner`."""
+    """Return the list of objects in a field; raises as `inner`."""
     found = fields.get(key)
     if found is None:
         return []
@@ -106,7 +106,7 @@ def items(fields: dict[str, Any], key: str) -> list[dict[str, Any]]:
 
 
 def text(fields: dict[str, Any], key: str) -> str:
-    """Return the text of a field, "" when it is absent or null; errors as in `inner`."""
+    """Return the text in a field, "" if it is absent or null; raises as `inner`."""
     found = fields.get(key)
     if found is None:
         return ""
@@ -116,18 +116,18 @@ def text(fields: dict[str, Any], key: str) -> str:
 
 
 def nonsense(key: str) -> NoReturn:
-    """Refuse an answer for one of its fields."""
+    """Raise the error for a malformed field."""
     raise errors.ModelNonsenseError(f"the model's answer has no usable {key}", field=key)
 
 
 def refusal(said: str) -> errors.ModelRefusedError:
-    """Return the error of a model that does not want to answer."""
+    """Return the error for a model that refuses to answer."""
     more = f": {shortened(said)}" if said else ""
     return errors.ModelRefusedError(f"the model refuses to answer{more}", reason=CONTENT)
 
 
 def counted(report: dict[str, Any]) -> Usage | None:
-    """Return the normal form of what was reported; None when nothing was, or nothing that can be understood."""
+    """Return a usage report in normal form; None if there is none, or its form is unknown."""
     try:
         return normalise_usage(report) if report else None
     except errors.InvalidInputError:
@@ -135,11 +135,11 @@ def counted(report: dict[str, Any]) -> Usage | None:
 
 
 def failure_of(told: object, status: int = 0) -> errors.ModelError:
-    """Return the error that a server's own report of one is.
+    """Return the error that a server reported.
 
     Args:
         told: its `error`: fields, or a text.
-        status: of the answer; 0 when it began as a success.
+        status: the status code; 0 if the error came within a stream.
     """
     fields = told if isinstance(told, dict) else {"message": told}
     kind = " ".join(str(fields.get(each) or "") for each in ("type", "code", "status"))
@@ -148,9 +148,9 @@ def failure_of(told: object, status: int = 0) -> errors.ModelError:
     lowered = f"{kind} {said}".lower()
     spent = any(each in lowered for each in _SPENT)
     if status in (401, 403):
-        return _refused(f"the model does not take the key ({status}){more}", KEY, status)
+        return _refused(f"the model's server rejected the key ({status}){more}", KEY, status)
     if status == 429 or (not status and "rate_limit" in lowered):
-        what = "the account has nothing left" if spent else "the model asks for fewer requests"
+        what = "the account is out of credit" if spent else "the model's server limits the rate"
         refused = _refused(f"{what} ({status or 'in its stream'}){more}", RATE, status)
         refused.data["retryable"] = not spent
         return refused
@@ -161,11 +161,11 @@ def failure_of(told: object, status: int = 0) -> errors.ModelError:
             retryable=True,
         )
     what = f" ({status})" if status else ""
-    return _refused(f"the model does not take the request{what}{more}", REQUEST, status)
+    return _refused(f"the model's server rejected the request{what}{more}", REQUEST, status)
 
 
 def shortened(said: str) -> str:
-    """Return the beginning of a text on one line."""
+    """Return the start of a text on one line."""
     line = " ".join(said.split())
     return line if len(line) <= MAXIMUM_SAID else f"{line[:MAXIMUM_SAID]}…"
 

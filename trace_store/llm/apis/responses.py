@@ -1,11 +1,11 @@
-"""OpenAI's Responses."""
+"""OpenAI's Responses API."""
 
 from __future__ import annotations
 
 from trace_store import errors
 from trace_store.llm.apis.form import (
     Form,
-    Hearing,
+    StreamReader,
     counted,
     failure_of,
     inner,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
-class _ResponsesHearing(Hearing):
+class _ResponsesStreamReader(StreamReader):
     __slots__ = ("_end",)
 
     def __init__(self) -> None:
@@ -44,10 +44,10 @@ class _ResponsesHearing(Hearing):
 
 
 class Responses(Form):
-    """Asks `responses`; the vendor is asked to keep nothing."""
+    """Uses `responses`, and asks the vendor not to store anything."""
 
     __slots__ = ()
-    hearing = _ResponsesHearing
+    stream_reader = _ResponsesStreamReader
 
     def address(self, url: str) -> str:
         return f"{url}/responses"

@@ -1,4 +1,4 @@
-"""Merges with a model's help: the request, the answer, and a review."""
+"""Model-assisted merges: the request, the answer, and a review of meaning."""
 
 from trace_store.lazy_import import submodules
 

@@ -1,28 +1,29 @@
-"""What a model answers about a merge, read and checked: nothing of it is believed.
+"""A model's answer about a merge, parsed and fully checked.
 
     {"conflicts": [{"number": 1, "take": "text", "text": "…", "why": "…"}],
      "summaries": [{"messages": ["ab12….0", "ab12….1"], "role": "assistant", "text": "…", "why": "…"}],
      "conclusion": {"role": "assistant", "text": "…", "sources": ["ab12….0"]}}
 
-Rule: pure. Every fault is named, all at once, so that the model can be told of them. What may be replaced is only what
-came after the base and was shown whole; what is pinned, an instruction, or half of a call and its result stays.
+All faults are collected, so that the model can be told about them at once. Only messages that are newer than the base
+and were shown in full may be replaced, but not pinned ones, instructions, or a call without its result.
 """
 
 from __future__ import annotations
 
 import json
 
+import re2
+
 from trace_store import errors
 from trace_store.frozen import value
-from trace_store.merge.conflicts import TEXT, Settlement
-from trace_store.merge.must_keep import lost
+from trace_store.merge.conflicts import TEXT, Resolution
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from trace_store.merge.llm_assist.request import Question
+    from trace_store.merge.llm_assist.request import ModelRequest
     from trace_store.objects.address import Address
 
 ROLES = ("assistant", "user")
@@ -31,18 +32,19 @@ MAXIMUM_WHY = 500
 MAXIMUM_BEGINNINGS = 20
 MAXIMUM_ITEMS = 1000
 MAXIMUM_FAULTS = 20
+MAXIMUM_MATCHES = 1000
 
 
 @value
-class Written:
+class WrittenMessage:
     """A message that a model wrote.
 
     Attributes:
         role: `assistant` or `user`.
-        text: what it says.
-        targets: messages that it stands for, and that it hides.
+        text: the content.
+        targets: messages that it replaces.
         sources: messages that it was made from.
-        why: in the model's words.
+        why: the model's reason.
     """
 
     role: str
@@ -53,45 +55,45 @@ class Written:
 
 
 @value
-class Advice:
-    """What a model would do about a merge.
+class ModelAnswer:
+    """A model's proposal for a merge.
 
     Attributes:
-        settlements: how conflicts are settled, by their keys.
-        reasons: why, by the same keys.
-        summaries: messages that stand for others.
-        conclusion: a message at the end, or None.
+        resolutions: resolutions by conflict key.
+        reasons: reasons by conflict key.
+        summaries: messages that replace others.
+        conclusion: a message to add at the end, or None.
     """
 
-    settlements: Mapping[str, Settlement]
+    resolutions: Mapping[str, Resolution]
     reasons: Mapping[str, str]
-    summaries: tuple[Written, ...] = ()
-    conclusion: Written | None = None
+    summaries: tuple[WrittenMessage, ...] = ()
+    conclusion: WrittenMessage | None = None
 
 
-def read_advice(answer: str, question: Question) -> Advice:
-    """Return what an answer says.
+def parse_answer(answer: str, question: ModelRequest) -> ModelAnswer:
+    """Return the advice in an answer.
 
     Raises:
-        ModelNonsenseError: it has another form, names what was not shown, leaves a conflict open, or loses what must be
-            kept; `faults` lists what is wrong.
+        ModelNonsenseError: it is malformed, names messages that were not shown, leaves a conflict open, or loses text
+            that must be kept; `faults` lists what is wrong.
     """
-    reading = _Reading(question)
+    reading = _AnswerParser(question)
     told = object_in(answer)
     if told is None:
-        raise _wrong(["it has no JSON object"])
-    settlements, reasons = reading.conflicts(told)
+        raise _unusable_error(["it has no JSON object"])
+    resolutions, reasons = reading.conflicts(told)
     summaries = reading.summaries(told)
     conclusion = reading.conclusion(told.get("conclusion"))
     if reading.faults:
-        raise _wrong(reading.faults)
-    return Advice(settlements, reasons, summaries, conclusion)
+        raise _unusable_error(reading.faults)
+    return ModelAnswer(resolutions, reasons, summaries, conclusion)
 
 
-class _Reading:
-    """Reads the fields of an answer, and gathers what is wrong with them."""
+class _AnswerParser:
+    """Parses the fields of an answer, and collects faults."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: ModelRequest) -> None:
         self._question = question
         self.faults: list[str] = []
 
@@ -119,8 +121,8 @@ class _Reading:
             return ""
         return found
 
-    def conflicts(self, told: Mapping[str, Any]) -> tuple[dict[str, Settlement], dict[str, str]]:
-        settlements: dict[str, Settlement] = {}
+    def conflicts(self, told: Mapping[str, Any]) -> tuple[dict[str, Resolution], dict[str, str]]:
+        resolutions: dict[str, Resolution] = {}
         reasons: dict[str, str] = {}
         open_ = self._question.conflicts
         for fields in self.items(told, "conflicts"):
@@ -133,21 +135,21 @@ class _Reading:
             if take not in conflict.choices:
                 self.fault(f"{where} is settled by {', '.join(conflict.choices)}")
                 continue
-            if conflict.key in settlements:
+            if conflict.key in resolutions:
                 self.fault(f"{where} is settled twice")
             text = self.text(fields, "text", where) if take == TEXT else ""
             if take == TEXT and text:
-                self._keeps([each.address for each in _entries(conflict)], text, where)
-            settlements[conflict.key] = Settlement(take, text)
+                self._check_kept([each.address for each in _all_entries(conflict)], text, where)
+            resolutions[conflict.key] = Resolution(take, text)
             reasons[conflict.key] = self.text(fields, "why", where, empty=True)[:MAXIMUM_WHY]
-        told_well = not self.faults  # what is wrong about one is not also said to be missing
+        told_well = not self.faults  # a conflict with a fault is not also reported as open
         for number, conflict in enumerate(open_, 1):
-            if conflict.key not in settlements and told_well:
+            if conflict.key not in resolutions and told_well:
                 self.fault(f"conflict {number} is left open")
-        return settlements, reasons
+        return resolutions, reasons
 
-    def summaries(self, told: Mapping[str, Any]) -> tuple[Written, ...]:
-        found: list[Written] = []
+    def summaries(self, told: Mapping[str, Any]) -> tuple[WrittenMessage, ...]:
+        found: list[WrittenMessage] = []
         taken: set[Address] = set()
         for number, fields in enumerate(self.items(told, "summaries"), 1):
             where = f"summary {number}"
@@ -160,15 +162,15 @@ class _Reading:
                     name = self._question.names[address]
                     self.fault(f"{where}: {name} {why_not or 'is in another summary'}")
             taken.update(targets)
-            self._whole_groups(targets, where)
+            self._check_groups(targets, where)
             text = self.text(fields, "text", where)
             if text:
-                self._keeps(targets, text, where)
+                self._check_kept(targets, text, where)
             why = self.text(fields, "why", where, empty=True)[:MAXIMUM_WHY]
-            found.append(Written(self._role(fields, where), text, targets, targets, why))
+            found.append(WrittenMessage(self._role(fields, where), text, targets, targets, why))
         return tuple(found)
 
-    def conclusion(self, fields: Any) -> Written | None:
+    def conclusion(self, fields: Any) -> WrittenMessage | None:
         if fields is None:
             return None
         if not isinstance(fields, dict):
@@ -179,7 +181,7 @@ class _Reading:
             self.fault("the conclusion names no sources")
         text = self.text(fields, "text", "the conclusion")
         why = self.text(fields, "why", "the conclusion", empty=True)[:MAXIMUM_WHY]
-        return Written(self._role(fields, "the conclusion"), text, (), sources, why)
+        return WrittenMessage(self._role(fields, "the conclusion"), text, (), sources, why)
 
     def _role(self, fields: Mapping[str, Any], where: str) -> str:
         role = fields.get("role", ROLES[0])
@@ -201,14 +203,14 @@ class _Reading:
                 found[address] = None
         return tuple(found)
 
-    def _whole_groups(self, targets: Sequence[Address], where: str) -> None:
+    def _check_groups(self, targets: Sequence[Address], where: str) -> None:
         chosen = set(targets)
         for group in self._question.groups:
             if chosen & group and not group <= chosen:
                 names = sorted(self._question.names[each] for each in group - chosen)
                 self.fault(f"{where} parts a tool call from its result: {names[0]} is missing")
 
-    def _keeps(self, addresses: Sequence[Address], text: str, where: str) -> None:
+    def _check_kept(self, addresses: Sequence[Address], text: str, where: str) -> None:
         for address in addresses:
             for pattern, said in self._question.kept.get(address, ()):
                 gone = lost(pattern, said, text)
@@ -217,12 +219,12 @@ class _Reading:
                     self.fault(f"{where} loses {gone[0][:80]!r}, which {name} must keep")
 
 
-def _entries(conflict: Any) -> list[Any]:
+def _all_entries(conflict: Any) -> list[Any]:
     return [*([conflict.base] if conflict.base else []), *conflict.ours, *conflict.theirs]
 
 
 def object_in(answer: str) -> dict[str, Any] | None:
-    """Return the first JSON object of an answer; models like to put words around it, or a fence. None without one."""
+    """Return the first JSON object in an answer, which may have text or a fence around it; None without one."""
     decoder = json.JSONDecoder()
     at = answer.find("{")
     for _ in range(MAXIMUM_BEGINNINGS):
@@ -244,9 +246,35 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _wrong(faults: Sequence[str]) -> errors.ModelNonsenseError:
+def _unusable_error(faults: Sequence[str]) -> errors.ModelNonsenseError:
     more = f", and {len(faults) - 1} more" if len(faults) > 1 else ""
     return errors.ModelNonsenseError(
         f"the model's answer cannot be used: {faults[0]}{more}",
         faults=tuple(faults[:MAXIMUM_FAULTS]),
     )
+
+
+def lost(pattern: str, said: str, text: str) -> list[str]:
+    """Return the matches of a must-keep pattern in a text that the new text lacks, without duplicates.
+
+    A pattern is an RE2 expression; if it is not valid, it is plain text.
+    """
+    return [found for found in _matches(pattern, said) if found not in text]
+
+
+def _matches(pattern: str, said: str) -> list[str]:
+    try:
+        found = re2.compile(pattern, _OPTIONS).finditer(said)
+    except re2.error:
+        return [pattern] if pattern in said else []
+    matches: dict[str, None] = {}
+    for match in found:
+        if match.group():
+            matches[match.group()] = None
+        if len(matches) >= MAXIMUM_MATCHES:
+            break
+    return list(matches)
+
+
+_OPTIONS = re2.Options()
+_OPTIONS.log_errors = False

@@ -1,9 +1,7 @@
-"""The request: both sides, their conflicts, and the form of the answer.
+"""The request to a model: both sides of a merge, their conflicts, and the form of the answer.
 
-Rule: plain values. Who advises writes nothing.
-
-Rule: pure but for reading content. Each message has a name, by which the answer refers to it; what histories say is
-quoted as JSON, and is no instruction. A text that is too long is cut in its middle, and then may not be replaced.
+Each message has a name by which the answer refers to it. History is quoted as JSON, so that it cannot act as an
+instruction. A long text is cut in the middle, and then may not be replaced.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ MAXIMUM_TEXT = 20_000
 SHORT_TEXT = 2_000
 MAXIMUM_QUESTION = 600_000
 SHARED_MESSAGES = 6
-"""So many of the last messages that both sides share are shown, for what the rest is about."""
+"""How many of the last common messages are shown, as background."""
 _HEX = 12
 
 SYSTEM = """\
@@ -58,17 +56,17 @@ makes redundant or wrong. A message with "fixed" is in no summary, a tool call i
 
 
 @value
-class Question:
-    """What is asked, and what an answer is checked against.
+class ModelRequest:
+    """A request, and what is needed to check the answer.
 
     Attributes:
-        text: the question.
-        conflicts: in their order.
-        addresses: of messages, by the names that the question gives them.
-        names: the other way round.
-        fixed: why a message may not be replaced, for those that may not.
-        groups: the shown messages of units, which stand or go together.
-        kept: what must be kept of a message: (pattern, what the message says).
+        text: the request.
+        conflicts: in order.
+        addresses: addresses by the messages' names in the request.
+        names: names by address.
+        fixed: messages that must not be replaced, with the reason.
+        groups: the visible messages of units, which must stay together.
+        kept: must-keep patterns by message: (pattern, text of the message).
     """
 
     text: str
@@ -80,28 +78,28 @@ class Question:
     kept: Mapping[Address, tuple[tuple[str, str], ...]]
 
 
-def question(
+def build_request(
     base: Fold, ours: Fold, theirs: Fold, conflicts: Sequence[Conflict], read: Read
-) -> Question:
-    """Return what to ask about a merge.
+) -> ModelRequest:
+    """Return the request for a merge.
 
     Raises:
-        BudgetError: the two sides are too long to be asked about at once.
+        BudgetError: the two sides are too long for one request.
     """
-    made = _Asking(base, ours, theirs, read, MAXIMUM_TEXT).made(conflicts)
+    made = _RequestBuilder(base, ours, theirs, read, MAXIMUM_TEXT).made(conflicts)
     if len(made.text) > MAXIMUM_QUESTION:
-        made = _Asking(base, ours, theirs, read, SHORT_TEXT).made(conflicts)
+        made = _RequestBuilder(base, ours, theirs, read, SHORT_TEXT).made(conflicts)
     if len(made.text) <= MAXIMUM_QUESTION:
         return made
     raise errors.BudgetError(
-        f"the two sides have {len(made.text):,} characters, too many to ask a model about at once",
+        f"the two sides have {len(made.text):,} characters, too many for one request to a model",
         needed=len(made.text),
         allowed=MAXIMUM_QUESTION,
     )
 
 
-class _Asking:
-    """A question that is being made."""
+class _RequestBuilder:
+    """Builds a request."""
 
     def __init__(self, base: Fold, ours: Fold, theirs: Fold, read: Read, most: int) -> None:
         self._read = read
@@ -115,7 +113,7 @@ class _Asking:
         everything = {e.address for e in (*ours.entries, *theirs.entries, *self._base.values())}
         self._names = names(everything)
 
-    def made(self, conflicts: Sequence[Conflict]) -> Question:
+    def made(self, conflicts: Sequence[Conflict]) -> ModelRequest:
         shared = [entry for entry in self._ours if entry.address in self._base]
         for entry in self._base.values():
             self._fixed[entry.address] = "was there before the two sides parted"
@@ -125,8 +123,8 @@ class _Asking:
             "ours": self._shown(ours),
             "theirs": self._shown([e for e in theirs if e not in ours]),
             "reworded": [
-                *self._reworded(self._ours, "ours"),
-                *self._reworded(self._theirs, "theirs"),
+                *self._edits(self._ours, "ours"),
+                *self._edits(self._theirs, "theirs"),
             ],
             "conflicts": [self._conflict(n, each) for n, each in enumerate(conflicts, 1)],
         }
@@ -135,7 +133,7 @@ class _Asking:
             for side, new in zip(self._folds, (ours, theirs), strict=True)
             for entry in new
         }
-        return Question(
+        return ModelRequest(
             json.dumps(fields, ensure_ascii=False, indent=1),
             tuple(conflicts),
             {name: address for address, name in self._names.items()},
@@ -152,7 +150,7 @@ class _Asking:
         return [self._message(entry) for entry in entries]
 
     def _message(self, entry: Entry) -> dict[str, Any]:
-        said = self._said(entry)
+        said = self._text(entry)
         shown: dict[str, Any] = {"id": self._names[entry.address], "role": entry.message["role"]}
         if entry.priority != ops.NORMAL:
             shown["priority"] = entry.priority
@@ -169,13 +167,13 @@ class _Asking:
             shown["fixed"] = True
         return {**shown, "text": shortened}
 
-    def _reworded(self, entries: Iterable[Entry], side: str) -> list[dict[str, Any]]:
+    def _edits(self, entries: Iterable[Entry], side: str) -> list[dict[str, Any]]:
         return [
             {
                 "id": self._names[entry.address],
                 "side": side,
-                "was": cut(self._said(was), self._most),
-                "is": cut(self._said(entry), self._most),
+                "was": cut(self._text(was), self._most),
+                "is": cut(self._text(entry), self._most),
             }
             for entry in entries
             if (was := self._base.get(entry.address)) is not None and was.parts != entry.parts
@@ -192,12 +190,12 @@ class _Asking:
             "theirs": self._shown(conflict.theirs),
         }
 
-    def _said(self, entry: Entry) -> str:
+    def _text(self, entry: Entry) -> str:
         return said_by(entry, self._read)
 
 
 def said_by(entry: Entry, read: Read) -> str:
-    """Return what a message says, as a model is told it: its texts, calls and results, without its reasoning."""
+    """Return the text of a message for a model: texts, calls and results, without reasoning."""
     try:
         parts = load_parts(entry.parts, read)
     except errors.PurgedError as error:
@@ -224,7 +222,7 @@ def _why_fixed(entry: Entry, *, is_cut: bool) -> str:
 
 
 def cut(said: str, most: int) -> str:
-    """Return a text of so many characters at most, with what was left out of its middle named."""
+    """Return a text cut to a maximum length, with a note in the middle about what is missing."""
     if len(said) <= most:
         return said
     end = most // 4
@@ -232,7 +230,7 @@ def cut(said: str, most: int) -> str:
 
 
 def names(addresses: Iterable[Address]) -> dict[Address, str]:
-    """Return a name for each message, the beginning of its address where that tells it from others."""
+    """Return a name for each message: a short form of its address if that is unique."""
     short: dict[str, set[bytes]] = {}
     found = sorted(addresses)
     for address in found:

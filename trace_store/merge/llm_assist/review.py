@@ -1,8 +1,7 @@
-"""What a model says of commits that were made anew: which messages may no longer mean what they meant.
+"""A model's review of replayed commits: which messages may have changed their meaning.
 
-Rule: nothing is written here, and nobody is asked who was not named. The rules of `safety` come first; a model adds to
-them, and takes nothing away. What histories say is quoted, and is no instruction; an answer that names what was not
-shown is asked for once more, and then refused.
+It adds to the warnings of `meaning_warnings` and removes none. History is quoted, so that it cannot act as an
+instruction. An answer that names messages which were not shown is retried once and then refused.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 ANSWER_TOKENS = 4096
 SHARED_MESSAGES = 6
-"""So many of the messages before the first one that differs are shown, for what the rest is about."""
+"""How many messages before the first difference are shown, as background."""
 MAXIMUM_WARNINGS = 100
 MAXIMUM_WHY = 500
 
@@ -48,11 +47,11 @@ Where nothing is wrong, the list is empty."""
 
 @value
 class Judgement:
-    """What a model said.
+    """The result of a review.
 
     Attributes:
-        warnings: what may not mean what it meant.
-        operations: what records the use of the model.
+        warnings: possible changes of meaning.
+        operations: records of the model's usage.
     """
 
     warnings: tuple[MeaningWarning, ...]
@@ -60,10 +59,10 @@ class Judgement:
 
 
 class Judge:
-    """Asks a model about one context against the one that it was."""
+    """Asks a model to compare a context with its earlier form."""
 
     def __init__(self, store: Store, model: Model, *, name: str = "") -> None:
-        """Make one; `name` is what the model is called when its answers do not say."""
+        """Create a reviewer; `name` is the model's name if its answers have none."""
         self._store = store
         self._model = model
         self._name = name
@@ -74,16 +73,16 @@ class Judge:
         after: Sequence[Entry],
         found: Sequence[MeaningWarning] = (),
     ) -> Judgement:
-        """Return what a model says of a context.
+        """Return a model's review of a context.
 
         Args:
-            before: the visible messages of the context as it was.
-            after: those of the context as it would be.
-            found: what rules found already.
+            before: the visible messages of the old context.
+            after: those of the new context.
+            found: warnings found by rules.
 
         Raises:
-            ModelError: the model cannot be asked, or answers twice what cannot be used.
-            BudgetError: what changed is too long to be asked about.
+            ModelError: the request failed, or two answers could not be used.
+            BudgetError: the changed part is too long for one request.
         """
         places = {entry.address: number for number, entry in enumerate(before)}
         was = [places.get(entry.address) for entry in after]
@@ -91,7 +90,7 @@ class Judge:
             (n for n, e in enumerate(after) if was[n] != n or before[n].parts != e.parts), len(was)
         )
         if first == len(was) == len(before):
-            return Judgement((), ())  # all stands where it stood
+            return Judgement((), ())  # nothing changed
         shown = after[max(first - SHARED_MESSAGES, 0) :]
         called = names(entry.address for entry in (*before, *after))
         there = {entry.address for entry in after}
@@ -113,7 +112,7 @@ class Judge:
     ) -> str:
         fields = {
             "messages": [
-                {**self._message(entry, called), **self._was(entry, old)}
+                {**self._message(entry, called), **self._old_state(entry, old)}
                 for entry, old in zip(shown, was, strict=True)
             ],
             "gone": [self._message(entry, called) for entry in gone],
@@ -124,14 +123,14 @@ class Judge:
         text = json.dumps(fields, ensure_ascii=False, indent=1)
         if len(text) > MAXIMUM_QUESTION:
             raise errors.BudgetError(
-                f"what changed has {len(text):,} characters, too many to ask a model about at once",
+                f"the changes have {len(text):,} characters, too many for one request to a model",
                 needed=len(text),
                 allowed=MAXIMUM_QUESTION,
             )
         return text
 
-    def _was(self, entry: Entry, old: tuple[int, Entry] | None) -> dict[str, Any]:
-        """Return the place that a message had, and what it said when it says something else now."""
+    def _old_state(self, entry: Entry, old: tuple[int, Entry] | None) -> dict[str, Any]:
+        """Return a message's old position, and its old text if it changed."""
         if old is None:
             return {"was": None}
         place, was = old
@@ -147,21 +146,21 @@ class Judge:
         self, question: str, known: Mapping[str, Address], answers: list[Completion]
     ) -> tuple[MeaningWarning, ...]:
         messages = [("user", question)]
-        found, faults = self._asked(messages, known, answers)
+        found, faults = self._send(messages, known, answers)
         if faults:
             told = "\n".join(f"- {each}" for each in faults)
             messages += [
                 ("assistant", answers[-1].text or "(nothing)"),
                 ("user", f"That cannot be used:\n{told}\nAnswer again, with the whole object."),
             ]
-            found, faults = self._asked(messages, known, answers)
+            found, faults = self._send(messages, known, answers)
         if faults:
             raise errors.ModelNonsenseError(
                 f"the model's answer cannot be used: {faults[0]}", faults=tuple(faults)
             )
         return found
 
-    def _asked(
+    def _send(
         self,
         messages: Sequence[tuple[str, str]],
         known: Mapping[str, Address],
@@ -169,7 +168,7 @@ class Judge:
     ) -> tuple[tuple[MeaningWarning, ...], list[str]]:
         prompt = llm.contract.Prompt(tuple(messages), SYSTEM, ANSWER_TOKENS)
         answers.append(llm.contract.ask(self._model, prompt))
-        return _read(answers[-1], known)
+        return _parse(answers[-1], known)
 
     def _usage(self, answers: Sequence[Completion]) -> list[Operation]:
         made = []
@@ -181,10 +180,10 @@ class Judge:
         return made
 
 
-def _read(
+def _parse(
     answer: Completion, known: Mapping[str, Address]
 ) -> tuple[tuple[MeaningWarning, ...], list[str]]:
-    """Return the warnings of an answer, and what is wrong with it."""
+    """Return the warnings in an answer, and its faults."""
     if answer.stop != llm.contract.DONE:
         return (), ["it was cut off: be brief"]
     told = object_in(answer.text)

@@ -1,8 +1,8 @@
-"""Semantic merge: a model reads both sides, settles their conflicts, and says what stands for what.
+"""Semantic merges: a model resolves conflicts and summarises what became redundant.
 
-Rule: nothing is written here. The answer is checked against the question and against the context that it makes; one
-that fails is told so and asked for once more. What comes out are settlements and operations of the merge commit, which
-hold what was asked, who answered, what it used and from what it was made.
+The answer is checked against the request and the merged context. A faulty answer is retried once, with its faults. The
+result is resolutions, and operations for the merge commit that record the request, the model, its usage and its
+sources.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from trace_store import errors, llm
 from trace_store.context import tokens
 from trace_store.context.tokens.overhead import count_message
 from trace_store.frozen import replace, value
-from trace_store.merge.llm_assist.answer import read_advice
-from trace_store.merge.llm_assist.request import SYSTEM, question
-from trace_store.merge.result import Advised
+from trace_store.merge.llm_assist.answer import parse_answer
+from trace_store.merge.llm_assist.request import SYSTEM, build_request
+from trace_store.merge.result import MergeAdvice
 from trace_store.objects import address
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
-from trace_store.objects.content import Gathering, bytes_of
+from trace_store.objects.content import ObjectCollector, bytes_of
 from trace_store.objects.message import Message, load_message, store_message
 
 TYPE_CHECKING = False
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from trace_store.llm.contract import Completion, Model
     from trace_store.merge.changes import Put
     from trace_store.merge.conflicts import Conflict
-    from trace_store.merge.llm_assist.answer import Advice
-    from trace_store.merge.llm_assist.request import Question
-    from trace_store.merge.result import Matter
+    from trace_store.merge.llm_assist.answer import ModelAnswer
+    from trace_store.merge.llm_assist.request import ModelRequest
+    from trace_store.merge.result import MergeRequest
     from trace_store.objects.commit import Operation
     from trace_store.oid import ObjectId
     from trace_store.store.handle import Store
@@ -44,17 +44,17 @@ ANSWER_TOKENS = 8192
 
 @value
 class Proposal:
-    """What a model proposes, as it is shown for review.
+    """A model's proposal, for review.
 
     Attributes:
-        advice: what it would do.
-        conflicts: those that it settles, in the order of the question.
-        model: who answered.
-        tokens: of the merged context with the advice.
-        tokens_without: of the merged context when only the conflicts are settled.
+        advice: the proposal.
+        conflicts: the conflicts that it resolves, in the order of the request.
+        model: the model that answered.
+        tokens: tokens of the merged context with the proposal.
+        tokens_without: tokens of the merged context with only the resolutions.
     """
 
-    advice: Advice
+    advice: ModelAnswer
     conflicts: tuple[Conflict, ...]
     model: str
     tokens: int
@@ -62,18 +62,18 @@ class Proposal:
 
 
 class Advisor:
-    """Asks a model about one merge."""
+    """Asks a model to resolve one merge."""
 
     def __init__(
         self, store: Store, model: Model, *, name: str = "", review: Review | None = None
     ) -> None:
-        """Make one.
+        """Create an advisor.
 
         Args:
-            store: the repository.
-            model: is asked.
-            name: what it is called when its answers do not say.
-            review: looks at what the model proposes, and returns whether it is taken; None takes all that is valid.
+            store: the repository's store.
+            model: the model.
+            name: its name if its answers have none.
+            review: returns whether to accept a proposal; None accepts every valid one.
         """
         self._store = store
         self._model = model
@@ -81,48 +81,48 @@ class Advisor:
         self._review = review
         self._answers: list[Completion] = []
 
-    def __call__(self, matter: Matter) -> Advised:
-        """Return what a merge does by the advice of the model.
+    def __call__(self, request: MergeRequest) -> MergeAdvice:
+        """Return the resolution of a merge that the model proposes.
 
         Raises:
-            ModelError: the model cannot be asked, or answers twice what cannot be used.
-            BudgetError: the two sides are too long to be asked about.
+            ModelError: the request failed, or two answers could not be used.
+            BudgetError: the two sides are too long for one request.
             ConflictError: the proposal was not accepted.
         """
         self._answers = []
-        asked = question(
-            matter.base,
-            matter.ours,
-            matter.theirs,
-            matter.plan.conflicts,
+        asked = build_request(
+            request.base,
+            request.ours,
+            request.theirs,
+            request.plan.conflicts,
             self._store.objects.read,
         )
-        proposal = self._proposal(matter, asked)
+        proposal = self._proposal(request, asked)
         if self._review is not None and not self._review(proposal):
             raise errors.ConflictError(
-                "what the model proposes was not accepted, and nothing is written",
+                "the model's proposal was not accepted; nothing was written",
                 code=errors.ErrorCode.MERGE_CONFLICT,
-                hint="merge without `-s semantic`, or once more",
+                hint="merge without `-s semantic`, or try again",
             )
-        return self._advised(matter, asked, proposal)
+        return self._to_advice(request, asked, proposal)
 
-    def _proposal(self, matter: Matter, asked: Question) -> Proposal:
+    def _proposal(self, request: MergeRequest, asked: ModelRequest) -> Proposal:
         messages = [("user", asked.text)]
         try:
-            return self._asked(matter, asked, messages)
+            return self._send(request, asked, messages)
         except errors.ModelNonsenseError as error:
             faults = list(error.data.get("faults", ()))  # type: ignore[call-overload]
             if not faults:
-                raise  # it is no answer that could be mended
+                raise  # no faults that the model could correct
         told = "\n".join(f"- {each}" for each in faults)
         messages += [
             ("assistant", self._answers[-1].text or "(nothing)"),
             ("user", f"That cannot be used:\n{told}\nAnswer again, with the whole object."),
         ]
-        return self._asked(matter, asked, messages)
+        return self._send(request, asked, messages)
 
-    def _asked(
-        self, matter: Matter, asked: Question, messages: Sequence[tuple[str, str]]
+    def _send(
+        self, request: MergeRequest, asked: ModelRequest, messages: Sequence[tuple[str, str]]
     ) -> Proposal:
         answer = llm.contract.ask(
             self._model, llm.contract.Prompt(tuple(messages), SYSTEM, ANSWER_TOKENS)
@@ -132,24 +132,24 @@ class Advisor:
             raise errors.ModelNonsenseError(
                 "the model's answer was cut off", faults=("it was cut off: be brief",)
             )
-        return self._checked(matter, asked, read_advice(answer.text, asked))
+        return self._check(request, asked, parse_answer(answer.text, asked))
 
-    def _checked(self, matter: Matter, asked: Question, advice: Advice) -> Proposal:
-        """Return a proposal whose context was made once, and fits the budget."""
-        trial = Gathering()  # of which nothing is stored
-        plan = matter.replan(advice.settlements, trial.put)
+    def _check(self, request: MergeRequest, asked: ModelRequest, advice: ModelAnswer) -> Proposal:
+        """Return a proposal whose merged context is valid and within the budget."""
+        trial = ObjectCollector()  # its content is not stored
+        plan = request.replan(advice.resolutions, trial.put)
         if plan.conflicts:
-            raise _unusable(
+            raise _unusable_error(
                 "it leaves a conflict open",
                 f"a conflict of the kind {plan.conflicts[0].kind} is left open",
             )
-        merged = _merged(matter, plan.operations)
-        advice = _with_answers(advice, merged, asked)
+        merged = _apply(request, plan.operations)
+        advice = _extend_to_results(advice, merged, asked)
         without = self._tokens(merged, trial)
         tokens = without
         if advice.summaries or advice.conclusion:
             extra = _operations(advice, trial.put, None, "")
-            tokens = self._tokens(_merged(matter, [*plan.operations, *extra]), trial)
+            tokens = self._tokens(_apply(request, [*plan.operations, *extra]), trial)
         budget = self._store.config.budget
         if budget is not None and tokens > budget:
             raise errors.ModelNonsenseError(
@@ -159,13 +159,15 @@ class Advisor:
         model = self._answers[-1].model or self._name
         return Proposal(advice, asked.conflicts, model, tokens, without)
 
-    def _advised(self, matter: Matter, asked: Question, proposal: Proposal) -> Advised:
-        advice, gathering = proposal.advice, matter.gathering
+    def _to_advice(
+        self, request: MergeRequest, asked: ModelRequest, proposal: Proposal
+    ) -> MergeAdvice:
+        advice, gathering = proposal.advice, request.gathering
         prompt = gathering.put(bytes_of(f"{SYSTEM}\n\n{asked.text}"))
         model = gathering.text(proposal.model)
         operations = _operations(advice, gathering.put, prompt, model)
         if not operations:
-            # Nothing is replaced: what was asked, and by whom it was answered, is said all the same.
+            # Record the request and the model even if nothing is replaced.
             sources = list(dict.fromkeys(a for each in asked.conflicts for a in each.addresses))
             operations = [
                 ops.replace([], [], reason=REASON, model=model, prompt=prompt, sources=sources)
@@ -178,9 +180,9 @@ class Advisor:
         meta: dict[str, Any] = {"model": model, "questions": len(self._answers)}
         if why:
             meta["why"] = why
-        return Advised(advice.settlements, tuple(operations), meta)
+        return MergeAdvice(advice.resolutions, tuple(operations), meta)
 
-    def _tokens(self, merged: Fold, trial: Gathering) -> int:
+    def _tokens(self, merged: Fold, trial: ObjectCollector) -> int:
         """Return the tokens of a merged context."""
         fresh: dict[bytes, bytes] = dict(trial.objects)
 
@@ -196,35 +198,34 @@ class Advisor:
         )
 
 
-def _merged(matter: Matter, operations: Sequence[Operation]) -> Fold:
-    """Return the context that operations make of ours."""
-    state = matter.ours.copy()
+def _apply(request: MergeRequest, operations: Sequence[Operation]) -> Fold:
+    """Return the result of applying operations to ours."""
+    state = request.ours.copy()
     state.apply(address.HERE, Commit((), "", 0, list(operations)))
     return state
 
 
-def _with_answers(advice: Advice, merged: Fold, asked: Question) -> Advice:
-    """Return advice whose summaries stand for what is shown, and for the results that settlements give their calls.
+def _extend_to_results(advice: ModelAnswer, merged: Fold, asked: ModelRequest) -> ModelAnswer:
+    """Return advice whose summaries replace only visible messages, and results that resolutions add to their calls.
 
-    What a settlement hides has no place any more that a summary could take; it is a source of it still.
+    Hidden messages remain sources of a summary.
 
     Raises:
-        ModelNonsenseError: settlements hide all that a summary stands for, or give a call that it stands for a result
-            that it leaves out.
+        ModelNonsenseError: resolutions hide all targets of a summary, or a summary separates a call from its result.
     """
     shown = {each.address for each in merged.entries if each.visible and not each.is_ghost}
     summaries = []
     for number, each in enumerate(advice.summaries, 1):
         chosen = [address for address in each.targets if address in shown]
         if not chosen:
-            raise _unusable(
+            raise _unusable_error(
                 "a summary stands for what is not shown",
-                f"summary {number} stands for messages that your settlements hide: settle otherwise, or leave it out",
+                f"summary {number} stands for messages that your resolutions hide: settle otherwise, or leave it out",
             )
         met = {a for a in merged.units(chosen) if a in shown}
         missing = sorted(asked.names[a] for a in met.difference(chosen) if a.birth)
         if missing:
-            raise _unusable(
+            raise _unusable_error(
                 "a summary parts a tool call from its result",
                 f"summary {number} parts a tool call from its result: {missing[0]} is missing",
             )
@@ -233,12 +234,14 @@ def _with_answers(advice: Advice, merged: Fold, asked: Question) -> Advice:
     return replace(advice, summaries=tuple(summaries))
 
 
-def _unusable(why: str, fault: str) -> errors.ModelNonsenseError:
+def _unusable_error(why: str, fault: str) -> errors.ModelNonsenseError:
     return errors.ModelNonsenseError(f"the model's answer cannot be used: {why}", faults=(fault,))
 
 
-def _operations(advice: Advice, put: Put, prompt: ObjectId | None, model: str) -> list[Operation]:
-    """Return what puts the messages that a model wrote in their places."""
+def _operations(
+    advice: ModelAnswer, put: Put, prompt: ObjectId | None, model: str
+) -> list[Operation]:
+    """Return the operations that add the messages that a model wrote."""
     written = [*advice.summaries, *([advice.conclusion] if advice.conclusion else [])]
     return [
         ops.replace(

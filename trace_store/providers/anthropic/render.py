@@ -1,6 +1,6 @@
 """Render Anthropic messages: `{"system": [...], "messages": [...], "tools": [...]}`.
 
-Rule: turns of `pairing.arrange` become user and assistant messages that alternate, every content a list of
+Rule: turns of `validity.arrange` become user and assistant messages that alternate, every content a list of
 blocks; the results of a turn's calls begin the user message behind it.
 
 - System and developer messages at the front are the `system` blocks. Later ones are user text inside
@@ -22,11 +22,9 @@ blocks; the results of a turn's calls begin the user message behind it.
 - Images are base64 or a URL; other images than GIF, JPEG, PNG and WebP become notes.
 - Ids are of `a-z A-Z 0-9 _ -`, names too and at most 128. Others are changed. A speaker's name is not sent.
 - Lone surrogates become U+FFFD.
-- `cache="stable"` sets at most four cache breakpoints; see `breakpoints.py`.
+- `cache="stable"` sets at most four cache breakpoints.
 
-Rule: a block is right by itself here; which message it stands in is `anthropic.py`'s business.
-
-Rule: at most four marks: the end of the system blocks (or of the tools, when there is no system text), the
+Rule: at most four cache marks: the end of the system blocks (or of the tools, when there is no system text), the
 end of the stable messages, and two more on the way back to it. A context only grows, so all of it is stable,
 but for a last message that stands repaired because it waits for something.
 
@@ -38,7 +36,9 @@ two requests without losing its cache.
 from __future__ import annotations
 
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.anthropic import PROVIDER
 from trace_store.providers.media import (
+    BEGINNING,
     anthropic_images,
     base64_image,
     block_fault,
@@ -47,13 +47,13 @@ from trace_store.providers.media import (
     left_out_code,
     opaque_block,
     opaque_note,
+    system_text,
     web_url,
 )
 from trace_store.providers.signatures import last_model, model_family
-from trace_store.providers.tools import ANTHROPIC_NAME_LIMIT, anthropic_tools, tool_name
+from trace_store.providers.tools import ANTHROPIC_NAME_LIMIT, anthropic_tools, call_input, tool_name
 from trace_store.providers.validity import Answer, Piece, Turn, arrange
 from trace_store.providers.values import (
-    ARGUMENTS_WRAPPED,
     BLANK_TEXT,
     ERROR_WITHOUT_TEXT,
     IMAGE_LEFT_OUT,
@@ -66,12 +66,13 @@ from trace_store.providers.values import (
     REASONING_LEFT_OUT,
     SURROGATE_REPLACED,
     SYSTEM_AS_USER,
+    SYSTEM_ROLES,
     TRAILING_SPACE,
     Options,
     Renderable,
     Repairs,
 )
-from trace_store.providers.wire import parse_object, scrub, word
+from trace_store.providers.wire import scrub, word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,8 +85,6 @@ if TYPE_CHECKING:
 
 
 ID_LIMIT = 256
-BEGINNING = "[The conversation begins with the assistant.]"
-SYSTEM_ROLES = ("system", "developer")
 
 # A message under construction: role, blocks, and the position of the message each block comes from.
 
@@ -231,7 +230,6 @@ def _passing(drafts: list[Draft], repairs: Repairs) -> int:
     return len(drafts) - settled
 
 
-PROVIDER = "anthropic"
 NO_OUTPUT = "[no output]"
 # Which blocks may stand where. A block of a type that is not known here goes where it was recorded.
 THINKING = frozenset({"redacted_thinking", "thinking"})
@@ -261,7 +259,9 @@ class Blocks:
     def system(self, turn: Turn) -> Placed:
         """Return the blocks of a system message at the front."""
         return [
-            (_text(text), piece.at) for piece in turn.pieces for text in self._system_text(piece)
+            (text_block(text), piece.at)
+            for piece in turn.pieces
+            for text in self._system_text(piece)
         ]
 
     def late_system(self, turn: Turn) -> Placed:
@@ -270,7 +270,7 @@ class Blocks:
         if texts:
             detail = f"a {turn.role} message follows other messages; sent as user text"
             self._repairs.add(SYSTEM_AS_USER, turn.at, detail)
-        return [(_text(f"<system>\n{text}\n</system>"), turn.at) for text in texts]
+        return [(text_block(system_text(text)), turn.at) for text in texts]
 
     def user(self, piece: Piece) -> Placed:
         """Return the blocks of a part of a user message."""
@@ -280,7 +280,7 @@ class Blocks:
             unfit = block is None or is_server_result(block["type"])
             if block is None or unfit or block["type"] in ASSISTANT_ONLY | IN_RESULTS_ONLY:
                 self._leave_out(part, piece.at)
-                return [(_text(opaque_note(part)), piece.at)]
+                return [(text_block(opaque_note(part)), piece.at)]
             return [(block, piece.at)] if self._sound(block, piece.at) else []
         return self._plain(part, piece.at)
 
@@ -317,7 +317,7 @@ class Blocks:
                 content = [block for block in content if block["type"] == "text"]
                 if not any(block["text"].strip() for block in content):
                     self._repairs.add(ERROR_WITHOUT_TEXT, answer.at, "a failed result has no text")
-                    content = [_text(NO_OUTPUT)]
+                    content = [text_block(NO_OUTPUT)]
                 result["is_error"] = True
             if len(content) == 1 and set(content[0]) == {"type", "text"}:
                 result["content"] = content[0]["text"]
@@ -342,7 +342,7 @@ class Blocks:
     def _result_content(self, result: ToolResult, at: int) -> list[Wire]:
         if len(result.content) == 1 and isinstance(result.content[0], Text):
             text = result.content[0].text
-            return [_text(text)] if text else []
+            return [text_block(text)] if text else []
         blocks: list[Wire] = []
         for part in result.content:
             if isinstance(part, Opaque):
@@ -351,14 +351,14 @@ class Blocks:
                     blocks += [block] if self._sound(block, at) else []
                 else:
                     self._leave_out(part, at)
-                    blocks.append(_text(opaque_note(part)))
+                    blocks.append(text_block(opaque_note(part)))
             else:
                 blocks += [block for block, _ in self._plain(part, at)]
         return blocks
 
     def _plain(self, part: Part, at: int) -> Placed:
         if isinstance(part, Text):
-            block = _text(part.text)
+            block = text_block(part.text)
             return [(block, at)] if self._sound(block, at) else []
         if isinstance(part, Image):
             return [(self._image(part, at), at)]
@@ -379,13 +379,12 @@ class Blocks:
             self._repairs.add(INVALID_IMAGE, at, fault)
         encoded = base64_image(image, self._images)
         if encoded is not None:
-            source = {"type": "base64", "media_type": encoded[0], "data": encoded[1]}
-            return {"type": "image", "source": source}
+            return image_block(*encoded)
         url = web_url(image)
         if url is not None:
-            return {"type": "image", "source": {"type": "url", "url": url}}
+            return linked_image_block(url)
         self._repairs.add(IMAGE_LEFT_OUT, at, "an image became a note")
-        return _text(image_note(image))
+        return text_block(image_note(image))
 
     def _system_text(self, piece: Piece) -> list[str]:
         part = piece.part
@@ -395,7 +394,7 @@ class Blocks:
         if isinstance(part, Opaque):
             self._leave_out(part, piece.at)
             return [opaque_note(part)]
-        if isinstance(part, Text) and self._sound(_text(part.text), piece.at):
+        if isinstance(part, Text) and self._sound(text_block(part.text), piece.at):
             return [part.text]
         return []
 
@@ -405,8 +404,7 @@ class Blocks:
         if not part.signature:
             self._repairs.add(REASONING_LEFT_OUT, at, "reasoning without a signature; left out")
             return []
-        block = {"type": "thinking", "thinking": part.text, "signature": part.signature}
-        return [(block, at)]
+        return [(thinking_block(part), at)]
 
     def _may_think(self, at: int) -> bool:
         """Tell whether this message's reasoning goes back to the model."""
@@ -420,16 +418,9 @@ class Blocks:
         return False
 
     def _call(self, call: ToolCall, at: int) -> Wire:
-        if call.format == "text":
-            arguments: Wire | None = {"input": call.arguments}
-        else:
-            arguments = parse_object(call.arguments) if call.arguments.strip() else {}
-        if arguments is None:
-            detail = f"the arguments of call {call.id!r} are no JSON object; sent as text"
-            self._repairs.add(ARGUMENTS_WRAPPED, at, detail)
-            arguments = {"input": call.arguments}
+        arguments = call_input(call, at, self._repairs)
         name = tool_name(call.name, ANTHROPIC_NAME_LIMIT, at, self._repairs)
-        return {"type": "tool_use", "id": call.id, "name": name, "input": arguments}
+        return call_block(call, name, arguments)
 
     def _own_block(self, part: Opaque) -> Wire | None:
         block = opaque_block(part) if part.provider == PROVIDER else None
@@ -448,8 +439,30 @@ class Blocks:
         self._repairs.add(left_out_code(part), at, detail)
 
 
-def _text(text: str) -> Wire:
+def text_block(text: str) -> Wire:
+    """Return a text."""
     return {"type": "text", "text": text}
+
+
+def thinking_block(part: Reasoning) -> Wire:
+    """Return signed reasoning."""
+    return {"type": "thinking", "thinking": part.text, "signature": part.signature}
+
+
+def call_block(call: ToolCall, name: str, arguments: Wire) -> Wire:
+    """Return a call, under a name and with arguments that Anthropic takes."""
+    return {"type": "tool_use", "id": call.id, "name": name, "input": arguments}
+
+
+def image_block(media_type: str, data: str) -> Wire:
+    """Return an image of this media type, given as base64."""
+    source = {"type": "base64", "media_type": media_type, "data": data}
+    return {"type": "image", "source": source}
+
+
+def linked_image_block(url: str) -> Wire:
+    """Return an image that Anthropic fetches from an address."""
+    return {"type": "image", "source": {"type": "url", "url": url}}
 
 
 def is_server_result(type_: str) -> bool:

@@ -34,10 +34,10 @@ from trace_store.providers.fields import (
     required,
     wrong,
 )
+from trace_store.providers.gemini import PROVIDER
 from trace_store.providers.media import gemini_media_type
 from trace_store.providers.signatures import SKIPS_THE_CHECK
 
-PROVIDER = "gemini"
 _ROLES = {"model": "assistant", "user": "user", "function": "tool", "system": "system"}
 
 

@@ -1,6 +1,6 @@
 """Render Gemini requests: `{"systemInstruction": {...}, "contents": [...], "tools": [...]}`.
 
-Rule: each turn of `pairing.arrange` becomes a content of role `user` or `model`; the responses to a turn's calls
+Rule: each turn of `validity.arrange` becomes a content of role `user` or `model`; the responses to a turn's calls
 are a user content of their own right behind it, one for each call.
 
 - System and developer messages at the front are `systemInstruction`, one part for each text. Later ones are user
@@ -22,21 +22,22 @@ are a user content of their own right behind it, one for each call.
 - Call ids are 1 to 128 printable ASCII characters; names 1 to 64 of `a-z A-Z 0-9 _ - . :` that begin with a
   letter or `_`. Others are changed.
 - Lone surrogates become U+FFFD.
-
-Rule: a part is right by itself here; which content it stands in is `gemini.py`'s business.
 """
 
 from __future__ import annotations
 
 import re
 
-from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall
+from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.gemini import PROVIDER
 from trace_store.providers.media import (
+    BEGINNING,
     gemini_media,
     image_note,
     invalid_image,
     left_out_code,
     opaque_note,
+    system_text,
 )
 from trace_store.providers.media_facts import GEMINI_IMAGES
 from trace_store.providers.signatures import (
@@ -45,10 +46,9 @@ from trace_store.providers.signatures import (
     before_gemini_3,
     is_signature,
 )
-from trace_store.providers.tools import gemini_tool_name, gemini_tools
+from trace_store.providers.tools import call_input, gemini_tool_name, gemini_tools
 from trace_store.providers.validity import Answer, Piece, Place, Turn, arrange
 from trace_store.providers.values import (
-    ARGUMENTS_WRAPPED,
     CALL_UNSIGNED,
     IMAGE_LEFT_OUT,
     IMAGE_MOVED,
@@ -57,11 +57,12 @@ from trace_store.providers.values import (
     NO_MESSAGES,
     SURROGATE_REPLACED,
     SYSTEM_AS_USER,
+    SYSTEM_ROLES,
     Options,
     Renderable,
     Repairs,
 )
-from trace_store.providers.wire import marked, parse_object, scrub
+from trace_store.providers.wire import INNER_DEPTH, marked, parse_object, scrub
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,10 +74,7 @@ if TYPE_CHECKING:
     Draft: TypeAlias = tuple[str, Placed]
 
 
-PROVIDER = "gemini"
 ID_LIMIT = 128
-BEGINNING = "[The conversation begins with the assistant.]"
-SYSTEM_ROLES = ("system", "developer")
 _ID = re.compile(r"[!-~]{1,128}")
 
 
@@ -176,7 +174,6 @@ def _begin(contents: list[Wire], drafts: Sequence[Draft], repairs: Repairs) -> N
         contents.insert(0, {"role": "user", "parts": [{"text": BEGINNING}]})
 
 
-PROVIDER = "gemini"
 # Parts of their own in Trace; an opaque one would escape the pairing.
 NOWHERE = frozenset({"functionCall", "functionResponse", "text", "thoughtSignature"})
 MEDIA = frozenset({"fileData", "inlineData"})
@@ -213,7 +210,7 @@ class Parts:
         if texts:
             detail = f"a {turn.role} message follows other messages; sent as user text"
             self._repairs.add(SYSTEM_AS_USER, turn.at, detail)
-        return [(_text(f"<system>\n{text}\n</system>"), turn.at) for text in texts]
+        return [(_text(system_text(text)), turn.at) for text in texts]
 
     def user(self, piece: Piece) -> Placed:
         """Return the parts of a part of a user message."""
@@ -223,7 +220,7 @@ class Parts:
         if isinstance(part, Image):
             return [(self._image(part, at), at)]
         if isinstance(part, Opaque):
-            own = _own_part(part)
+            own = own_part(part)
             if own is not None and MODEL_ONLY.isdisjoint(own):
                 return [(own, at)]
             self._leave_out(part, at)
@@ -263,14 +260,8 @@ class Parts:
         media: Placed = []
         for call, answer in zip(calls, turn.answers, strict=True):
             value, parts = self._output(answer, media)
-            response: Wire = {
-                "id": call.id,
-                "name": gemini_tool_name(call.name, answer.at, None),
-                "response": {"error" if answer.part.is_error else "output": value},
-            }
-            if parts:
-                response["parts"] = parts
-            responses.append(({"functionResponse": response}, answer.at))
+            name = gemini_tool_name(call.name, answer.at, None)
+            responses.append((response_part(answer.part, name, value, parts), answer.at))
         return responses, media
 
     def _said(self, part: Part, at: int) -> Wire:
@@ -278,7 +269,8 @@ class Parts:
         if isinstance(part, Text):
             return _text(part.text)
         if isinstance(part, ToolCall):
-            return {"functionCall": self._call(part, at)}
+            name = gemini_tool_name(part.name, at, self._repairs)
+            return call_part(part, name, call_input(part, at, self._repairs))
         if isinstance(part, Reasoning):
             return self._thought(part, at)
         if isinstance(part, Image):
@@ -287,7 +279,7 @@ class Parts:
                 self._repairs.add(IMAGE_LEFT_OUT, at, "an image that no model takes; left out")
             return shown or {}
         if isinstance(part, Opaque):
-            own = _own_part(part)
+            own = own_part(part)
             if own is None:
                 self._leave_out(part, at)
             return own or {}
@@ -299,8 +291,7 @@ class Parts:
         if part.signature and not is_signature(part.signature):
             self._reasoning.leave_out(at, "reasoning whose signature is not Gemini's")
             return {}
-        thought: Wire = {"text": part.text, "thought": True}
-        return thought | ({"thoughtSignature": part.signature} if part.signature else {})
+        return thought_part(part)
 
     def _signature(self, part: Reasoning, place: Place) -> tuple[str, Place] | None:
         """Return the signature of the part behind this one, when it may be sent."""
@@ -321,21 +312,6 @@ class Parts:
             return []
         return [({"text": "", "thoughtSignature": signature}, at)]
 
-    def _call(self, call: ToolCall, at: int) -> Wire:
-        if call.format == "text":
-            arguments: Wire | None = {"input": call.arguments}
-        else:
-            arguments = parse_object(call.arguments) if call.arguments.strip() else {}
-        if arguments is None:
-            detail = f"the arguments of call {call.id!r} are no JSON object; sent as text"
-            self._repairs.add(ARGUMENTS_WRAPPED, at, detail)
-            arguments = {"input": call.arguments}
-        return {
-            "id": call.id,
-            "name": gemini_tool_name(call.name, at, self._repairs),
-            "args": arguments,
-        }
-
     def _output(self, answer: Answer, media: Placed) -> tuple[Any, list[Wire]]:
         """Return what a tool gave out, and the parts it refers to."""
         pieces: list[Any] = []
@@ -348,10 +324,7 @@ class Parts:
                 note = image_note(part) if isinstance(part, Image) else "[content not shown]"
                 pieces.append(opaque_note(part) if isinstance(part, Opaque) else note)
             elif self._with_media:
-                label = f"part-{len(parts) + 1}"
-                ((kind, fields),) = found.items()
-                parts.append({kind: {**fields, "displayName": label}})
-                pieces.append({"$ref": label})
+                pieces.append(refer(found, parts))
             else:
                 detail = "a response cannot hold media; moved behind the responses"
                 self._repairs.add(IMAGE_MOVED, answer.at, detail)
@@ -370,7 +343,7 @@ class Parts:
                 self._repairs.add(IMAGE_LEFT_OUT, at, "an image became a note")
             return shown
         if isinstance(part, Opaque):
-            own = _own_part(part)
+            own = own_part(part)
             if own is not None and len(own) == 1 and not MEDIA.isdisjoint(own):
                 return own
             self._leave_out(part, at)
@@ -401,11 +374,44 @@ class Parts:
         self._repairs.add(left_out_code(part), at, detail)
 
 
-def _own_part(part: Opaque) -> Wire | None:
+def call_part(call: ToolCall, name: str, arguments: Wire) -> Wire:
+    """Return a call, under a name and with arguments that Gemini takes."""
+    return {"functionCall": {"id": call.id, "name": name, "args": arguments}}
+
+
+def thought_part(part: Reasoning) -> Wire:
+    """Return reasoning, with its signature if it has one."""
+    thought: Wire = {"text": part.text, "thought": True}
+    return thought | ({"thoughtSignature": part.signature} if part.signature else {})
+
+
+def response_part(result: ToolResult, name: str, value: Any, parts: list[Wire]) -> Wire:
+    """Return the response to a call.
+
+    Args:
+        result: the result.
+        name: the name of the tool that Gemini takes.
+        value: what the tool returned: a text, or a list of texts and references.
+        parts: the media that `value` refers to.
+    """
+    response: Wire = {"id": result.call_id, "name": name}
+    response["response"] = {"error" if result.is_error else "output": value}
+    return {"functionResponse": response | ({"parts": parts} if parts else {})}
+
+
+def refer(medium: Wire, parts: list[Wire]) -> Wire:
+    """Add a medium to the parts of a response, and return the reference to it."""
+    label = f"part-{len(parts) + 1}"
+    ((kind, fields),) = medium.items()
+    parts.append({kind: {**fields, "displayName": label}})
+    return {"$ref": label}
+
+
+def own_part(part: Opaque) -> Wire | None:
     """Return an opaque part of Gemini's that may be sent by itself, else None."""
     if part.provider != PROVIDER:
         return None
-    form = parse_object(part.data)
+    form = parse_object(part.data, INNER_DEPTH)
     if form is None or "type" in form or not NOWHERE.isdisjoint(form):
         return None
     return form if any(isinstance(value, dict) for value in form.values()) else None

@@ -17,6 +17,7 @@ from typing import Any
 
 from trace_store.objects.message import ROLES, Message
 from trace_store.objects.parts import Image, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.chat import block_part
 from trace_store.providers.fields import (
     decoded,
     details,
@@ -31,10 +32,10 @@ from trace_store.providers.fields import (
     required,
     wrong,
 )
-from trace_store.providers.openai_chat.parse import block_part, function_call, tool_calls
+from trace_store.providers.langchain import PROVIDER
+from trace_store.providers.openai_chat.parse import function_call, tool_calls
 from trace_store.providers.openai_responses.parse import call_part, reasoning_parts
 
-PROVIDER = "langchain"
 _TYPES = {
     "ai": "assistant",
     "chat": "",

@@ -1,6 +1,6 @@
 """OpenAI chat completions: `{"messages": [...], "tools": [...]}`.
 
-Rule: each turn of `pairing.arrange` becomes one message, followed by one tool message for each of its calls.
+Rule: each turn of `validity.arrange` becomes one message, followed by one tool message for each of its calls.
 
 - Text is a string when a message has one text part, else a list of text parts. Empty text is left out.
 - `system` and `developer` stay what and where they are.
@@ -33,6 +33,7 @@ from trace_store.providers.media import (
     web_url,
 )
 from trace_store.providers.media_facts import OPENAI_IMAGES
+from trace_store.providers.openai_chat import PROVIDER
 from trace_store.providers.tools import OPENAI_NAME_LIMIT, openai_tools, tool_name
 from trace_store.providers.validity import Answer, Piece, Turn, arrange
 from trace_store.providers.values import (
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-PROVIDER = "openai"
 ID_LIMIT = 40
 USER_BLOCKS = frozenset({"file", "image_url", "input_audio"})
 ASSISTANT_BLOCKS = frozenset({"refusal"})

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from trace_store.errors import InvalidInputError
 from trace_store.objects.message import ROLES, Message
 from trace_store.objects.parts import Part, Reasoning, ToolCall, ToolResult
+from trace_store.providers.chat import content_parts
 from trace_store.providers.fields import (
     Placed,
     closest,
@@ -37,8 +38,8 @@ from trace_store.providers.fields import (
     unread,
     wrong,
 )
-from trace_store.providers.openai_chat.parse import content_parts
-from trace_store.providers.openai_responses.render import FRAMES, PROVIDER, is_by_program
+from trace_store.providers.openai_responses import PROVIDER
+from trace_store.providers.openai_responses.render import FRAMES, is_by_program
 
 _CALLS = {"function_call": "json", "custom_tool_call": "text"}
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})

@@ -1,6 +1,6 @@
 """Render OpenAI Responses: `{"instructions": "…", "input": [...], "tools": [...]}`.
 
-Rule: each turn of `pairing.arrange` becomes items: its messages and calls in the order of its parts, then one
+Rule: each turn of `validity.arrange` becomes items: its messages and calls in the order of its parts, then one
 output for each of its calls.
 
 - A first system message of one text is `instructions`. All others stay what and where they are, as messages of
@@ -16,12 +16,10 @@ output for each of its calls.
 - An output has no error flag. That of a failed call begins with the line `[tool error]`. Images stay in it.
 - Images are `data:` URLs or the URL itself; other images than GIF, JPEG, PNG and WebP become notes.
 - Opaque parts of provider "openai" go out verbatim: as items, or in a message where their type may stand. A frame
-  (see `parsing/responses.py`) gives its fields to the item behind it. Others become notes in user messages and
+  (see `parse.py`) gives its fields to the item behind it. Others become notes in user messages and
   outputs and are left out of assistant messages. An item that calls, or answers, and stands alone is left out.
 - Call ids are 1 to 64 printable ASCII characters; names 1 to 64 of `a-z A-Z 0-9 _ -`. Others are changed.
 - Lone surrogates become U+FFFD.
-
-Rule: an item is right by itself here; the order of items is `openai_responses.py`'s business.
 """
 
 from __future__ import annotations
@@ -41,6 +39,7 @@ from trace_store.providers.media import (
     web_url,
 )
 from trace_store.providers.media_facts import OPENAI_IMAGES
+from trace_store.providers.openai_responses import PROVIDER
 from trace_store.providers.signatures import EarlierReasoning
 from trace_store.providers.tools import OPENAI_NAME_LIMIT, responses_tools, tool_name
 from trace_store.providers.validity import Answer, Turn, arrange
@@ -185,15 +184,11 @@ class _Writer:
     def _thought(self, part: Reasoning, at: int) -> None:
         if not self._reasoning.allows(at):
             return
-        if part.text or not part.signature:
-            self._summary.append({"type": "summary_text", "text": part.text})
+        # A signature without a text signs an empty one when others precede it in its item.
+        if part.text or not part.signature or self._summary:
+            self._summary.append(summary_text(part.text))
         if part.signature:
-            item = {
-                "type": "reasoning",
-                "summary": self._summary,
-                "encrypted_content": part.signature,
-            }
-            self.items.append(Item(item, at, True))
+            self.items.append(Item(reasoning_item(self._summary, part.signature), at, True))
             self._summary = []
 
     def _end_summary(self, at: int) -> None:
@@ -203,11 +198,8 @@ class _Writer:
         self._summary = []
 
     def _call(self, call: ToolCall, at: int) -> None:
-        type_ = "custom_tool_call" if call.format == "text" else "function_call"
-        name = tool_name(call.name, OPENAI_NAME_LIMIT, at, self._repairs)
-        arguments = "input" if call.format == "text" else "arguments"
-        item = {"type": type_, "call_id": call.id, "name": name, arguments: call.arguments}
-        self.items.append(Item(item | self._framed(type_, call.id), at, True))
+        item = call_item(call, tool_name(call.name, OPENAI_NAME_LIMIT, at, self._repairs))
+        self.items.append(Item(item | self._framed(item["type"], call.id), at, True))
 
     def _output(self, call: ToolCall, answer: Answer) -> None:
         result = answer.part
@@ -220,12 +212,8 @@ class _Writer:
             else:
                 content.insert(0, input_text(ERROR_LINE))
         plain = len(content) == 1 and content[0]["type"] == "input_text"
-        kind = "custom_tool_call" if call.format == "text" else "function_call"
-        item = {
-            "type": f"{kind}_output",
-            "call_id": result.call_id,
-            "output": content[0]["text"] if plain else content or "",
-        }
+        output = content[0]["text"] if plain else content or ""
+        item = output_item(result.call_id, output, custom=call.format == "text")
         self.items.append(Item(item, answer.at, False))
 
     def _own(self, part: Opaque, at: int) -> None:
@@ -285,7 +273,6 @@ class _Writer:
         self._repairs.add(left_out_code(part), at, detail)
 
 
-PROVIDER = "openai"
 # What a part has no place for and must be sent again: kept before the part, in a frame.
 FRAMES = {
     "message": ("phase",),
@@ -327,6 +314,30 @@ class Item(NamedTuple):
 def input_text(text: str) -> Wire:
     """Return a text that no model wrote."""
     return {"type": "input_text", "text": text}
+
+
+def summary_text(text: str) -> Wire:
+    """Return a text of a reasoning item."""
+    return {"type": "summary_text", "text": text}
+
+
+def reasoning_item(summary: list[Wire], signature: str) -> Wire:
+    """Return reasoning with what its model signed it with."""
+    return {"type": "reasoning", "summary": summary, "encrypted_content": signature}
+
+
+def call_item(call: ToolCall, name: str) -> Wire:
+    """Return a call, under a name that the API takes."""
+    is_custom = call.format == "text"
+    type_ = "custom_tool_call" if is_custom else "function_call"
+    arguments = "input" if is_custom else "arguments"
+    return {"type": type_, "call_id": call.id, "name": name, arguments: call.arguments}
+
+
+def output_item(call_id: str, output: str | list[Wire], *, custom: bool) -> Wire:
+    """Return the output of a call; `custom` tells that the arguments of the call were free text."""
+    kind = "custom_tool_call" if custom else "function_call"
+    return {"type": f"{kind}_output", "call_id": call_id, "output": output}
 
 
 def image_part(image: Image) -> Wire | None:

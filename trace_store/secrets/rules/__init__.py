@@ -1,7 +1,7 @@
-"""The kinds of secrets that are known, the most telling first.
+"""The known kinds of secrets, most specific first.
 
-Rule: each is written from what its issuer documents of the form: prefix, length, alphabet, checksum. `VERSION` counts
-the changes of this table and of how it is used; a commit in which something was found names it.
+Each rule follows its issuer's documentation of the format: prefix, length, alphabet, checksum. `VERSION` is increased
+with every change of the rules or their use; commits with redacted secrets record it.
 """
 
 from trace_store.secrets.rules.clouds import CLOUDS

@@ -1,4 +1,4 @@
-"""Clouds, hosting, databases and what holds secrets for others."""
+"""Secrets of clouds, hosting, databases and secret managers."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ CLOUDS = (
         trigger="AZDO",
     ),
     near("azure-devops-pat", "azure_devops ado_pat azdo system_accesstoken", "[a-z2-7]{52}", _KEY),
-    # github.com/microsoft/security-utilities: the signature of the service stands at a fixed place. A digest of
+    # github.com/microsoft/security-utilities: the service's signature has a fixed position. A digest of
     # SHA-512 is as long as the first of these.
     Rule(
         "azure-signed-key",

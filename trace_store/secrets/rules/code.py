@@ -1,4 +1,4 @@
-"""Code hosts, package registries, builds and what watches over programs."""
+"""Secrets of code hosts, package registries, CI and monitoring."""
 
 from __future__ import annotations
 

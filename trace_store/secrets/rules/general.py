@@ -1,4 +1,4 @@
-"""What no issuer's form tells, but the place where it stands: headers, URLs, command lines, assignments."""
+"""Secrets without an issuer's format, recognised by context: headers, URLs, command lines, assignments."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _VALUE = r"""[^\s"'\\`,;<>(){}\[\]$|]"""
 _OPENING = r"""\\*["'`]?"""
 _BLANKS = r"(?:\s{0,4}|[ \t]{0,24})"
 _IS = rf"""(?:\\*["'`])?\]?{_BLANKS}(?::=|=>|={{1,3}}|:|>){_BLANKS}(?:[A-Za-z]{{0,2}}\\*["'`])?"""
-# Triggers accept more than their rules: repetition without a bound costs an automaton nothing, counting does.
+# Triggers accept more than their rules, because unbounded repetition is cheap for an automaton and counting is not.
 _WIDE_IS = r"""\\*["'`]?\]?\s*[:=>][=>\s]*[A-Za-z]{0,2}[\s\\"'`]*"""
 _BEGIN = r"(?:\b|_|\\[nrt]|-D)"
 _PASSWORD = rf"(?i:passw(?:or)?d|passphrase|passwort|pwd|_pass|-pass|{_BEGIN}(?-i:pass|Pass)|(?-i:[a-z]Pass))"
 _PASSWORD += r"(?:_?[0-9])?"
-# What tests print of a success is `PASS: name`.
+# Test output has `PASS: name`, which is not a password.
 _PASS = rf"""{_BEGIN}PASS(?:\s{{0,4}}={{1,3}}|\\*["'`]\]?\s{{0,4}}[:=]>?|:\s{{0,4}}\\*["'`])\s{{0,4}}{_OPENING}"""
 _WIDE_PASS = r"(?i:passw(?:or)?d|passphrase|passwort|pwd|(?:\b|[_-]|\\[nrt]|-D)pass|(?-i:[a-z]Pass))(?:_?[0-9])?"
 _KEY = (
@@ -24,7 +24,7 @@ _KEY = (
     r"|bearertoken|apitoken|refreshtoken|credentials?|[_.-]auth"
 )
 _BARE = rf"{_BEGIN}token"
-# Such names end in `token` or `key`, and what they name opens nothing.
+# Names that end in `token` or `key` but are not secret.
 _NO_SECRET = (
     r"(?i:(?:(?:\b|_)count|page|next|continuation|cursor|sync|pagination|resume|public|publishable|anon|csrf|xsrf|cache|primary"
     r"|foreign|sort|partition|group|object|idempotency|dedup|hash|digest|checksum|fingerprint)"
@@ -32,10 +32,10 @@ _NO_SECRET = (
 )
 _NAMES = ("pass", "pwd")
 _LINE_END = r"(?:,|\s|\\+[nrt]){1,12}"
-# A name that is not followed by its value at once: `- name: N` above `value: V`, `key="N" value="V"`.
+# A name and its value in separate fields: `- name: N` above `value: V`, `key="N" value="V"`.
 _NAMED = rf"(?:(?i:name|key|variable){_OPENING}\s{{0,4}}[:=]\s{{0,4}}){_OPENING}(?i:[\w.-]{{0,60}}"
 _VALUED = rf"[\w.-]{{0,20}}){_OPENING}{_LINE_END}{_OPENING}(?:-\s)?(?i:value){_OPENING}\s{{0,4}}[:=]{_BLANKS}{_OPENING}"
-# Words of programs that set a variable: ENV N V, set -x N V, setenv("N", "V").
+# Commands that set a variable: ENV N V, set -x N V, setenv("N", "V").
 _SET = (
     rf"(?:\bENV|\bsetx|\bset\s{{1,4}}-[a-zA-Z-]{{1,9}}|\bsetenv|\bputenv|\bSetEnvironmentVariable|#define)"
     rf"[ \t(]{{1,4}}{_OPENING}(?i:[\w.-]{{0,60}}"
@@ -46,7 +46,7 @@ _WIDE_VALUED = r"""[\w.-]*[\\"'`]*[\s,\\][\s,"'`\\nrt-]*(?i:value)[\\"'`]*\s*[:=
 _WIDE_SET = r"""(?:\bENV|\bsetx|\bset\s+-\S+|\bsetenv|\bputenv|\bSetEnvironmentVariable|#define)"""
 _WIDE_SET += r"""[ \t(]+[\\"'`]*[\w.-]*"""
 _WIDE_TO = r"""[\w.-]*[\\"'`]*,?[ \t]+[\\"'`]*"""
-# A list of names and values, and a table of them.
+# A list or a table of names and values.
 _LISTED = (
     r"""(?:[\[({,|]\s{0,4}|\\[nrt]|\n)\\*["'`]?(?i:[\w.-]{0,60}(?:passw(?:or)?d|passphrase|pwd|pass|secret|key_base|token|key|credentials?)s?)"""
     r"""(?:\\*["'`]\s{0,4},\s{0,4}\\*["'`]|\\*`?[ \t]{0,40}\|[ \t]{0,4}\\*`?)"""
@@ -60,12 +60,12 @@ _COMMAND = (
     r"""|(?:mysql|mariadb)[\w-]{0,10}\s(?:[^\n|;]{0,200}?\s)??-p|(?:docker|podman|helm|oras|az|npm|cf|buildah|skopeo)\s(?:[^\n|;]{0,80}?\s)??login\s(?:[^\n|;]{0,200}?\s)??-p[\s=]{1,4}"""
     r"""|(?:curl|wget|http)\s[^\n|;]{0,200}?(?:-u|--user|-a|--auth)[\s=]{0,4}["']?[A-Za-z0-9_.@%+-]{1,64}:)["']?"""
 )
-# An option of a command whose name ends in such a word.
+# A command-line option with such a name.
 _OPTION = r"""(?:\A|[^\w-]|\\[nrt])--?(?i:[\w.-]{0,40}(?:token|key|secret|credentials?|key_base))[\s=]{1,4}["']?"""
 _KEY_NAMES = ("key", "secret", "token", "credential", "auth")
 
 GENERAL = (
-    # RFC 3986 3.2.1: what stands before the host
+    # RFC 3986 3.2.1: user information
     Rule(
         "url-password",
         r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'\\<>{}$]{0,64}:([^\s/@:"'\\<>{}$`]{3,128})@[A-Za-z0-9\[_-]""",
@@ -107,7 +107,7 @@ GENERAL = (
     # gnu.org/software/inetutils, netrc; curl.se/docs/manpage.html -u; sshpass(1), mysql(1)
     Rule(
         "netrc-password",
-        # Prose speaks of a login with password too; a machine it does not name.
+        # Prose mentions logins and passwords, but no machine.
         r"(?:machine\s{1,8}\S{1,128}|default)(?:\s|\\+[nrt]){1,8}login\s{1,8}\S{1,128}(?:\s|\\+[nrt]){1,8}"
         r"password\s{1,8}([^\s\"'\\]{4,128})",
         ("password",),
@@ -140,7 +140,7 @@ GENERAL = (
         checks.is_password,
         trigger=r"gh\s{1,4}secret\s{1,4}set\s",
     ),
-    # RFC 6265: the header as a whole, since what of it opens a session each site decides itself
+    # RFC 6265: the whole header, since each site decides which cookie is the session
     Rule(
         "cookie",
         rf"""(?i:(?:\A|[^\w-])(?:set-)?cookie|--cookie){_OPENING}(?:\s{{0,4}}:|\s)\s{{0,4}}{_OPENING}([\w.-]{{1,64}}=[^\r\n"'\\]{{16,1000}})""",
@@ -154,7 +154,7 @@ GENERAL = (
         r"[\w.-]{1,80}:(?:[0-9]{4,5}|\*):[\w.*-]{1,63}:[\w.*-]{1,63}:([^\s:\"'\\]{8,128})(?:\s|\\|\"|\z)",
         (":",),
         checks.is_password,
-        unless=r"(?:[0-9a-fA-F]{1,4}:){3}\z",  # an address of IPv6
+        unless=r"(?:[0-9a-fA-F]{1,4}:){3}\z",  # an IPv6 address
         trigger=r":(?:[0-9]{4,5}|\*):[\w.*-]+:[\w.*-]+:[^\s:]",
     ),
     # kubernetes.io, env of a container; docs.docker.com/reference/dockerfile, ENV; fishshell.com, set; setx of Windows

@@ -1,4 +1,4 @@
-"""Private keys and tokens whose form is a standard, of no one issuer."""
+"""Private keys, and tokens of standard formats."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from trace_store.secrets import checks
 from trace_store.secrets.rules.rule import BEFORE, Rule, near, token
 
 _B32 = "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7Lqpzry9x8gf2tvdw0s3jn54khce6mua7l"
-# What a key's lines may hold; the ends of the lines may be spelled as escapes.
+# Characters in a key's lines; line ends may be escaped.
 _ARMOR = r"(?:[A-Za-z0-9+/=\s:,.()@*-]|\\+[nrt])"
 _TEXT = r"(?:[A-Za-z0-9+/=\s]|\\+[nrt])"
 

@@ -1,4 +1,4 @@
-"""Those who offer models, and what is built around them."""
+"""Secrets of model providers and related services."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ MODELS = (
     token("elevenlabs-key", "sk_", "[a-f0-9]{48}"),
     near("deepgram-key", "deepgram", "[a-f0-9]{40}", _KEY),
     near("assemblyai-key", "assemblyai assembly_ai", "[a-f0-9]{32}", _KEY),
-    # docs.mistral.ai, docs.cohere.com, docs.voyageai.com: known by the name before them
+    # docs.mistral.ai, docs.cohere.com, docs.voyageai.com: recognised by the name before
     near("mistral-key", "mistral", "[A-Za-z0-9]{32}", checks.is_key),
     near("cohere-key", "cohere co_api_key", "[A-Za-z0-9]{40}", checks.is_key),
     near("voyage-key", "voyage", "pa-[A-Za-z0-9_-]{40,46}", _KEY, end=""),
@@ -80,7 +80,7 @@ MODELS = (
     token("e2b-key", "e2b_", "[a-f0-9]{40}"),
     # modal.com/docs/reference/modal.config, docs.sambanova.ai
     near("modal-token-secret", "modal", "as-[A-Za-z0-9]{22}", _KEY),
-    # Others who begin their keys as OpenAI does: DeepSeek, Moonshot, DashScope, LiteLLM, Stability
+    # Other issuers with keys like OpenAI: DeepSeek, Moonshot, DashScope, LiteLLM, Stability
     Rule(
         "sk-key",
         rf"{BEFORE}(sk-[A-Za-z0-9_-]{{22,}})",

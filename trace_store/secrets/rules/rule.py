@@ -1,8 +1,8 @@
-r"""What a rule is: one kind of secret, and how it is told from other text.
+r"""Rules: one kind of secret each, and how to recognise it.
 
-Rule: patterns are RE2's, and are matched against bytes as if these were Latin-1, so that nothing of a text is passed
-over. A token is found behind anything but a letter, a digit or a backslash; the escapes of JSON and of programs (`\n`)
-are no part of it. So what stands in a string that is spelled in JSON, or in SQL, can be replaced where it stands.
+Patterns are RE2's. They match bytes as if these were Latin-1, so that invalid UTF-8 is searched as well. A token
+follows anything but a letter, a digit or a backslash. Escapes of JSON and programs (`\n`) do not belong to it, so a
+secret within an escaped string can be replaced in place.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from trace_store.secrets.checks import Check
 
 BEFORE = r"(?:\A|[^A-Za-z0-9\\]|\\+[nrtbf])"
-"""What stands before a token."""
+"""What may precede a token."""
 
 GAP = r"""[\w .-]{0,30}(?:\\*["'`])?\]?\s{0,4}(?:=|:){1,2}>?\s{0,4}(?:\\*["'`])?"""
-"""What stands between a name and its value, in programs, JSON, YAML, INI and shells."""
+"""What separates a name from its value, in programs, JSON, YAML, INI and shells."""
 
 
 @value
 class Rule:
-    """One kind of secret.
+    """A rule for one kind of secret.
 
     Attributes:
-        name: of the kind, as it stands in placeholders.
-        pattern: what it looks like; the first group, if there is one, is the secret.
-        words: text without one of these holds no such secret; how they are spelled counts unless `loose`.
-        check: tells of what was found whether it may be one; None: always.
-        trigger: a pattern to be met before `pattern` is tried; empty: one of the words.
-        loose: whether capital and small letters of the words are the same.
-        unless: a pattern of what stands right before something that is none; empty: there is no such.
+        name: the kind, as in placeholders.
+        pattern: the pattern; its first group, if any, is the secret.
+        words: a text without any of these has no such secret; case matters unless `loose`.
+        check: returns whether a match may be a secret; None accepts all.
+        trigger: a pattern that must match before `pattern` is tried; "" uses the words.
+        loose: whether the case of words is ignored.
+        unless: a pattern right before a false positive; "" for none.
     """
 
     name: str
@@ -48,24 +48,24 @@ _SOME = checks.at_least(2)
 
 
 def token(name: str, prefix: str, body: str, check: Check = _SOME, end: str = r"\b") -> Rule:
-    """Return the rule of a token that begins with its issuer's prefix.
+    """Return the rule for a token with its issuer's prefix.
 
     Args:
         name: as in `Rule`.
-        prefix: the beginning, letter for letter.
+        prefix: the literal prefix.
         body: the pattern of the rest.
-        check: as in `Rule`, of the whole token.
-        end: what has to come behind, of no width.
+        check: as in `Rule`, for the whole token.
+        end: a zero-width pattern that must follow.
     """
     return Rule(name, f"{BEFORE}({_literal(prefix)}{body}){end}", (prefix,), check)
 
 
 def near(name: str, words: str, body: str, check: Check = _SOME, end: str = r"\b") -> Rule:
-    """Return the rule of a value that nothing but the name before it tells from others.
+    """Return the rule for a value that only the name before it identifies.
 
     Args:
         name: as in `Rule`.
-        words: of which one stands in the name, in small letters, with blanks between them.
+        words: lower-case words, separated by blanks; one of them is in the name.
         body: the pattern of the value.
         check: as in `Rule`.
         end: as in `token`.

@@ -1,4 +1,4 @@
-"""Payment, mail, chat, documents and other services."""
+"""Secrets of payment, mail, chat, document and other services."""
 
 from __future__ import annotations
 

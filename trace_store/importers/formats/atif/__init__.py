@@ -1,9 +1,8 @@
-"""ATIF, Harbor's format for trajectories: JSON documents, and files with a header line and a step a line.
+"""ATIF, Harbor's trajectory format: a JSON document, or one step a line.
 
-A step is one commit, with what was observed in it. A trajectory is named by its `trajectory_id`, else by its
-`session_id`, behind which a continuation has its number. A subagent's, in the file or in its own, is a branch
-`agents/<id>`. Steps that were copied from another trajectory have the label `copied-context`, and their costs, which
-are that trajectory's, are left out.
+A step and its observation are one commit. A trajectory is named by its `trajectory_id`, else its `session_id`, with
+a number for continuations. A subagent's, in the file or in its own, becomes a branch `agents/<id>`. Steps copied
+from another trajectory get the label `copied-context`; their costs belong to that trajectory and are left out.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from trace_store.importers.formats.atif.steps import step_of
 from trace_store.importers.json_records import NOT_A_RECORD, records_of
 from trace_store.importers.names import ref_component
 from trace_store.importers.parts import storable_name, time_of, tool_schemas, usage_counts
-from trace_store.importers.sniff import OBJECT, look
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.sniff import OBJECT, file_shape
+from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Switch, Turn, TurnReader
 from trace_store.oid import digest
 from trace_store.transcripts.records import Record
@@ -28,17 +27,16 @@ NAME = "atif"
 SUFFIXES = (".json", ".jsonl")
 COPIED = "copied-context"
 CONTINUES, CONTINUED_IN = "continues", "continued-in"
-"""Relations of links: to the trajectory before, by its id, and to the one behind, as the file names it."""
+"""Link relations: to the previous trajectory by id, and to the next as the file names it."""
 MAXIMUM_OPEN_CALLS = 1000
 
 _LISTS = ("steps", "subagent_trajectories")
 
 
 class AtifReader(TurnReader):
-    """Reads one trajectory, with those of subagents in it.
+    """Reader of one trajectory and its subagents'.
 
-    What is remembered: `session` and `agent`, as everywhere; `writer` and `model`, of the agent; `open`, the calls that
-    nothing answered yet.
+    State: `session` and `agent`, as everywhere; `writer` and `model` of the agent; `open`, the unanswered calls.
     """
 
     AGENT = NAME
@@ -109,7 +107,7 @@ class AtifReader(TurnReader):
         )
 
     def finish(self) -> Iterable[Event]:
-        # What is left of the file belongs to the trajectory itself.
+        # The end of the file belongs to the main trajectory.
         return (Switch(""),) if self._is_away else ()
 
     def label(self, record: Record) -> str:
@@ -125,7 +123,7 @@ class AtifReader(TurnReader):
         return "/".join(each for each in (writer, model if writer else "") if each)
 
     def _begin(self, fields: Mapping[str, Any]) -> None:
-        """Take what a document, or a header, says of the trajectory."""
+        """Read the facts in a document or header."""
         agent = fields.get("agent")
         agent = agent if isinstance(agent, dict) else {}
         extra = agent.get("extra")
@@ -150,9 +148,9 @@ class AtifReader(TurnReader):
         self.state["writer"] = storable_name(agent.get("name"))
         self.state["model"] = next((name for each in models if (name := storable_name(each))), "")
 
-    def _subagents(self, line: Line, found: list[Record | Skip]) -> Iterator[Record | Skip]:
-        """Yield the steps of trajectories that stand in the file, each on a branch of its own."""
-        for number, each in enumerate(found, 1):
+    def _subagents(self, line: Line, elements: list[Record | Skip]) -> Iterator[Record | Skip]:
+        """Yield the steps of embedded trajectories, each on a branch of its own."""
+        for number, each in enumerate(elements, 1):
             if isinstance(each, Skip):
                 yield each
                 continue
@@ -172,8 +170,8 @@ class AtifReader(TurnReader):
 
 
 def recognises(head: bytes) -> bool:
-    """Tell from the first bytes of a file whether it is an ATIF trajectory."""
-    values = look(head).values
+    """Return True if the first bytes are an ATIF trajectory."""
+    values = file_shape(head).values
     if not values:
         return False
     first = values[0]
@@ -185,4 +183,6 @@ def recognises(head: bytes) -> bool:
     return isinstance(step, dict) and "step_id" in step and "source" in step and "agent" in first
 
 
-FORMAT = TurnFormat(NAME, SUFFIXES, recognises, AtifReader, lambda head: look(head).kind == OBJECT)
+FORMAT = TurnFormat(
+    NAME, SUFFIXES, recognises, AtifReader, lambda head: file_shape(head).kind == OBJECT
+)

@@ -1,13 +1,12 @@
-"""One step of an ATIF trajectory as messages.
+"""Steps of ATIF trajectories as messages.
 
-Rule: pure, and never fails. Real writers break the schema: content may be an object, calls and models may have other
-names, an observation may be its one result.
+Invariant: pure, and never fails. Real writers break the schema: content may be an object, fields may have other
+names, an observation may be its only result.
 
-- An agent's step is an assistant message: reasoning, text, calls. What it observed follows it: results that name a call
-  (or are the only one of an only call) as a tool message, anything else as a message of the user, for so the model was
-  shown it.
-- What another step observed stands in its own message, unless it answers a call.
-- Media are named by their paths and are not in the file: such a part is opaque.
+- An agent's step is an assistant message: reasoning, text, calls. Results that name a call (or a single result of a
+  single call) follow as a tool message; other observations as a user message, since that is what the model saw.
+- An observation of another step is part of its message, unless it answers a call.
+- Media are paths outside the file and become opaque parts.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ _ROLES = {"agent": "assistant", "assistant": "assistant", "user": "user"}
 
 @mutable
 class Step:
-    """What a step says.
+    """Messages and calls of a step.
 
     Attributes:
-        role: of its own message.
-        messages: its own message, and what came of its calls.
-        calls: ids of the calls that it makes.
+        role: role of its own message.
+        messages: its own message, and results of its calls.
+        calls: ids of its calls.
         answers: ids of the calls that it answers.
-        agents: ids of the trajectories that it began.
+        agents: ids of the trajectories that it started.
     """
 
     role: str
@@ -46,12 +45,12 @@ class Step:
 
 
 def step_of(data: Mapping[str, Any], open_calls: Collection[str], model: str) -> Step:
-    """Return what a step says.
+    """Return the messages and calls of a step.
 
     Args:
         data: the step.
-        open_calls: ids of earlier calls that nothing has answered yet.
-        model: the agent's, for a step that names none.
+        open_calls: ids of earlier unanswered calls.
+        model: the agent's model, for steps that name none.
     """
     step = Step(_ROLES.get(str(data.get("source")), "system"))
     own: list[Part] = []
@@ -79,7 +78,7 @@ def step_of(data: Mapping[str, Any], open_calls: Collection[str], model: str) ->
 
 
 def content_parts(content: Any) -> list[Part]:
-    """Return the parts of a content: text, a list of parts, or what a writer put there instead."""
+    """Return the parts of a content: text, a list of parts, or anything else as JSON."""
     if content is None or content == "" or content == []:
         return []
     if isinstance(content, str):
@@ -104,8 +103,8 @@ def _call(call: Mapping[str, Any]) -> Part:
     inner = function if isinstance(function, dict) else {}
     ids = (call.get("tool_call_id"), call.get("id"), call.get("call_id"))
     names = (call.get("function_name"), call.get("name"), inner.get("name"))
-    id_ = next((found for each in ids if (found := storable_name(each))), "")
-    name = next((found for each in names if (found := storable_name(each))), "")
+    id_ = next((id_ for each in ids if (id_ := storable_name(each))), "")
+    name = next((name for each in names if (name := storable_name(each))), "")
     if not name:
         return opaque(PROVIDER, call)
     arguments = call.get("arguments", inner.get("arguments", {}))
@@ -115,15 +114,15 @@ def _call(call: Mapping[str, Any]) -> Part:
 def _observed(
     observation: Any, step: Step, open_calls: Collection[str]
 ) -> tuple[list[ToolResult], list[Part]]:
-    """Return the results that answer calls, and what was seen besides."""
+    """Return results that answer calls, and other observations."""
     results: list[ToolResult] = []
     seen: list[Part] = []
-    found = list(_results(observation))
+    observed = list(_results(observation))
     known = {*step.calls, *open_calls} - {""}
-    named = {storable_name(result.get("source_call_id")) for result in found}
+    named = {storable_name(result.get("source_call_id")) for result in observed}
     alone = [id_ for id_ in step.calls if id_ and id_ not in named]
-    unnamed = [result for result in found if not storable_name(result.get("source_call_id"))]
-    for result in found:
+    unnamed = [result for result in observed if not storable_name(result.get("source_call_id"))]
+    for result in observed:
         step.agents += _agents(result)
         parts = content_parts(result.get("content"))
         id_ = storable_name(result.get("source_call_id"))

@@ -1,4 +1,4 @@
-"""Chats: messages as providers' own programs, and many others, write them to files."""
+"""Chats: messages as providers and many programs write them to files."""
 
 from trace_store.lazy_import import submodules
 

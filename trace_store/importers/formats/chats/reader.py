@@ -1,12 +1,10 @@
-"""Read files of chat messages, requests and responses.
+"""Reader of files with chat messages, requests and responses.
 
-Rule: each record is read as what it is, so a file may mix shapes. A message that stands in a request, a response or a
-log of both is a record of its own.
+Invariant: each record is parsed by its own shape, so a file may mix shapes. A message in a request, response or log
+is a record of its own. Never fails.
 
-The first conversation of a file is its session; each further one is a branch `conversations/<n>`. Of a log of requests,
-in which each says again what was said so far, a request goes on in the conversation whose messages it begins with.
-
-Rule: never fails, and remembers nothing but the calls of Gemini that have no ids.
+The first conversation of a file is its session; each further one is a branch `conversations/<n>`. In a log, whose
+requests repeat the conversation so far, a request continues the conversation whose messages it starts with.
 """
 
 from __future__ import annotations
@@ -38,14 +36,14 @@ from trace_store.importers.formats.chats.shapes import (
 )
 from trace_store.importers.json_records import records_of
 from trace_store.importers.parts import (
-    attempt,
     chat_message,
-    planned,
+    planned_message,
     speaker,
     storable_name,
     time_of,
     tool_schemas,
-    unread,
+    try_parse,
+    unreadable_message,
     usage_counts,
 )
 from trace_store.importers.turns import Event, Switch, Turn, TurnReader
@@ -54,39 +52,39 @@ from trace_store.objects.content import bytes_of
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Text, ToolResult
 from trace_store.oid import digest
+from trace_store.providers.chat import content_parts
 from trace_store.providers.foreign import ROLE_NAMES
 from trace_store.providers.gemini.parse import GeminiCalls, message_from_gemini
 from trace_store.providers.langchain.parse import message_from_langchain
 from trace_store.providers.lossless import parse_message
-from trace_store.providers.openai_chat.parse import content_parts
 from trace_store.providers.openai_responses.parse import messages_from_responses, place_responses
 from trace_store.transcripts.records import Record
 
 LISTS = (*PROMPT_KEYS, *ANSWER_KEYS)
 MAXIMUM_CONVERSATIONS = 16
-"""Conversations of a log in which a request may go on; the latest ones."""
+"""Number of recent conversations of a log that a request may continue."""
 
 _SESSIONS = ("session_id", "sessionId", "conversation_id", "thread_id")
 _MARK = b"\xef\xbb\xbf"
 
 
 class ChatReader(TurnReader):
-    """Reads one file of chat messages.
+    """Reader of one file of chat messages.
 
-    What is remembered: `session`; `live` and `conversations`, the number of the one that goes on and how many there
-    are; `said`, per conversation of a log how many messages it has and a hash of them; `tools`, a hash of those in
-    force; `calls`, what Gemini's calls are known by; `group` and `item`, how items of one response hang together.
+    State: `session`; `live` and `conversations`, the number of the current one and their count; `said`, per
+    conversation of a log its message count and hash; `tools`, a hash of the current tools; `calls`, Gemini's calls
+    without ids; `group` and `item`, to join items of one response.
     """
 
     def __init__(self, agent: str, name: str) -> None:
         super().__init__(name)
         self.AGENT = agent
         self._calls: GeminiCalls | None = None
-        self._answer = NOTHING_BESIDE
+        self._answer = NO_FIELDS
         self._tools: tuple[bytes, ...] | None = None
         self._switch: Switch | None = None
         self._is_log = False
-        self._passing = 0
+        self._repeated = 0
         self._ids: dict[int, str] = {}
 
     def records(self, line: Line) -> Iterator[Record | Skip]:
@@ -111,15 +109,15 @@ class ChatReader(TurnReader):
             self.state["calls"] = saved
         if message is None:
             return
-        if self._passing:
-            self._passing -= 1
+        if self._repeated:
+            self._repeated -= 1
             return
         if self._switch is not None:
             yield self._switch
             self._switch = None
         yield self._turn(message, record)
         if self._is_log:
-            self._note_said(message)
+            self._record_said(message)
 
     def label(self, record: Record) -> str:
         data = record.data
@@ -142,7 +140,7 @@ class ChatReader(TurnReader):
         if elements is not None:
             self._note_items(elements)
             for element in elements:
-                yield from self._taken_apart(line, element)
+                yield from self._expand(line, element)
         else:
             form = _form(document)
             if container_shape(form):
@@ -158,31 +156,31 @@ class ChatReader(TurnReader):
             document = read_document(line._replace(whole=True), ROOT)
             yield from self._conversation(line, document, {})
             return
-        for found in records_of(line):
-            yield from self._taken_apart(line, found)
+        for record in records_of(line):
+            yield from self._expand(line, record)
 
-    def _taken_apart(self, line: Line, found: Record | Skip) -> Iterator[Record | Skip]:
-        """Yield what holds messages as these, and everything else as it is."""
-        if isinstance(found, Skip) or not container_shape(found.data):
-            yield found
+    def _expand(self, line: Line, record: Record | Skip) -> Iterator[Record | Skip]:
+        """Yield the messages of a container, or the record itself."""
+        if isinstance(record, Skip) or not container_shape(record.data):
+            yield record
             return
-        inner = within(line, found)
+        inner = within(line, record)
         document = read_document(inner, *LISTS, singles=SINGLE_KEYS)
-        yield from self._conversation(inner, document, found.data)
+        yield from self._conversation(inner, document, record.data)
 
     def _conversation(
         self, line: Line, document: Document, form: Mapping[str, Any]
     ) -> Iterator[Record | Skip]:
         self._begin(form)
         yield from self._container(line, document, form)
-        self._tools, self._switch, self._passing = None, None, 0
+        self._tools, self._switch, self._repeated = None, None, 0
         self._is_log = False
-        self._answer = NOTHING_BESIDE
+        self._answer = NO_FIELDS
 
     def _container(
         self, line: Line, document: Document, form: Mapping[str, Any]
     ) -> Iterator[Record | Skip]:
-        """Yield the messages of a request, of a response, and of what is around them."""
+        """Yield the messages of a request, a response, and what wraps them."""
         self._offer(form)
         for key in (*SYSTEM_KEYS, "config"):
             if key in document.singles:
@@ -191,12 +189,12 @@ class ChatReader(TurnReader):
             if key in document.singles:
                 yield document.singles[key]
             yield from self._elements(document, key)
-        self._answer = beside(form)
+        self._answer = response_fields(form)
         for key in ANSWER_KEYS:
-            # A model may be asked for several answers; the talk goes on with the first.
+            # A model may return several answers; the conversation continues with the first.
             limit = None if key == "output" else 1
             yield from self._elements(document, key, limit)
-        self._answer = NOTHING_BESIDE
+        self._answer = NO_FIELDS
         for key in (*REQUEST_KEYS, *RESPONSE_KEYS):
             single = document.singles.get(key)
             held = None if single is None else single.data[key]
@@ -204,8 +202,8 @@ class ChatReader(TurnReader):
                 continue
             if container_shape(held):
                 inner = within(line, single)
-                found = read_document(inner, *LISTS, singles=SINGLE_KEYS)
-                yield from self._container(inner, found, held)
+                inner_document = read_document(inner, *LISTS, singles=SINGLE_KEYS)
+                yield from self._container(inner, inner_document, held)
             elif key in RESPONSE_KEYS and message_shape(held):
                 yield single
 
@@ -217,7 +215,7 @@ class ChatReader(TurnReader):
         yield from elements
 
     def _note_items(self, elements: list[Record | Skip]) -> None:
-        """Note what id the messages get that are made of several items of Responses."""
+        """Record the ids of messages that consist of several Responses items."""
         self._ids = {}
         records = [each for each in elements if isinstance(each, Record)]
         for are_items, run in groupby(records, lambda record: any(items_of(record.data))):
@@ -229,17 +227,17 @@ class ChatReader(TurnReader):
                 continue
 
     def _begin(self, form: Mapping[str, Any]) -> None:
-        """Begin a conversation, or go on with one of a log."""
+        """Start a conversation, or continue one of a log."""
         count = self.state.get("conversations", 0)
         if not count:
-            found = (storable_name(form.get(key)) for key in _SESSIONS)
-            self.state["session"] = next((each for each in found if each), "")
+            ids = (storable_name(form.get(key)) for key in _SESSIONS)
+            self.state["session"] = next((each for each in ids if each), "")
         self._is_log = _is_log(form)
         self._calls = GeminiCalls()
         if self._is_log and count:
-            known = self._continued(form)
+            known = self._find_continued(form)
             if known is not None:
-                number, self._passing = known
+                number, self._repeated = known
                 self._go_to(number)
                 return
         self.state["conversations"] = count + 1
@@ -254,26 +252,26 @@ class ChatReader(TurnReader):
         self.state["live"] = number
         self.state["group"] = self.state.get("group", 0) + 1
 
-    def _continued(self, form: Mapping[str, Any]) -> tuple[int, int] | None:
-        """Return the conversation that a request goes on with, and how many messages it says again."""
+    def _find_continued(self, form: Mapping[str, Any]) -> tuple[int, int] | None:
+        """Return the conversation that a request continues, and its repeated messages."""
         calls = GeminiCalls()
         hashes = [""]
         for data in _prompt(form):
-            message = message_of(data, calls, NOTHING_BESIDE)
+            message = message_of(data, calls, NO_FIELDS)
             if message is not None:
                 hashes.append(_hash_after(hashes[-1], message))
         said: list[list[Any]] = self.state.get("said", [])
-        going_on = [
+        continued = [
             (count, number)
             for number, count, hash_ in said
             if 0 < count < len(hashes) and hashes[count] == hash_
         ]
-        if not going_on:
+        if not continued:
             return None
-        count, number = max(going_on)
+        count, number = max(continued)
         return number, count
 
-    def _note_said(self, message: Message) -> None:
+    def _record_said(self, message: Message) -> None:
         live = self.state["live"]
         count, hash_ = next(((c, h) for n, c, h in self.state["said"] if n == live), (0, ""))
         self._remember(live, count + 1, _hash_after(hash_, message))
@@ -283,7 +281,7 @@ class ChatReader(TurnReader):
         self.state["said"] = [*others, [number, count, hash_]][-MAXIMUM_CONVERSATIONS:]
 
     def _offer(self, form: Mapping[str, Any]) -> None:
-        """Note the tools that a request offers, for the next message."""
+        """Record the tools that a request offers, for the next message."""
         config = form.get("config")
         holder = form if form.get("tools") or not isinstance(config, dict) else config
         schemas = tool_schemas(holder.get("tools"))
@@ -295,31 +293,31 @@ class ChatReader(TurnReader):
 
     def _turn(self, message: Message, record: Record) -> Turn:
         data = record.data
-        told = details(data, self._answer)
+        fields = details(data, self._answer)
         priority, labels = marks(data)
-        made = planned(message, priority=priority, labels=labels)
+        planned = planned_message(message, priority=priority, labels=labels)
         group = ""
         for type_ in items_of(data):
             group, id_ = self._group(message, type_, record.offset)
-            made = made._replace(id=id_)
+            planned = planned._replace(id=id_)
         if not group:
             self.state["item"] = ""
-        elif told.usage is not None and told.usage is self._answer.usage:
+        elif fields.usage is not None and fields.usage is self._answer.usage:
             self._answer = replace(self._answer, usage=None)
         address = data.get("address") if "parts" in data else None
         tools, self._tools = self._tools, None
         return Turn(
-            (made,),
+            (planned,),
             key=storable_name(address),
-            time=told.time,
+            time=fields.time,
             author=speaker(message),
-            usage=usage_of(message, told),
+            usage=usage_of(message, fields),
             group=group,
             tools=tools,
         )
 
     def _group(self, message: Message, type_: str, offset: int) -> tuple[str, str]:
-        """Return the response that an item is of, and the id that the message gets from it."""
+        """Return the response group of an item, and its message id."""
         if message.role != "assistant":
             self.state["item"] = ""
             return "", message.id
@@ -338,21 +336,21 @@ class ChatReader(TurnReader):
 
 
 def _form(document: Document) -> dict[str, Any]:
-    """Return what a document says, as far as it is whole."""
+    """Return the complete fields of a document."""
     lists = {name: [record.data for record in document.records(name)] for name in document.lists}
     singles = {key: record.data[key] for key, record in document.singles.items()}
     return {**document.fields, **lists, **singles}
 
 
 def _without_mark(line: Line) -> Line:
-    """Return a line without the byte order mark of the file."""
+    """Return a line without the file's byte order mark."""
     if line.offset or line.data is None or not line.data.startswith(_MARK):
         return line
     return line._replace(offset=3, data=line.data[3:], length=line.length - 3)
 
 
 def _begins_with_a_line(line: Line) -> bool:
-    """Tell whether a file that is no document begins with an object, or a list, on a line of its own."""
+    """Return True if a damaged document's first line is a complete object or list."""
     first, newline, _ = (line.data or b"").partition(b"\n")
     try:
         return bool(newline) and isinstance(json.loads(first), dict | list)
@@ -361,13 +359,13 @@ def _begins_with_a_line(line: Line) -> bool:
 
 
 def _is_log(form: Mapping[str, Any]) -> bool:
-    """Tell a request that was sent, which names its model, from an example to learn from."""
+    """Return True for a sent request, which names its model, not a training example."""
     held = [form, *(form[key] for key in REQUEST_KEYS if isinstance(form.get(key), dict))]
     return any(isinstance(each.get("model"), str) for each in held)
 
 
 def _prompt(form: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield what the records of a request hold, in their order."""
+    """Yield the records of a request, in order."""
     for key in (*SYSTEM_KEYS, "config"):
         if key in form:
             yield {key: form[key]}
@@ -389,10 +387,10 @@ def _hash_after(before: str, message: Message) -> str:
 
 
 GHOST = "ghost"
-"""The label of a message that only stands for a removed one."""
+"""Label of a placeholder for a removed message."""
 
 SINGLE_KEYS = (*SYSTEM_KEYS, "config", "contents", "input", *REQUEST_KEYS, *RESPONSE_KEYS)
-"""Values of a request, or of what is around it, that are records of their own."""
+"""Values of a request, or around it, that are records of their own."""
 
 _TIMES = ("timestamp", "created_at", "created", "createTime", "create_time")
 _MODELS = ("model", "modelVersion", "model_version")
@@ -401,13 +399,13 @@ _USAGES = ("usage", "usageMetadata", "usage_metadata")
 
 
 @value
-class Answer:
-    """What a response says beside its message.
+class ResponseFields:
+    """Response fields besides the message.
 
     Attributes:
-        id: the provider's.
-        model: that made it.
-        usage: as the provider reports it.
+        id: the provider's id.
+        model: model that answered.
+        usage: the provider's usage report.
         time: milliseconds since the epoch, or None.
     """
 
@@ -417,19 +415,21 @@ class Answer:
     time: int | None = None
 
 
-NOTHING_BESIDE = Answer()
+NO_FIELDS = ResponseFields()
 
 
-def beside(form: Mapping[str, Any]) -> Answer:
-    """Return what an object says beside its message."""
+def response_fields(form: Mapping[str, Any]) -> ResponseFields:
+    """Return the response fields of an object."""
     usage = next((form[key] for key in _USAGES if isinstance(form.get(key), dict)), None)
     model = next((name for key in _MODELS if (name := storable_name(form.get(key)))), "")
     time = next((found for key in _TIMES if (found := time_of(form.get(key))) is not None), None)
-    return Answer(storable_name(form.get("id")), model, usage, time)
+    return ResponseFields(storable_name(form.get("id")), model, usage, time)
 
 
-def message_of(data: Mapping[str, Any], calls: GeminiCalls, answer: Answer) -> Message | None:
-    """Return what a record says; None when it says nothing that a model is shown."""
+def message_of(
+    data: Mapping[str, Any], calls: GeminiCalls, answer: ResponseFields
+) -> Message | None:
+    """Return the message of a record; None if it has none for a model."""
     if len(data) == 1:
         ((key, value),) = data.items()
         if key in SINGLE_KEYS:
@@ -440,25 +440,25 @@ def message_of(data: Mapping[str, Any], calls: GeminiCalls, answer: Answer) -> M
         return message_of({**held, **held_message(data)}, calls, answer)
     content = candidate_content(data)
     if content is not None:
-        return attempt(lambda: message_from_gemini(content, "", model=answer.model, calls=calls))
+        return try_parse(lambda: message_from_gemini(content, "", model=answer.model, calls=calls))
     shape = message_shape(data)
     if shape == TRACE:
-        return attempt(lambda: parse_message(data, "message")) or _damaged(data)
+        return try_parse(lambda: parse_message(data, "message")) or _damaged(data)
     if shape == LANGCHAIN:
-        return attempt(lambda: message_from_langchain(data, "message")) or _damaged(data)
+        return try_parse(lambda: message_from_langchain(data, "message")) or _damaged(data)
     if shape == GEMINI:
-        return attempt(lambda: message_from_gemini(data, "", calls=calls)) or _damaged(data)
+        return try_parse(lambda: message_from_gemini(data, "", calls=calls)) or _damaged(data)
     if shape == RESPONSES:
-        return attempt(lambda: _item(data, answer.model)) or unread("assistant", data)
+        return try_parse(lambda: _item(data, answer.model)) or unreadable_message("assistant", data)
     return _of_a_tool(chat_message(data))
 
 
-def details(data: Mapping[str, Any], answer: Answer) -> Answer:
-    """Return what is told of a record's message: beside it, or in it."""
+def details(data: Mapping[str, Any], answer: ResponseFields) -> ResponseFields:
+    """Return the response fields of a record's message, beside or inside it."""
     for form in (data, *(data.get(key) for key in (*_HOLDERS, *RESPONSE_KEYS))):
         if isinstance(form, dict):
-            own = beside(form)
-            answer = Answer(
+            own = response_fields(form)
+            answer = ResponseFields(
                 id=own.id or answer.id,
                 model=own.model or answer.model,
                 usage=own.usage or answer.usage,
@@ -467,25 +467,25 @@ def details(data: Mapping[str, Any], answer: Answer) -> Answer:
     return answer
 
 
-def usage_of(message: Message, answer: Answer) -> dict[str, int | str]:
-    """Return the usage of a message that a model made, in the form in which a commit holds it."""
+def usage_of(message: Message, answer: ResponseFields) -> dict[str, int | str]:
+    """Return the usage of an assistant message in stored form."""
     if message.role != "assistant" or answer.usage is None:
         return {}
     return usage_counts(answer.usage, message.model or answer.model)
 
 
 def marks(data: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """Return the priority and the labels that lossless JSON gives a message."""
+    """Return priority and labels of a message in lossless JSON."""
     priority, labels = data.get("priority"), data.get("labels")
-    found = [each for each in labels if _is_label(each)] if isinstance(labels, list) else []
+    valid_labels = [each for each in labels if _is_label(each)] if isinstance(labels, list) else []
     if data.get("ghost") is True:
-        found.append(GHOST)
+        valid_labels.append(GHOST)
     known = isinstance(priority, str) and priority in ops.PRIORITIES and priority != ops.NORMAL
-    return str(priority) if known else "", tuple(dict.fromkeys(found))
+    return str(priority) if known else "", tuple(dict.fromkeys(valid_labels))
 
 
 def items_of(data: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the type of a record that is an item of Responses."""
+    """Yield the type of a record that is a Responses item."""
     if message_shape(data) == RESPONSES:
         yield str(data.get("type", "message"))
 
@@ -500,22 +500,25 @@ def _single(key: str, value: Any, calls: GeminiCalls) -> Message | None:
     if key == "input":
         return Message("user", [Text(value)]) if isinstance(value, str) else None
     if key == "contents":
-        return message_of(value, calls, NOTHING_BESIDE) if isinstance(value, dict) else None
+        return message_of(value, calls, NO_FIELDS) if isinstance(value, dict) else None
     if key in RESPONSE_KEYS:
-        return message_of(value, calls, NOTHING_BESIDE) if isinstance(value, dict) else None
+        return message_of(value, calls, NO_FIELDS) if isinstance(value, dict) else None
     if key not in SYSTEM_KEYS:
         return None
     if key in SYSTEM_KEYS[2:] and not isinstance(value, str):
         form = value if isinstance(value, dict) else {"parts": value}
         content = {**form, "role": "system"}
-        found = attempt(lambda: message_from_gemini(content, ""))
+        message = try_parse(lambda: message_from_gemini(content, ""))
     else:
-        found = attempt(lambda: Message("system", content_parts(value, "")))
-    return found or unread("system", value)
+        message = try_parse(lambda: Message("system", content_parts(value, "")))
+    return message or unreadable_message("system", value)
 
 
 def _of_a_tool(message: Message | None) -> Message | None:
-    """Return a message of Anthropic's that holds results alone as one of tools, for which it has no role."""
+    """Return an Anthropic message of results as a tool message.
+
+    Anthropic has no such role.
+    """
     if message is None or message.role != "user" or not message.parts:
         return message
     if not all(isinstance(part, ToolResult) for part in message.parts):
@@ -524,11 +527,14 @@ def _of_a_tool(message: Message | None) -> Message | None:
 
 
 def unknown_speaker(data: Mapping[str, Any]) -> Message | None:
-    """Return a message of an unknown role, unread; roles like `_usage` mark a program's own notes, which are none."""
+    """Return a message of unknown role as unreadable.
+
+    Roles like `_usage` are a program's own notes.
+    """
     role = data.get("role")
     if not isinstance(role, str) or role.startswith("_") or not data.get("content"):
         return None
-    return unread("user", data)
+    return unreadable_message("user", data)
 
 
 def _item(data: Mapping[str, Any], model: str) -> Message:
@@ -541,7 +547,7 @@ def _damaged(data: Mapping[str, Any]) -> Message | None:
     role = data.get("role", data.get("type"))
     if not isinstance(role, str):
         return None
-    return attempt(lambda: unread(roles.get(role, role), data))
+    return try_parse(lambda: unreadable_message(roles.get(role, role), data))
 
 
 def _is_label(label: Any) -> bool:

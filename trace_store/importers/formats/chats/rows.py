@@ -1,46 +1,45 @@
-"""The formats of chats: one row each, all read by one reader.
+"""Chat formats: one row each, all with the same reader.
 
-Rule: a table. A format is what most of a file is; it names the branches and the authors.
+A file's format is that of most of its content; it names branches and authors.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from trace_store.importers.file_head import HEAD_BYTES
 from trace_store.importers.formats.chats import shapes
 from trace_store.importers.formats.chats.reader import ChatReader
-from trace_store.importers.sniff import look
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.sniff import HEAD_BYTES, file_shape
+from trace_store.importers.turn_plan import TurnFormat
 
 SUFFIXES = (".json", ".jsonl")
-BEGINNING_BYTES = 4096
+MARK_BYTES = 4096
 
 
 def chat_format(head: bytes) -> str:
-    """Return the name of the format that the first bytes of a file show; "" when they show no chat."""
-    glance = look(head)
-    found = shapes.shape_of_all(glance.values)
-    if not found and len(head) >= HEAD_BYTES:
-        found = _shape_by_marks(head[:BEGINNING_BYTES])
-    return shapes.OPENAI if found == shapes.UNDECIDED else found
+    """Return the chat format of the first bytes, or ""."""
+    shape = file_shape(head)
+    name = shapes.shape_of_all(shape.values)
+    if not name and len(head) >= HEAD_BYTES:
+        name = _shape_by_marks(head[:MARK_BYTES])
+    return shapes.OPENAI if name == shapes.UNDECIDED else name
 
 
-def _shape_by_marks(beginning: bytes) -> str:
-    """Return whose shape a first message has that is longer than what is looked at, as with an image in it."""
-    if b'"data"' in beginning and b'"additional_kwargs"' in beginning:
+def _shape_by_marks(head: bytes) -> str:
+    """Return the shape of a message longer than the head, such as one with an image."""
+    if b'"data"' in head and b'"additional_kwargs"' in head:
         return shapes.LANGCHAIN
-    if b'"input"' in beginning and b'"input_text"' in beginning:
+    if b'"input"' in head and b'"input_text"' in head:
         return shapes.RESPONSES
-    held = any(mark in beginning for mark in (b'"messages"', b'"contents"'))
-    if b'"role"' not in beginning or not (held or beginning.lstrip()[:1] == b"["):
+    held = any(mark in head for mark in (b'"messages"', b'"contents"'))
+    if b'"role"' not in head or not (held or head.lstrip()[:1] == b"["):
         return ""
-    if b'"parts"' in beginning:
+    if b'"parts"' in head:
         return shapes.GEMINI
-    if b'"content"' not in beginning:
+    if b'"content"' not in head:
         return ""
     marks = (b'"media_type"', b'"max_tokens"', b'"tool_use_id"')
-    return shapes.ANTHROPIC if any(mark in beginning for mark in marks) else shapes.OPENAI
+    return shapes.ANTHROPIC if any(mark in head for mark in marks) else shapes.OPENAI
 
 
 def _format(name: str) -> TurnFormat:
@@ -49,7 +48,7 @@ def _format(name: str) -> TurnFormat:
         SUFFIXES,
         lambda head: chat_format(head) == name,
         partial(ChatReader, name),
-        lambda head: look(head).is_document,
+        lambda head: file_shape(head).is_document,
     )
 
 

@@ -1,6 +1,6 @@
-"""Which provider's shape a message, a request or a response has.
+"""Detection of a provider's shape in messages, requests and responses.
 
-Rule: pure; what is told is told by keys, roles and types, and what has none of them is no chat at all.
+Invariant: pure; decided by keys, roles and types. Anything without these is not a chat.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trace_store.providers.lossless import FORMAT as TRACE_FORMAT
 TRACE, LANGCHAIN, GEMINI = "trace-json", "langchain", "gemini-contents"
 RESPONSES, ANTHROPIC, OPENAI = "openai-responses", "anthropic", "openai"
 UNDECIDED = "chat"
-"""A message of text alone, as OpenAI and Anthropic both write it."""
+"""A text-only message, which OpenAI and Anthropic write alike."""
 
 SYSTEM_KEYS = ("system", "instructions", "systemInstruction", "system_instruction")
 PROMPT_KEYS = ("messages", "contents", "input", "conversations")
@@ -23,8 +23,8 @@ ANSWER_KEYS = ("choices", "candidates", "output")
 REQUEST_KEYS = ("request", "body", "params")
 RESPONSE_KEYS = ("response", "result")
 MAXIMUM_WRAPPERS = 4
-"""Objects around a request or a response, as logs and batches put them there."""
-LOOKED_AT = 20
+"""Levels of wrappers around a request or response, as in logs and batches."""
+MAXIMUM_VALUES = 20
 
 _CHAT_ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _CONTENT_ROLES = frozenset({"user", "model", "function", "system"})
@@ -49,15 +49,15 @@ _OPENAI_KEYS = ("tool_calls", "function_call", "tool_call_id", "refusal", "audio
 
 
 def message_shape(form: Mapping[str, Any]) -> str:
-    """Return whose shape a message has, bare or as an element of a response or a log that has it in `message`.
+    """Return the shape of a message, bare or in the field `message`.
 
-    One of the names above, UNDECIDED, or "" when it is none.
+    One of the names above, UNDECIDED, or "" if it is not a message.
     """
     return _bare_shape(form) or _bare_shape(held_message(form))
 
 
 def held_message(form: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what an object holds as its `message`, or nothing."""
+    """Return an object's `message`, or an empty map."""
     message = form.get("message")
     return message if isinstance(message, dict) else {}
 
@@ -96,7 +96,7 @@ def _bare_shape(form: Mapping[str, Any]) -> str:
 
 
 def is_item(form: Mapping[str, Any]) -> bool:
-    """Tell whether an object is an item of OpenAI's Responses, and can be nothing else."""
+    """Return True if an object can only be an item of OpenAI's Responses."""
     type_ = form.get("type")
     if not isinstance(type_, str):
         return False
@@ -106,30 +106,31 @@ def is_item(form: Mapping[str, Any]) -> bool:
 
 
 def container_shape(form: Mapping[str, Any], depth: int = 0) -> str:
-    """Return whose shape a request, a response, or what holds both has; "" when it holds no messages."""
+    """Return the shape of a request, response or wrapper; "" without messages."""
     if message_shape(form):
         return ""
     return _prompt_shape(form) or _answer_shape(form) or _wrapped_shape(form, depth)
 
 
 def shape_of(form: Mapping[str, Any]) -> str:
-    """Return whose shape a message, or what holds messages, has."""
+    """Return the shape of a message or a container of messages."""
     return message_shape(form) or container_shape(form)
 
 
 def shape_of_all(
-    forms: Sequence[Mapping[str, Any]], tell: Callable[[Mapping[str, Any]], str] = shape_of
+    forms: Sequence[Mapping[str, Any]],
+    shape_function: Callable[[Mapping[str, Any]], str] = shape_of,
 ) -> str:
-    """Return whose shape several values have; the most telling counts.
+    """Return the most specific shape among several values.
 
-    One of the first two must have one, and half of them.
+    One of the first two, and half of all, must have a shape.
     """
-    shapes = [tell(form) for form in forms[:LOOKED_AT]]
-    found = [shape for shape in shapes if shape]
-    if not any(shapes[:2]) or 2 * len(found) < len(shapes):
+    shapes = [shape_function(form) for form in forms[:MAXIMUM_VALUES]]
+    known = [shape for shape in shapes if shape]
+    if not any(shapes[:2]) or 2 * len(known) < len(shapes):
         return ""
     for name in (TRACE, LANGCHAIN, GEMINI, RESPONSES, ANTHROPIC, OPENAI):
-        if name in found:
+        if name in known:
             return name if name != LANGCHAIN or _are_langchain(forms) else ""
     return UNDECIDED
 
@@ -138,16 +139,16 @@ def _prompt_shape(form: Mapping[str, Any]) -> str:
     if form.get("format") == TRACE_FORMAT and isinstance(form.get("messages"), list):
         return TRACE
     for key in PROMPT_KEYS:
-        found = shape_of_messages(form.get(key))
-        if found == UNDECIDED:
-            return _undecided(form, key)
-        if found:
-            return found
+        shape = shape_of_messages(form.get(key))
+        if shape == UNDECIDED:
+            return _decide(form, key)
+        if shape:
+            return shape
     return ""
 
 
-def _undecided(form: Mapping[str, Any], key: str) -> str:
-    """Tell by what stands beside messages of text alone."""
+def _decide(form: Mapping[str, Any], key: str) -> str:
+    """Decide the shape of text-only messages by the fields beside them."""
     if key == "input":
         return RESPONSES if "model" in form or "instructions" in form else ""
     model = form.get("model")
@@ -156,10 +157,10 @@ def _undecided(form: Mapping[str, Any], key: str) -> str:
 
 
 def shape_of_messages(messages: Any) -> str:
-    """Return whose shape a list of messages has."""
+    """Return the shape of a list of messages."""
     if not isinstance(messages, list) or not messages:
         return ""
-    forms = [form for form in messages[:LOOKED_AT] if isinstance(form, dict)]
+    forms = [form for form in messages[:MAXIMUM_VALUES] if isinstance(form, dict)]
     return shape_of_all(forms, message_shape)
 
 
@@ -180,11 +181,11 @@ def _wrapped_shape(form: Mapping[str, Any], depth: int) -> str:
         inner = form.get(key)
         if not isinstance(inner, dict):
             continue
-        found = container_shape(inner, depth + 1)
-        if not found and key in RESPONSE_KEYS and message_shape(inner):
-            found = ANTHROPIC
-        if found:
-            return found
+        shape = container_shape(inner, depth + 1)
+        if not shape and key in RESPONSE_KEYS and message_shape(inner):
+            shape = ANTHROPIC
+        if shape:
+            return shape
     return ""
 
 
@@ -195,12 +196,15 @@ def candidate_content(candidate: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _are_langchain(forms: Sequence[Mapping[str, Any]]) -> bool:
-    """Tell whether there is what only LangChain writes: other programs have messages of type "system" too."""
+    """Return True if there is a mark of LangChain.
+
+    Others have messages of type "system" too.
+    """
     held = [*forms, *(message for form in forms for message in _dicts(form.get("messages")))]
-    return any(map(_is_telling, held))
+    return any(map(_has_langchain_mark, held))
 
 
-def _is_telling(form: Mapping[str, Any]) -> bool:
+def _has_langchain_mark(form: Mapping[str, Any]) -> bool:
     inner = form.get("data")
     if isinstance(inner, dict) and "additional_kwargs" in inner:
         return True

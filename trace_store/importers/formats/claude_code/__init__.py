@@ -1,4 +1,4 @@
-"""Claude Code: the transcripts that it keeps of its sessions, and those of its subagents."""
+"""Claude Code: transcripts of sessions and subagents."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ NAME = "claude-code"
 
 _MARKS = (b'"parentUuid"', b'"leafUuid"', b'"isSidechain"', b'"isSnapshotUpdate"')
 
-# Qwen Code has the same records with contents of Gemini's in them.
+# Qwen Code writes the same records with Gemini contents.
 _OF_GEMINI = re.compile(rb'"message"\s*:\s*{\s*"role"\s*:\s*"(?:user|model)"\s*,\s*"parts"')
 
 
 def sniff(head: bytes) -> bool:
-    """Tell from the first bytes of a file whether it is a transcript of Claude Code."""
+    """Return True if the first bytes are a Claude Code transcript."""
     if head.lstrip()[:1] != b"{" or not any(mark in head for mark in _MARKS):
         return False
     return _OF_GEMINI.search(head) is None
 
 
 def is_document(head: bytes) -> bool:
-    """Tell that a transcript is a record a line."""
+    """Return False: transcripts have one record a line."""
     return False
 
 
@@ -39,10 +39,10 @@ def histories(environment: Environment, project_dir: str, disk: Disk) -> list[st
 
 
 def plan(name: str, read_at: ReadAt) -> ClaudeCodePlan:
-    """Begin the plan of a file; see `contract.Format`."""
+    """Start the plan of a file; see `contract.Format`."""
     return ClaudeCodePlan(name, read_at)
 
 
 def resume(name: str, read_at: ReadAt, saved: Any) -> ClaudeCodePlan:
-    """Go on with a saved plan; see `contract.Format`."""
+    """Resume a saved plan; see `contract.Format`."""
     return ClaudeCodePlan.load(name, read_at, saved)

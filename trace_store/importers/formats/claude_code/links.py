@@ -1,7 +1,6 @@
-"""Where a record belongs: what the links between records say, as far as they can be followed.
+"""Links between records: which message each record follows.
 
-Rule: links are followed to the nearest record that said something. What cannot be followed is Unknown, and then the
-order of the file decides.
+Links are followed to the nearest record with a message. If that fails, file order decides.
 """
 
 from __future__ import annotations
@@ -10,23 +9,26 @@ from typing import Any
 
 from trace_store.importers.contract import Place
 
-Spoken = tuple[int, int]
-"""Who said it: the thread, and the commit."""
+Origin = tuple[int, int]
+"""Origin of a record: thread and commit."""
 
 
-class Finder:
-    """The ids of a session's records, and what each of them hangs on."""
+class RecordLinks:
+    """Record ids of a session, and what each record follows."""
 
     __slots__ = ("_places", "_roots", "_spoken", "spans")
 
     def __init__(self) -> None:
-        self._spoken: dict[str, Spoken] = {}
+        self._spoken: dict[str, Origin] = {}
         self._roots: dict[str, str] = {}
         self._places: dict[str, Place] = {}
-        self.spans: dict[str, tuple[int, int]] = {}  # where the record with an id is in the file
+        self.spans: dict[str, tuple[int, int]] = {}  # byte range of the record with an id
 
-    def origin(self, data: dict[str, Any]) -> Spoken | str | None:
-        """Return what a record hangs on: who said it, the uuid of a root where nothing was said, or None."""
+    def origin(self, data: dict[str, Any]) -> Origin | str | None:
+        """Return what a record follows.
+
+        Thread and commit, the uuid of a root without message, or None.
+        """
         if "parentUuid" not in data:
             return None
         parent = data["parentUuid"]
@@ -38,32 +40,32 @@ class Finder:
         spoken = self._spoken.get(parent)
         return self._roots.get(parent) if spoken is None else spoken
 
-    def note_silent(self, uuid: str, origin: Spoken | str | None) -> None:
-        """Remember a record that says nothing: what hangs on it hangs on its origin."""
+    def add_silent(self, uuid: str, origin: Origin | str | None) -> None:
+        """Add a record without message: its followers get its origin."""
         if uuid in self._spoken:
-            return  # said before; this is a copy
+            return  # already seen: this is a copy
         if isinstance(origin, str):
             self._roots[uuid] = origin
         elif origin is not None:
             self._spoken[uuid] = origin
 
-    def note_spoken(self, uuid: str, thread: int, place: Place) -> None:
-        """Remember a record that says something, and its message."""
+    def add_message(self, uuid: str, thread: int, place: Place) -> None:
+        """Add a record with a message."""
         self._spoken[uuid] = (thread, place[0])
         self._places[uuid] = place
 
-    def note_copy(self, uuid: str, thread: int, number: int) -> None:
-        """Let what hangs on a record that said something hang on a later commit."""
+    def redirect(self, uuid: str, thread: int, number: int) -> None:
+        """Make followers of a record follow a later commit."""
         origin = self._spoken.get(uuid)
         if origin is not None:
             self._spoken[uuid] = (thread, number)
 
     def place(self, uuid: str) -> Place | None:
-        """Return the message that a record is in, or None for one that says nothing or is not here."""
+        """Return the message of a record, or None."""
         return self._places.get(uuid)
 
     def save(self) -> dict[str, Any]:
-        """Return all of it as plain values: JSON writes a tuple as a list."""
+        """Return the state as plain values; JSON writes a tuple as a list."""
         return {
             "places": dict(self._places),
             "roots": dict(self._roots),
@@ -72,15 +74,13 @@ class Finder:
         }
 
     @classmethod
-    def load(cls, saved: Any) -> Finder:
-        """Return what was saved."""
-        finder = cls()
-        finder._places = {
-            uuid: (number, index) for uuid, (number, index) in saved["places"].items()
-        }
-        finder._roots = dict(saved["roots"])
-        finder.spans = {uuid: (offset, size) for uuid, (offset, size) in saved["spans"].items()}
-        finder._spoken = {
+    def load(cls, saved: Any) -> RecordLinks:
+        """Return the saved links."""
+        links = cls()
+        links._places = {uuid: (number, index) for uuid, (number, index) in saved["places"].items()}
+        links._roots = dict(saved["roots"])
+        links.spans = {uuid: (offset, size) for uuid, (offset, size) in saved["spans"].items()}
+        links._spoken = {
             uuid: (thread, number) for uuid, (thread, number) in saved["spoken"].items()
         }
-        return finder
+        return links

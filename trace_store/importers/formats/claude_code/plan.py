@@ -1,10 +1,9 @@
-"""The plan of one Claude Code transcript.
+"""Planner of one Claude Code transcript.
 
-Rule: a function of the file's bytes alone. File order says what comes after what; the links between records are asked
-only whether a prompt goes back behind what was said (a rewind), which subagent speaks, and whether the context began
-anew. A round leaves when the next API message begins, so what is planned never changes, except for the unfinished end.
-
-Rule: no content is saved. What is unfinished is saved as places in the file, and read again from there.
+Invariant: the plan depends only on the file. File order decides; links between records only tell whether a prompt
+went back (a rewind), which subagent speaks, and whether the context was restarted. A round is final when the next
+API message starts, so only the unfinished end changes. Saved state has no content: unfinished records are saved by
+position and read again.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from trace_store.importers.contract import (
 )
 from trace_store.importers.decode import Line, ReadAt, line_at
 from trace_store.importers.formats.claude_code import threads as groups_
-from trace_store.importers.formats.claude_code.links import Finder, Spoken
+from trace_store.importers.formats.claude_code.links import Origin, RecordLinks
 from trace_store.importers.formats.claude_code.records import (
     API_LINE,
     COMPACTION,
@@ -44,16 +43,16 @@ from trace_store.importers.formats.claude_code.round_end import (
     close_round,
     compaction,
     record_key,
-    remainder,
     time_of,
+    trailing_records,
 )
 from trace_store.importers.formats.claude_code.threads import (
     BEGINNING,
-    CommitTable,
-    Group,
+    PlannedCommits,
+    RecordGroup,
     Session,
     Thread,
-    belonging,
+    assign_thread,
     side_thread,
 )
 from trace_store.importers.json_records import records_of
@@ -61,23 +60,23 @@ from trace_store.importers.names import ref_component, short_id
 from trace_store.transcripts.records import Record
 
 MAXIMUM_OPEN_PARTS = 4096
-"""Parts that may wait for the end of their round; past it the round ends, so that memory and commits stay bounded."""
+"""Parts per round; more end it, so that memory and commits stay bounded."""
 
 MAXIMUM_SEGMENT_ROWS = 4096
-"""Rows of a segment that a compaction preserved; Claude Code preserves some ten thousand tokens."""
+"""Maximum rows of a preserved segment; Claude Code preserves about ten thousand tokens."""
 
 _UUID_GROUPS = (8, 4, 4, 4, 12)
 
 
 class ClaudeCodePlan:
-    """Makes planned commits from the lines of one transcript; see `contract.Plan`."""
+    """Planner of one transcript; see `contract.Plan`."""
 
     def __init__(self, name: str, read_at: ReadAt) -> None:
-        """Begin a plan.
+        """Start a plan.
 
         Args:
-            name: the file's name without its ending; a session's file is named by the session's id.
-            read_at: reads the file again where an id comes twice.
+            name: file name without suffix, which is the id of a session.
+            read_at: reads the file again for duplicate ids.
         """
         self._read_at = read_at
         self._name = name
@@ -90,7 +89,7 @@ class ClaudeCodePlan:
 
     @classmethod
     def load(cls, name: str, read_at: ReadAt, saved: Any) -> ClaudeCodePlan:
-        """Return a plan that goes on where a saved one was; errors as in `load_session`."""
+        """Return a plan that resumes from saved state; errors as in `load_session`."""
         plan = cls(name, read_at)
         plan._session_id, plan._agent_id = saved["session"], saved["agent"]
         plan._state = load_session(saved["state"], read_at)
@@ -104,7 +103,7 @@ class ClaudeCodePlan:
         }
 
     def resumes_at(self) -> None:
-        """Read on behind what was understood: what is unfinished is saved by its place."""
+        """Resume after the last complete line; unfinished records are read by position."""
 
     @property
     def session(self) -> str:
@@ -126,7 +125,7 @@ class ClaudeCodePlan:
 
     def feed(self, line: Line) -> Iterable[Planned]:
         records = records_of(line)
-        # One record, as on nearly every line; of many on one line each is written before the next is read.
+        # The common case is one record a line; several are written one by one.
         return self._take(records[0]) if isinstance(records, tuple) else self._take_each(records)
 
     def _take_each(self, records: Iterable[Record | Skip]) -> Iterator[Planned]:
@@ -143,7 +142,7 @@ class ClaudeCodePlan:
         for thread in sorted(state.threads, key=lambda t: (t.side, t.index)):
             yield from close_round(state, thread)
         for thread in state.threads:
-            yield from remainder(state, thread)
+            yield from trailing_records(state, thread)
             for record in thread.waiting:
                 name = label(record.data)
                 self._counts[name, SOURCE] -= 1
@@ -153,55 +152,59 @@ class ClaudeCodePlan:
 
     def _take(self, record: Record) -> Sequence[Planned]:
         state, data = self._state, record.data
-        finder = state.finder
+        links = state.links
         uuid = data.get("uuid")
         name = label(data)
         first = None
         if not isinstance(uuid, str):
             uuid = ""
-        elif uuid not in finder.spans:
+        elif uuid not in links.spans:
             if uuid:
-                finder.spans[uuid] = (record.offset, record.length)
+                links.spans[uuid] = (record.offset, record.length)
         else:
             first = self._first_with(uuid)
             if first is not None and first.raw == record.raw:
                 self._counts[name, DUPLICATE] += 1
                 self._skips.append(Skip(record.line, DUPLICATE, uuid[:100]))
-                self._note_copy(uuid)
+                self._redirect(uuid)
                 return ()
         if not self._session_id:
-            self._learn(data)
+            self._read_ids(data)
         purpose = classify(record)
         owner = self._owner(data)
         if owner:
-            # It says nothing here; it is kept with the file, and joins its own session.
+            # Stored with this file; its message is imported into its own session.
             self._strays.setdefault(owner, []).append(record.raw)
             state.strays.add(uuid)
             purpose = METADATA
-        if first is not None and purpose not in (METADATA, MICRO) and _says_the_same(first, record):
-            # Copied into the file again with other surroundings, which are kept; it is not said twice.
+        if (
+            first is not None
+            and purpose not in (METADATA, MICRO)
+            and _is_same_message(first, record)
+        ):
+            # A copy with other surroundings, which are stored; the message is not repeated.
             purpose = METADATA
-            self._note_copy(uuid)
-        origin = finder.origin(data)
+            self._redirect(uuid)
+        origin = links.origin(data)
         if purpose in (METADATA, MICRO):
             record.parts = ()
             self._counts[name, SOURCE] += 1
-            self._take_silent(record, uuid, origin, purpose)
+            self._add_silent(record, uuid, origin, purpose)
             return ()
         self._counts[name, MESSAGE] += 1
-        final = self._take_spoken(record, uuid, origin, purpose)
+        final = self._add_message(record, uuid, origin, purpose)
         if state.open_count > MAXIMUM_OPEN_PARTS:
             for thread in sorted(state.threads, key=lambda t: (t.side, t.index)):
                 final += close_round(state, thread)
         return final
 
-    def _take_silent(
-        self, record: Record, uuid: str, origin: Spoken | str | None, purpose: str
+    def _add_silent(
+        self, record: Record, uuid: str, origin: Origin | str | None, purpose: str
     ) -> None:
         state = self._state
-        # What hangs on the boundary of a compaction hangs on its summary, which follows.
+        # Followers of a compaction boundary follow its summary, which comes next.
         if uuid and not _is_boundary(record.data):
-            state.finder.note_silent(uuid, origin)
+            state.links.add_silent(uuid, origin)
         thread = state.threads[state.live]
         if record.data.get("isSidechain") is True and not self._agent_id:
             thread = side_thread(state, record, origin) or thread
@@ -212,12 +215,12 @@ class ClaudeCodePlan:
             thread.waiting.clear()
             thread.turns.append(group)
 
-    def _take_spoken(
-        self, record: Record, uuid: str, origin: Spoken | str | None, purpose: str
+    def _add_message(
+        self, record: Record, uuid: str, origin: Origin | str | None, purpose: str
     ) -> list[Planned]:
         state = self._state
         final: list[Planned] = []
-        thread, rewind, restart, begun = belonging(
+        thread, rewind, restart, begun = assign_thread(
             state, record, origin, own_agent=bool(self._agent_id)
         )
         if begun is not None:
@@ -235,7 +238,7 @@ class ClaudeCodePlan:
                 commit = compaction(state, thread, record, record_key(record), preserved)
                 thread.last = commit.number
                 if uuid:
-                    state.finder.note_spoken(uuid, thread.index, (commit.number, 0))
+                    state.links.add_message(uuid, thread.index, (commit.number, 0))
                 final.append(commit)
                 return final
         if purpose == API_LINE and self._begins_round(thread, record):
@@ -250,13 +253,13 @@ class ClaudeCodePlan:
         thread.last = group.number
         state.open_count += len(record.parts)
         if uuid:
-            # Only turns make a message of each record.
+            # Only turns have a message per record.
             index = len(group.said) - 1 if group.kind == groups_.TURN else 0
-            state.finder.note_spoken(uuid, thread.index, (group.number, index))
+            state.links.add_message(uuid, thread.index, (group.number, index))
         return final
 
     def _preserved(self, thread: Thread) -> list[Place]:
-        """Return the messages that a compaction preserved, as its boundary tells, in their order."""
+        """Return the messages that a compaction preserved, in order."""
         boundary = next((r for r in reversed(thread.waiting) if _is_boundary(r.data)), None)
         metadata = None if boundary is None else boundary.data.get("compactMetadata")
         if not isinstance(metadata, dict):
@@ -267,13 +270,13 @@ class ClaudeCodePlan:
             uuids = messages["uuids"]
         elif isinstance(segment, dict):
             uuids = self._segment(segment.get("headUuid"), segment.get("tailUuid"))
-        places = [self._state.finder.place(uuid) for uuid in uuids if isinstance(uuid, str)]
+        places = [self._state.links.place(uuid) for uuid in uuids if isinstance(uuid, str)]
         return [place for place in places if place is not None]
 
     def _segment(self, head: Any, tail: Any) -> list[str]:
-        """Return the uuids of the rows from a head to a tail; none when the links do not lead from one to the other."""
+        """Return the uuids from a head to a tail; empty if the links do not connect them."""
         uuids: list[str] = []
-        spans = self._state.finder.spans
+        spans = self._state.links.spans
         while isinstance(tail, str) and tail in spans and len(uuids) < MAXIMUM_SEGMENT_ROWS:
             uuids.append(tail)
             if tail == head:
@@ -283,7 +286,10 @@ class ClaudeCodePlan:
         return []
 
     def _rewind(self, thread: Thread, target: int) -> tuple[PlannedThread, Thread] | None:
-        """Leave a thread behind and go on from an earlier commit of it; None when nothing lies between."""
+        """Abandon a thread and continue from an earlier commit.
+
+        None if nothing is between.
+        """
         state = self._state
         base = None if target == BEGINNING else target
         left = state.table.after(base, thread.tip)
@@ -301,14 +307,14 @@ class ClaudeCodePlan:
         return abandoned, new
 
     def _begins_round(self, thread: Thread, record: Record) -> bool:
-        """Tell whether a line is not one of the API message whose round is open.
+        """Return True if a line starts a new API message.
 
-        What was said before an API message belongs to the round before it.
+        Anything said before an API message belongs to the previous round.
         """
         return thread.api is None or thread.api.message_id != _message_id(record)
 
-    def _group(self, thread: Thread, record: Record, uuid: str, purpose: str) -> Group:
-        """Return the open group that a record belongs to, or a new one."""
+    def _group(self, thread: Thread, record: Record, uuid: str, purpose: str) -> RecordGroup:
+        """Return the open group of a record, or a new one."""
         if purpose == API_LINE:
             if thread.api is None:
                 thread.api = self._new_group(thread, groups_.ASSISTANT, record, uuid)
@@ -324,7 +330,7 @@ class ClaudeCodePlan:
         thread.turns.append(group)
         return group
 
-    def _result_group(self, thread: Thread, record: Record, uuid: str) -> Group:
+    def _result_group(self, thread: Thread, record: Record, uuid: str) -> RecordGroup:
         state = self._state
         group = thread.results
         if not _answers(thread, record):
@@ -339,8 +345,8 @@ class ClaudeCodePlan:
             group.agents.append(agent)
         return group
 
-    def _new_group(self, thread: Thread, kind: str, record: Record, uuid: str) -> Group:
-        return Group(
+    def _new_group(self, thread: Thread, kind: str, record: Record, uuid: str) -> RecordGroup:
+        return RecordGroup(
             kind,
             self._state.number(),
             self._state.unique_key(record_key(record)),
@@ -349,16 +355,16 @@ class ClaudeCodePlan:
         )
 
     def _first_with(self, uuid: str) -> Record | None:
-        """Return the record with this id that the file holds already. An id alone proves no equality."""
-        span = self._state.finder.spans[uuid]
+        """Return the first record with this id; equal ids do not prove equal records."""
+        span = self._state.links.spans[uuid]
         first = next(iter(records_of(line_at(self._read_at, 0, *span))), None)
         return first if isinstance(first, Record) else None
 
     def _owner(self, data: dict[str, Any]) -> str:
-        """Return the session that a row belongs to, when it is another than the file's; else nothing.
+        """Return the session that a stray row belongs to, or "".
 
-        A program that resumes under another id goes on from rows of this file, and a file may begin with a copy of
-        another session. Only a row that hangs on what is not in this file belongs elsewhere.
+        A program may resume this file under another id, and a file may start with a copy of another session. Only a
+        row whose parent is not in this file belongs elsewhere.
         """
         session, parent, state = data.get("sessionId"), data.get("parentUuid"), self._state
         if not isinstance(session, str) or not isinstance(parent, str) or self._agent_id:
@@ -366,23 +372,23 @@ class ClaudeCodePlan:
         owner = ref_component(session) if session else ""
         if owner in ("", self._session_id) or data.get("isSidechain") is True:
             return ""
-        if state.threads[0].empty or (parent in state.finder.spans and parent not in state.strays):
+        if state.threads[0].empty or (parent in state.links.spans and parent not in state.strays):
             return ""
         return owner
 
-    def _note_copy(self, uuid: str) -> None:
-        """Note that a row was appended again.
+    def _redirect(self, uuid: str) -> None:
+        """Handle a row that was appended again.
 
-        Claude Code appends old rows again when it lost track of which are in the file. What hangs on such a copy goes
-        on from what the process had in memory, and no rewind hangs on one.
+        Claude Code appends old rows again when it lost track of the file. Followers of such a copy continue from
+        what was in memory; no rewind follows one.
         """
         state = self._state
         live = state.threads[state.live]
         if live.last is not None:
-            state.finder.note_copy(uuid, live.index, live.last)
+            state.links.redirect(uuid, live.index, live.last)
 
-    def _learn(self, data: dict[str, Any]) -> None:
-        """Learn whose file it is from the first record that tells."""
+    def _read_ids(self, data: dict[str, Any]) -> None:
+        """Read the session and subagent id from the first record that has them."""
         session = data.get("sessionId")
         if isinstance(session, str) and session:
             self._session_id = ref_component(session)
@@ -392,7 +398,7 @@ class ClaudeCodePlan:
 
 
 def _answers(thread: Thread, record: Record) -> bool:
-    """Tell whether a result answers a call of the round's own API message."""
+    """Return True if a result answers a call of the round's API message."""
     if thread.api is None:
         return False
     calls = {getattr(p, "id", None) for said in thread.api.said for p in said.parts}
@@ -410,7 +416,7 @@ def _message_id(record: Record) -> str:
     return record_key(record)
 
 
-def _says_the_same(first: Record, record: Record) -> bool:
+def _is_same_message(first: Record, record: Record) -> bool:
     return classify(first) == classify(record) and first.parts == record.parts
 
 
@@ -430,9 +436,9 @@ def _is_agent(name: str) -> bool:
 
 
 def save_session(session: Session) -> dict[str, Any]:
-    """Return a session as values that JSON knows."""
+    """Return a session as JSON values."""
     return {
-        "finder": session.finder.save(),
+        "links": session.links.save(),
         "keys": sorted(session.keys),
         "live": session.live,
         "message_ids": sorted(session.message_ids),
@@ -448,11 +454,11 @@ def save_session(session: Session) -> dict[str, Any]:
 
 
 def load_session(saved: Any, read_at: ReadAt) -> Session:
-    """Return what was saved.
+    """Return the saved session.
 
     Raises:
-        StateError: the file no longer holds what was unfinished.
-        KeyError, TypeError, ValueError: it was not saved by this version.
+        StateError: the file no longer has the unfinished records.
+        KeyError, TypeError, ValueError: the state is from another version.
     """
     threads = [_load_thread(thread, read_at) for thread in saved["threads"]]
     return Session(
@@ -467,8 +473,8 @@ def load_session(saved: Any, read_at: ReadAt) -> Session:
         next_number=saved["next_number"],
         open_count=saved["open_count"],
         holding={thread.index for thread in threads if thread.held},
-        finder=Finder.load(saved["finder"]),
-        table=CommitTable.load(saved["table"]),
+        links=RecordLinks.load(saved["links"]),
+        table=PlannedCommits.load(saved["table"]),
     )
 
 
@@ -508,7 +514,7 @@ def _load_thread(saved: Any, read_at: ReadAt) -> Thread:
     )
 
 
-def _save_group(group: Group) -> dict[str, Any]:
+def _save_group(group: RecordGroup) -> dict[str, Any]:
     said = {id(record) for record in group.said}
     return {
         "kind": group.kind,
@@ -523,8 +529,8 @@ def _save_group(group: Group) -> dict[str, Any]:
     }
 
 
-def _load_group(saved: Any, read_at: ReadAt) -> Group:
-    group = Group(
+def _load_group(saved: Any, read_at: ReadAt) -> RecordGroup:
+    group = RecordGroup(
         kind=saved["kind"],
         number=saved["number"],
         key=saved["key"],
@@ -549,7 +555,7 @@ def _save_record(record: Record) -> list[int]:
 
 def _load_record(saved: Any, read_at: ReadAt) -> Record:
     line, offset, length = saved
-    found = next(iter(records_of(line_at(read_at, line, offset, length))), None)
-    if not isinstance(found, Record) or found.length != length:
-        raise StateError("the file was changed where it was read before")
-    return found
+    record = next(iter(records_of(line_at(read_at, line, offset, length))), None)
+    if not isinstance(record, Record) or record.length != length:
+        raise StateError("the file changed where it was read before")
+    return record

@@ -1,9 +1,7 @@
-"""Records of Claude Code, as parts of messages.
+"""Classification of Claude Code's records, and their message parts.
 
-Rule: pure; decides by the record alone and fills in its parts.
-
-Rule: pure. A block of an unknown shape is kept whole as an opaque part, so that nothing a model saw is lost; what a
-record holds beside its content is not looked at here.
+Invariant: pure; decided by the record alone. An unknown block becomes an opaque part, so that nothing a model saw
+is lost.
 """
 
 from __future__ import annotations
@@ -21,18 +19,18 @@ from trace_store.transcripts.records import Record
 API_LINE = "api-line"
 """A line of an API message."""
 RESULT = "result"
-"""A user record with the results of tools, and perhaps text beside them."""
+"""A user record with tool results, and possibly text."""
 SAID = "said"
-"""Anything else a model is shown: a prompt, an injected text, an attachment."""
+"""Anything else that the model sees: a prompt, injected text, an attachment."""
 COMPACTION = "compaction"
-"""The summary that stands in for all before it."""
+"""The summary that replaces everything before it."""
 MICRO = "microcompaction"
-"""The boundary behind which some results are no longer shown."""
+"""The boundary after which some results are no longer shown."""
 METADATA = "metadata"
 
 
 def classify(record: Record) -> str:
-    """Return what a record is for, and give it its parts."""
+    """Return the purpose of a record, and set its parts."""
     data = record.data
     kind = data.get("type")
     if kind == "assistant":
@@ -58,10 +56,10 @@ def classify(record: Record) -> str:
 
 
 def label(data: dict[str, Any]) -> str:
-    """Return a record's type as reports name it: `user`, `system:turn_duration`, `progress:bash_progress`."""
+    """Return a record's type for reports, such as `user` or `system:turn_duration`."""
     kind = data.get("type")
     if (kind == "assistant" or kind == "user") and "data" not in data:
-        return str(kind)  # as most are
+        return str(kind)  # the common case
     if not isinstance(kind, str):
         return "untyped"
     if kind == "system":
@@ -73,7 +71,7 @@ def label(data: dict[str, Any]) -> str:
 
 
 def is_prompt(record: Record) -> bool:
-    """Tell whether a record is something a user entered, and so could have gone back to an earlier message."""
+    """Return True if a user entered the record, which may therefore be a rewind."""
     data = record.data
     return (
         data.get("type") == "user"
@@ -84,7 +82,7 @@ def is_prompt(record: Record) -> bool:
 
 
 def agent_of_result(data: dict[str, Any]) -> str:
-    """Return the id of the subagent whose answer a result is, or nothing."""
+    """Return the id of the subagent that a result is from, or ""."""
     result = data.get("toolUseResult")
     return storable_name(result.get("agentId")) if isinstance(result, dict) else ""
 
@@ -103,26 +101,26 @@ def _system(record: Record) -> str:
 PROVIDER = "anthropic"
 AUTHOR = "claude-code"
 SYNTHETIC_MODEL = "<synthetic>"
-"""What Claude Code puts in place of a model when it made a message itself."""
+"""Claude Code's model name for messages it made itself."""
 
 CLEARED_TEXT = "[Old tool result content cleared]"
-"""What a model is shown in place of a result that a microcompaction cleared."""
+"""Text shown for results cleared by a microcompaction."""
 
 MAXIMUM_BLOCKS = 10_000
-"""Blocks of one content that are taken apart; a commit has a bound, and no provider sends so many."""
+"""Maximum blocks of a content; a commit is limited, and no provider sends as many."""
 
 HARNESS_MARKUP = (
     *("<command-name>", "<command-message>", "<local-command-stdout>", "<local-command-stderr>"),
     *("<local-command-caveat>", "<bash-input>", "<bash-stdout>", "<bash-stderr>"),
     *("<task-notification>", "[Request interrupted by user"),
 )
-"""How text of a user record begins that nobody typed as prose."""
+"""Prefixes of user text that nobody typed as prose."""
 
 _MODEL_SEES_HOOK = ("SessionStart", "UserPromptSubmit")
 
 
 def content_parts(content: Any) -> tuple[Part, ...]:
-    """Return the parts of a message's content: text, or a list of blocks. Other shapes have none."""
+    """Return the parts of a content: text or a list of blocks; empty for other shapes."""
     if isinstance(content, str):
         return (Text(content),)
     if isinstance(content, list):
@@ -133,12 +131,12 @@ def content_parts(content: Any) -> tuple[Part, ...]:
 
 
 def user_parts(message: Any) -> tuple[Part, ...]:
-    """Return the parts of a user record's `message`, which damaged records may hold as bare text."""
+    """Return the parts of a user record's `message`, which may be bare text."""
     return content_parts(message.get("content") if isinstance(message, dict) else message)
 
 
 def attachment_parts(attachment: Mapping[str, Any]) -> tuple[Part, ...]:
-    """Return what the model is shown of an attachment; nothing for those that only the user sees."""
+    """Return what the model sees of an attachment; empty if only the user sees it."""
     kind = attachment.get("type")
     if kind == "hook_success":
         if attachment.get("hookEvent") not in _MODEL_SEES_HOOK:
@@ -163,12 +161,12 @@ def attachment_parts(attachment: Mapping[str, Any]) -> tuple[Part, ...]:
 
 
 def observed_usage(message: Mapping[str, Any], *, final: bool) -> dict[str, int | str]:
-    """Return the normal form of a message's usage, or nothing.
+    """Return a message's usage in stored form, or empty.
 
     Args:
         message: the provider's message.
-        final: whether its stop reason is known. While it is not, the number of output tokens is that of the first
-            moment of streaming, so it is left out.
+        final: True if its stop reason is known. Until then the output tokens are those at the start of streaming,
+            and are left out.
     """
     usage = message.get("usage")
     model = message.get("model")
@@ -181,7 +179,7 @@ def observed_usage(message: Mapping[str, Any], *, final: bool) -> dict[str, int 
 
 
 def is_harness_text(parts: tuple[Part, ...]) -> bool:
-    """Tell whether a user record's text is Claude Code's own markup."""
+    """Return True if a user record's text is Claude Code's own markup."""
     first = parts[0] if parts else None
     return isinstance(first, Text) and first.text.startswith(HARNESS_MARKUP)
 
@@ -222,9 +220,7 @@ def _result(call_id: str, block: dict[str, Any]) -> ToolResult:
         return ToolResult(call_id, (), block.get("is_error") is True)
     parts = content_parts(content) or (opaque(PROVIDER, content),)
     if any(isinstance(part, ToolResult) for part in parts):
-        parts = (
-            opaque(PROVIDER, content),
-        )  # a result in a result is nothing that a provider takes apart
+        parts = (opaque(PROVIDER, content),)  # no provider nests results
     return ToolResult(call_id, parts, block.get("is_error") is True)
 
 
@@ -237,7 +233,7 @@ def _image(source: Any) -> Image | None:
     if source.get("type") != "base64" or not isinstance(data, str) or not media:
         return None
     if data.startswith("data:"):
-        # A whole address where its data should be; its own head may say another type.
+        # A data URL in place of the data; its own type may differ.
         _, _, data = data.partition(";base64,")
     try:
         return Image(media, base64.b64decode(data, validate=True))

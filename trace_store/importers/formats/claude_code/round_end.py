@@ -1,6 +1,6 @@
-"""Groups of records as planned commits, when their round is over.
+"""Planned commits of a finished round.
 
-Rule: here a group gets its parent, and what it does to the messages before it.
+Here a group gets its parent and its effect on earlier messages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from trace_store.importers.formats.claude_code.records import AUTHOR, CLEARED_TE
 from trace_store.importers.formats.claude_code.threads import (
     LATE,
     MICROCOMPACTION,
-    Group,
+    RecordGroup,
     Session,
     Thread,
     note_group,
@@ -34,15 +34,17 @@ def time_of(data: dict[str, Any]) -> int | None:
 
 
 def record_key(record: Record) -> str:
-    """Return the id of a record, or for one that has none an id of its bytes."""
+    """Return the id of a record, or a hash of its bytes."""
     uuid = storable_name(record.data.get("uuid"))
     return uuid or digest(record.raw).hex()[:16]
 
 
 def close_round(session: Session, thread: Thread) -> list[PlannedCommit]:
-    """Return the commits of a thread's round, and those of subagents that it called, and begin a new round.
+    """Return the commits of a thread's round and of subagents that it called.
 
-    The round of a subagent whose call has not left its own round waits for it.
+    Start a new round.
+
+    A subagent's round waits until the call is in a finished round.
     """
     groups = thread.groups()
     thread.clear()
@@ -56,18 +58,18 @@ def close_round(session: Session, thread: Thread) -> list[PlannedCommit]:
 def compaction(
     session: Session, thread: Thread, record: Record, key: str, preserved: Sequence[Place]
 ) -> PlannedCommit:
-    """Return the commit in which a summary stands in for what was before it; the thread's round is over.
+    """Return the commit of a summary that replaces the context; ends the round.
 
     Args:
-        session: what is known of the session.
-        thread: the thread that is compacted.
+        session: state of the session.
+        thread: the compacted thread.
         record: the summary.
-        key: what the commit is known by.
-        preserved: messages that the agent is still shown, behind the summary.
+        key: key of the commit.
+        preserved: messages that stay after the summary.
     """
     context = session.table.context(thread.tip)
     left = session.table.with_partners(preserved, thread.tip)
-    gone = set(context).difference(left)
+    replaced = set(context).difference(left)
     commit = PlannedCommit(
         number=session.number(),
         key=session.unique_key(key),
@@ -75,12 +77,12 @@ def compaction(
         parent=thread.tip,
         author=author_of(AUTHOR, ""),
         time=advance(thread, time_of(record.data)),
-        replaces=tuple(place for place in context if place in gone),
+        replaces=tuple(place for place in context if place in replaced),
         reason=COMPACTION_REASON,
         messages=(turn_message(record),),
-        # A tail stands behind the summary by itself.
-        before=() if gone and left == context[len(context) - len(left) :] else left,
-        records=(*take_waiting(thread), record),
+        # A preserved tail stays after the summary without a move.
+        before=() if replaced and left == context[len(context) - len(left) :] else left,
+        records=(*take_pending(thread), record),
     )
     session.table.add(commit, left=left)
     session.table.summaries.add(commit.number)
@@ -88,11 +90,11 @@ def compaction(
     return commit
 
 
-def remainder(session: Session, thread: Thread) -> list[PlannedCommit]:
-    """Return a commit that only carries records without a place, when the file ends with such."""
+def trailing_records(session: Session, thread: Thread) -> list[PlannedCommit]:
+    """Return a commit for trailing records without a message, if any."""
     if not thread.waiting or thread.tip is None or thread.fresh:
         return []
-    records = take_waiting(thread)
+    records = take_pending(thread)
     commit = PlannedCommit(
         number=session.number(),
         key=session.unique_key(record_key(records[0])),
@@ -108,20 +110,20 @@ def remainder(session: Session, thread: Thread) -> list[PlannedCommit]:
 
 
 def advance(thread: Thread, time: int | None) -> int:
-    """Return a time, or that of the record before where there is none."""
+    """Return a time; None means the previous record's."""
     if time is not None:
         thread.time = time
     return thread.time
 
 
-def take_waiting(thread: Thread) -> tuple[Record, ...]:
-    """Return the records without a place of their own, which go with the next that has one."""
+def take_pending(thread: Thread) -> tuple[Record, ...]:
+    """Return and clear the pending records."""
     records = tuple(thread.waiting)
     thread.waiting.clear()
     return records
 
 
-def _planned(session: Session, thread: Thread, group: Group) -> PlannedCommit:
+def _planned(session: Session, thread: Thread, group: RecordGroup) -> PlannedCommit:
     table = session.table
     removes: tuple[Place, ...] = ()
     if group.restart or thread.fresh:
@@ -132,7 +134,7 @@ def _planned(session: Session, thread: Thread, group: Group) -> PlannedCommit:
         calls = metadata.get("compactedToolIds") if isinstance(metadata, dict) else None
         named = [call for call in calls or () if isinstance(call, str)]
         clears = tuple(table.clearing(thread.tip, group.number, named))
-    # By position: names for as many values as there are commits take longer than the values.
+    # Positional: keyword arguments take longer than the values.
     return PlannedCommit(
         group.number,
         group.key,
@@ -141,39 +143,38 @@ def _planned(session: Session, thread: Thread, group: Group) -> PlannedCommit:
         group.author(),
         advance(thread, group.time),
         removes,
-        None,  # replaces nothing
+        None,  # replaces
         "",
-        (),  # edits nothing
+        (),  # edits
         clears,
         CLEARED_TEXT if clears else "",
         () if group.kind == MICROCOMPACTION else group.messages(),
         _neighbour(session, thread, group) if group.kind == LATE else None,
-        (),  # stands before nothing
-        None,  # sets no tools
+        (),  # before
+        None,  # tools
         NOTHING if group.message_id in session.message_ids else group.usage(),
         {AGENTS_KEY: list(group.agents)} if group.agents else NOTHING,
-        (),  # links nothing
+        (),  # links
         tuple(group.records),
         tuple(_named_calls(session, group)) if session.table.reused else (),
     )
 
 
-def _named_calls(session: Session, group: Group) -> Iterator[tuple[str, Place]]:
-    """Yield results of calls whose id comes again, with the message that their records name as the call's."""
+def _named_calls(session: Session, group: RecordGroup) -> Iterator[tuple[str, Place]]:
+    """Yield results of calls with reused ids, with the call that their records name."""
     for record in group.said:
         named = record.data.get("sourceToolAssistantUUID")
-        place = session.finder.place(named) if isinstance(named, str) else None
+        place = session.links.place(named) if isinstance(named, str) else None
         calls = [part.call_id for part in record.parts if isinstance(part, ToolResult)]
         if place is not None:
             reused = session.table.reused
             yield from ((call, place) for call in calls if place[0] in reused.get(call, ()))
 
 
-def _neighbour(session: Session, thread: Thread, group: Group) -> Place | None:
-    """Return behind which message a result belongs that came when its call was long past.
+def _neighbour(session: Session, thread: Thread, group: RecordGroup) -> Place | None:
+    """Return the message after which a late result belongs.
 
-    None when the call has left the context meanwhile. An answer to another call of the same message may stand on a
-    branch that the talk went back from, where nothing here can be put behind it.
+    None if the call has left the context. Answers to other calls of that message may be on an abandoned branch.
     """
     table = session.table
     present = table.present(thread.tip)
@@ -184,7 +185,7 @@ def _neighbour(session: Session, thread: Thread, group: Group) -> Place | None:
     return (max([calling, *present.intersection(answers)]), 0)
 
 
-def _leave(session: Session, thread: Thread, groups: list[Group]) -> list[PlannedCommit]:
+def _leave(session: Session, thread: Thread, groups: list[RecordGroup]) -> list[PlannedCommit]:
     commits: list[PlannedCommit] = []
     for group in groups:
         commit = _planned(session, thread, group)

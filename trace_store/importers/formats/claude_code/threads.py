@@ -1,14 +1,11 @@
 """Threads of one session, and the commits of each round.
 
-Rule: one API message is one message, however its lines are spread over the file, and the results of its parallel calls
-are one message behind it. So the lines of a round are gathered, and leave in the order in which a model was shown
-them: the API message, the results, and then whatever the user and the harness said.
+Invariant: one API message is one message, however its lines are spread, and the results of its parallel calls are
+one message after it. So the lines of a round are collected and leave in the order the model saw them: API message,
+results, then what the user and the harness added.
 
-Rule: numbers and ids only, no content; all of it can be saved and taken up again, so that a file that grew is read from
-where it was left.
-
-Rule: looks at links only to find what file order cannot tell: a subagent's lines among the session's, a prompt that
-goes back behind what was said since, and a root at which the context began anew.
+Invariant: numbers and ids only, no content, so that all of it can be saved. Links are used only for what file order
+cannot tell: a subagent's lines, rewinds, and restarts of the context.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from typing import Any, NamedTuple
 
 from trace_store.frozen import field, mutable
 from trace_store.importers.contract import Place, PlannedCommit, PlannedMessage, PlannedThread
-from trace_store.importers.formats.claude_code.links import Finder, Spoken
+from trace_store.importers.formats.claude_code.links import Origin, RecordLinks
 from trace_store.importers.formats.claude_code.records import (
     AUTHOR,
     is_harness_text,
@@ -38,19 +35,19 @@ MICROCOMPACTION = "microcompaction"
 
 
 @mutable
-class Group:
-    """The records of one commit to be.
+class RecordGroup:
+    """Records of one future commit.
 
     Attributes:
         kind: one of the constants above.
-        number: of the planned commit.
-        key: what the commit is known by.
-        time: of its first record, or None.
-        message_id: of an API message.
-        prompt: whether a turn was begun by the user, and not by the harness.
-        restart: whether the context begins anew with it.
-        said: the records that say something, in order.
-        records: these and the others that it carries along, in the order of the file.
+        number: number of the planned commit.
+        key: its key.
+        time: time of its first record, or None.
+        message_id: id of an API message.
+        prompt: True if the user, not the harness, started the turn.
+        restart: True if the context restarts with it.
+        said: records with messages, in order.
+        records: all its records, in file order.
         agents: ids of subagents whose results it holds.
     """
 
@@ -66,7 +63,7 @@ class Group:
     agents: list[str] = field(default_factory=list)
 
     def author(self) -> str:
-        """Return who the commit is from."""
+        """Return the author of the commit."""
         if self.kind == ASSISTANT:
             return author_of(AUTHOR, _model(self.said[-1].data))
         if self.kind == TURN and self.prompt:
@@ -74,7 +71,7 @@ class Group:
         return author_of(AUTHOR, "")
 
     def messages(self) -> tuple[PlannedMessage, ...]:
-        """Return the messages the commit adds."""
+        """Return the messages of the commit."""
         if self.kind == ASSISTANT:
             return (self._api_message(),)
         if self.kind in (RESULTS, LATE):
@@ -85,14 +82,14 @@ class Group:
         return tuple(turn_message(record) for record in self.said)
 
     def usage(self) -> dict[str, int | str]:
-        """Return what the provider reported: the last line of an API message has the final numbers."""
+        """Return the usage report; the last line of an API message has the final numbers."""
         if self.kind != ASSISTANT:
             return {}
         message = self.said[-1].data["message"]
         return observed_usage(message, final=message.get("stop_reason") is not None)
 
     def call_ids(self) -> Iterator[str]:
-        """Yield the ids of the calls whose results it holds."""
+        """Yield the ids of the calls that it answers."""
         for record in self.said:
             for part in record.parts:
                 if isinstance(part, ToolResult):
@@ -110,7 +107,7 @@ class Group:
             model=_model(data),
             id=storable_name(data["message"].get("id")),
             labels=labels,
-            # An error of the API is shown to the user in the model's place, and never sent to a model.
+            # API errors are shown to the user only, never sent to a model.
             skipped=bool(labels),
         )
 
@@ -140,20 +137,20 @@ def _model(data: dict[str, Any]) -> str:
 
 @mutable
 class Thread:
-    """One line of work: the session itself, a subagent, or what a rewind left behind.
+    """One line of work: the session, a subagent, or what a rewind left.
 
     Attributes:
         index: its number.
-        side: whether it is a subagent inside the session's file.
-        tip: the last commit that left its round, or the one it branched from, or None.
-        last: the last commit with messages in file order, also when it is still in the round.
-        time: of the last record that had one.
-        root: the uuid at which its chain of parents ends, when it is known.
-        linked: whether a parent link of it was ever found, so that missing ones mean something.
-        fresh: whether its next commit takes the context so far out, since a subagent begins without it.
-        api, results, turns: the round: the API message, the results, and the rest.
-        waiting: records without a place of their own, which go with the next that has one.
-        held: groups of closed rounds that wait for the commit they branch from.
+        side: True for a subagent inside the session's file.
+        tip: last commit of a finished round, or the one it branched from, or None.
+        last: last commit with messages in file order, also in the current round.
+        time: time of the last record that had one.
+        root: uuid at the end of its parent chain, if known.
+        linked: True once a parent link was found, so that missing ones are significant.
+        fresh: True if its next commit removes the context, as for a new subagent.
+        api, results, turns: groups of the current round.
+        waiting: pending records without a message, for the next commit.
+        held: groups of finished rounds that wait for the commit they branch from.
     """
 
     index: int
@@ -164,54 +161,52 @@ class Thread:
     root: str = ""
     linked: bool = False
     fresh: bool = False
-    api: Group | None = None
-    results: Group | None = None
-    turns: list[Group] = field(default_factory=list)
+    api: RecordGroup | None = None
+    results: RecordGroup | None = None
+    turns: list[RecordGroup] = field(default_factory=list)
     waiting: list[Record] = field(default_factory=list)
-    held: list[Group] = field(default_factory=list)
+    held: list[RecordGroup] = field(default_factory=list)
 
-    def groups(self) -> list[Group]:
-        """Return the groups of the round in the order in which they leave it."""
+    def groups(self) -> list[RecordGroup]:
+        """Return the groups of the round in output order."""
         return [group for group in (self.api, self.results, *self.turns) if group is not None]
 
     def clear(self) -> None:
-        """Begin a new round."""
+        """Start a new round."""
         self.api = self.results = None
         self.turns = []
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was said in it."""
+        """True if it has no messages."""
         return self.tip is None and self.last is None
 
 
-class CommitTable:
-    """What is remembered of planned commits: how they hang together, and where calls and results are."""
+class PlannedCommits:
+    """Planned commits, their context, and where calls and results are."""
 
     __slots__ = ("answers", "calls", "cleared", "keys", "reused", "rows", "summaries")
 
     def __init__(self) -> None:
-        # By number: (parent, how many messages, what is left of the context before). None leaves all of it;
-        # what is left stands behind the commit's own messages.
+        # By number: (parent, message count, what remains of the context before). None keeps all of
+        # it; the rest follows the commit's own messages.
         self.rows: dict[int, tuple[int | None, int, tuple[Place, ...] | None]] = {}
         self.summaries: set[int] = set()  # numbers of compactions
         self.keys: dict[int, str] = {}
-        self.calls: dict[str, int] = {}  # call -> the API message's commit
-        self.reused: dict[
-            str, list[int]
-        ] = {}  # call -> all of these, where it is the id of several
-        self.answers: dict[str, int] = {}  # call -> the commit with its result
+        self.calls: dict[str, int] = {}  # call id: commit of its API message
+        self.reused: dict[str, list[int]] = {}  # call id: all commits with it, if reused
+        self.answers: dict[str, int] = {}  # call id: commit with its result
         self.cleared: dict[int, list[tuple[int, tuple[str, ...]]]] = {}
 
     def note_call(self, call: str, number: int) -> None:
-        """Remember which commit holds a call."""
+        """Record the commit of a call."""
         first = self.calls.get(call, number)
         if first != number:
             self.reused.setdefault(call, [first]).append(number)
         self.calls[call] = number
 
     def add(self, commit: PlannedCommit, *, left: tuple[Place, ...] | None = None) -> None:
-        """Remember a commit, and what it leaves of the context before it; None is all."""
+        """Add a commit, and what it leaves of the context; None is all."""
         self.rows[commit.number] = (commit.parent, len(commit.messages), left)
         self.keys[commit.number] = commit.key
 
@@ -226,21 +221,21 @@ class CommitTable:
         return tuple(place for piece in reversed(pieces) for place in piece)
 
     def present(self, tip: int | None) -> set[int]:
-        """Return the commits whose messages a commit's context holds."""
+        """Return the commits whose messages are in a commit's context."""
         return {number for number, _ in self.context(tip)}
 
     def compaction_of(self, number: int, tip: int | None) -> int:
-        """Return the compaction behind which talk goes on that hangs on a message before it.
+        """Return the compaction that a record after an earlier message continues.
 
-        Claude Code hangs the next prompt on what a compaction preserved, or on the last row before it. Both are the
-        end of the context. It is not a rewind.
+        Claude Code links the next prompt to what a compaction preserved, or to the last row before it. Both mean
+        the end of the context, not a rewind.
 
         Args:
-            number: the commit that something hangs on.
-            tip: the commit that the session goes on from.
+            number: the commit that the record follows.
+            tip: the current tip.
 
         Returns:
-            The newest such compaction; the number itself when there is none.
+            The compaction, or the number itself.
         """
         while tip is not None and tip != number:
             if tip not in self.rows:
@@ -254,7 +249,7 @@ class CommitTable:
         return number
 
     def with_partners(self, places: Sequence[Place], tip: int | None) -> tuple[Place, ...]:
-        """Return messages of a context with the calls and results that belong to them, each once."""
+        """Return messages of a context with their calls and results, without duplicates."""
         present = set(self.context(tip))
         calls_of: dict[int, list[int]] = {}
         answers_of: dict[int, list[int]] = {}
@@ -264,25 +259,28 @@ class CommitTable:
                 calls_of.setdefault(answer, []).append(number)
                 answers_of.setdefault(number, []).append(answer)
         given = [place for place in dict.fromkeys(places) if place in present]
-        found: dict[Place, None] = {}
+        partners: dict[Place, None] = {}
         for place in given:
             for number in (*calls_of.get(place[0], ()), place[0]):
-                found.setdefault((number, 0) if number != place[0] else place)
+                partners.setdefault((number, 0) if number != place[0] else place)
                 for answer in answers_of.get(number, ()):
                     if (answer, 0) not in given:
-                        found.setdefault((answer, 0))
-        return tuple(found)
+                        partners.setdefault((answer, 0))
+        return tuple(partners)
 
     def after(self, ancestor: int | None, tip: int | None) -> list[int]:
-        """Return the commits between two, the tip included, oldest first; all of them when there is no ancestor."""
-        found = []
+        """Return the commits after an ancestor up to the tip, oldest first.
+
+        All without an ancestor.
+        """
+        commits = []
         while tip is not None and tip != ancestor:
-            found.append(tip)
+            commits.append(tip)
             tip = self.rows[tip][0]
-        return found[::-1]
+        return commits[::-1]
 
     def is_ancestor(self, number: int, tip: int | None) -> bool:
-        """Tell whether a commit is another one or lies behind it."""
+        """Return True if a commit is an ancestor of a tip or equal."""
         while tip is not None and tip != number:
             tip = self.rows[tip][0] if tip in self.rows else None
         return tip is not None
@@ -290,25 +288,25 @@ class CommitTable:
     def clearing(
         self, tip: int | None, number: int, calls: list[str]
     ) -> list[tuple[Place, tuple[str, ...]]]:
-        """Return which results of which messages are cleared once these calls are, as seen from a commit."""
+        """Return which results of which messages are cleared with these calls."""
         present = self.present(tip)
         holders: dict[int, set[str]] = {}
         for call in calls:
             holder = self.answers.get(call)
             if holder in present and holder is not None:
                 holders.setdefault(holder, set()).add(call)
-        found: list[tuple[Place, tuple[str, ...]]] = []
+        cleared: list[tuple[Place, tuple[str, ...]]] = []
         for holder, now in sorted(holders.items()):
             for by, earlier in self.cleared.get(holder, ()):
                 if self.is_ancestor(by, tip):
                     now.update(earlier)
             ids = tuple(sorted(now))
             self.cleared.setdefault(holder, []).append((number, ids))
-            found.append(((holder, 0), ids))
-        return found
+            cleared.append(((holder, 0), ids))
+        return cleared
 
     def save(self) -> dict[str, Any]:
-        """Return all of it as plain values."""
+        """Return the table as plain values."""
         return {
             "answers": self.answers,
             "calls": self.calls,
@@ -319,8 +317,8 @@ class CommitTable:
         }
 
     @classmethod
-    def load(cls, saved: Any) -> CommitTable:
-        """Return what was saved."""
+    def load(cls, saved: Any) -> PlannedCommits:
+        """Return the saved table."""
         table = cls()
         table.answers = dict(saved["answers"])
         table.calls = dict(saved["calls"])
@@ -334,8 +332,8 @@ class CommitTable:
         return table
 
 
-def note_group(table: CommitTable, group: Group) -> None:
-    """Remember where the calls or results of a group are."""
+def note_group(table: PlannedCommits, group: RecordGroup) -> None:
+    """Record where the calls or results of a group are."""
     if group.kind == ASSISTANT:
         for record in group.said:
             for part in record.parts:
@@ -348,20 +346,22 @@ def note_group(table: CommitTable, group: Group) -> None:
 
 @mutable
 class Session:
-    """All that a plan remembers of the file so far.
+    """State of a plan.
 
     Attributes:
-        threads: by their index; the first is the session's own beginning.
-        live: the thread that the session goes on in.
-        sides: subagents inside the file, by agent id or by the uuid of their first record.
-        names: names of threads that are taken.
-        strays: uuids of rows that belong to other sessions.
-        restarts: uuids of roots at which the context began anew.
-        keys: of all planned commits.
-        message_ids: of API messages that left their round.
-        next_number: for the next planned commit.
-        open_count: parts in open rounds.
-        holding: threads with groups that wait.
+        threads: threads by index; the first is the start of the session.
+        live: index of the current thread.
+        sides: subagents in the file, by agent id or uuid of their first record.
+        names: thread names in use.
+        strays: uuids of rows of other sessions.
+        restarts: uuids of roots at which the context restarted.
+        keys: keys of all planned commits.
+        message_ids: ids of API messages in finished rounds.
+        next_number: number of the next planned commit.
+        open_count: number of parts in open rounds.
+        holding: threads with waiting groups.
+     links: links between records.
+        table: planned commits.
     """
 
     threads: list[Thread] = field(default_factory=lambda: [Thread(0)])
@@ -375,8 +375,8 @@ class Session:
     next_number: int = 0
     open_count: int = 0
     holding: set[int] = field(default_factory=set)
-    finder: Finder = field(default_factory=Finder)
-    table: CommitTable = field(default_factory=CommitTable)
+    links: RecordLinks = field(default_factory=RecordLinks)
+    table: PlannedCommits = field(default_factory=PlannedCommits)
 
     def new_thread(self, *, side: bool = False) -> Thread:
         """Add a thread."""
@@ -390,7 +390,7 @@ class Session:
         return self.next_number - 1
 
     def unique_key(self, key: str) -> str:
-        """Return the key, or with a count when the transcript uses it for something else too."""
+        """Return a key, with a count if it is already used."""
         count, unique = 1, key
         while unique in self.keys:
             count += 1
@@ -399,7 +399,7 @@ class Session:
         return unique
 
     def unique_name(self, folder: str, *ids: str) -> str:
-        """Return the first of the ids whose name under the folder is free."""
+        """Return an unused name in a folder, from candidate ids."""
         for candidate in ids:
             name = f"{folder}/{candidate}"
             if name.lower() not in map(str.lower, self.names):
@@ -411,14 +411,14 @@ class Session:
 BEGINNING = -1
 
 
-class Belonging(NamedTuple):
-    """Where a record goes; a tuple, since there are as many as records.
+class Assignment(NamedTuple):
+    """Assignment of a record to a thread; a tuple, since there is one per record.
 
     Attributes:
-        thread: which thread.
-        rewind: the commit that a prompt goes back to; BEGINNING for the very start; None when it does not.
-        restart: whether the context begins anew.
-        begun: the name of a thread that begins with it.
+        thread: the thread.
+        rewind: commit that a prompt goes back to; BEGINNING for the start; None for no rewind.
+        restart: True if the context restarts.
+        begun: name of a thread that starts with it.
     """
 
     thread: Thread
@@ -427,39 +427,39 @@ class Belonging(NamedTuple):
     begun: PlannedThread | None = None
 
 
-def belonging(
-    session: Session, record: Record, origin: Spoken | str | None, *, own_agent: bool
-) -> Belonging:
-    """Return where a record that says something goes.
+def assign_thread(
+    session: Session, record: Record, origin: Origin | str | None, *, own_agent: bool
+) -> Assignment:
+    """Assign a record with a message to a thread.
 
     Args:
-        session: what is known of the session; a new subagent is added to it.
+        session: state of the session; a new subagent is added.
         record: the record.
-        origin: what it hangs on, from the Finder.
-        own_agent: whether the file is a subagent's own, so that being on the side means nothing.
+        origin: what it follows, from the record links.
+        own_agent: True if the file is a subagent's own, so that side chains have no meaning.
     """
     if record.data.get("isSidechain") is True and not own_agent:
-        return _on_the_side(session, record, origin)
+        return _assign_side(session, record, origin)
     live = session.threads[session.live]
     if isinstance(origin, str):
-        return _at_a_root(session, live, record, origin)
+        return _assign_root(session, live, record, origin)
     if origin is None:
-        return Belonging(live)
+        return Assignment(live)
     thread = session.threads[origin[0]]
     if thread.side:
-        return Belonging(live)
+        return Assignment(live)
     if thread is not live and session.table.is_ancestor(origin[1], live.tip):
         thread = live
     thread.linked = True
-    if thread is live and is_prompt(record) and _was_answered(session, live, origin[1]):
+    if thread is live and is_prompt(record) and _is_followed(session, live, origin[1]):
         target = session.table.compaction_of(origin[1], live.tip)
-        if target == origin[1] or _was_answered(session, live, target):
-            return Belonging(live, rewind=target)
-    return Belonging(thread)
+        if target == origin[1] or _is_followed(session, live, target):
+            return Assignment(live, rewind=target)
+    return Assignment(thread)
 
 
-def side_thread(session: Session, record: Record, origin: Spoken | str | None) -> Thread | None:
-    """Return the subagent that a record of the side belongs to, when it is known."""
+def side_thread(session: Session, record: Record, origin: Origin | str | None) -> Thread | None:
+    """Return the subagent thread of a side-chain record, if known."""
     agent = record.data.get("agentId")
     if isinstance(agent, str) and agent:
         index = session.sides.get(agent)
@@ -474,13 +474,13 @@ def side_thread(session: Session, record: Record, origin: Spoken | str | None) -
     return None if index is None else session.threads[index]
 
 
-def _on_the_side(session: Session, record: Record, origin: Spoken | str | None) -> Belonging:
+def _assign_side(session: Session, record: Record, origin: Origin | str | None) -> Assignment:
     known = side_thread(session, record, origin)
     if known is not None:
-        return Belonging(known)
+        return Assignment(known)
     live = session.threads[session.live]
     thread = session.new_thread(side=True)
-    # It is called by the API message whose round is open, which may not have left it yet.
+    # Its caller is the API message of the open round, which may not be planned yet.
     thread.tip = live.api.number if live.api is not None else live.tip
     thread.fresh = thread.tip is not None
     agent = record.data.get("agentId")
@@ -491,33 +491,33 @@ def _on_the_side(session: Session, record: Record, origin: Spoken | str | None) 
         uuid = str(record.data.get("uuid") or f"line-{record.line}")
         session.sides[origin if isinstance(origin, str) else uuid] = thread.index
         name = session.unique_name("agents", short_id(uuid), ref_component(uuid))
-    return Belonging(thread, begun=PlannedThread(thread.index, name))
+    return Assignment(thread, begun=PlannedThread(thread.index, name))
 
 
-def _at_a_root(session: Session, live: Thread, record: Record, root: str) -> Belonging:
+def _assign_root(session: Session, live: Thread, record: Record, root: str) -> Assignment:
     if live.empty and not live.root:
         live.root = root
-        return Belonging(live)
+        return Assignment(live)
     if root == live.root or root in session.restarts:
         back_to_start = root == live.root and live.linked and is_prompt(record)
         if back_to_start and not live.empty and root != record.data.get("uuid"):
-            return Belonging(live, rewind=BEGINNING)
-        return Belonging(live)
+            return Assignment(live, rewind=BEGINNING)
+        return Assignment(live)
     if not live.linked:
-        return Belonging(live)
+        return Assignment(live)
     session.restarts.add(root)
-    return Belonging(live, restart=True)
+    return Assignment(live, restart=True)
 
 
-def _was_answered(session: Session, thread: Thread, number: int) -> bool:
-    """Tell whether something was said after a commit that a new prompt there would leave behind."""
+def _is_followed(session: Session, thread: Thread, number: int) -> bool:
+    """Return True if something follows the commit that a prompt there would abandon."""
     for index, turn in enumerate(thread.turns):
         if turn.number == number:
             return any(later.prompt and later.kind == TURN for later in thread.turns[index + 1 :])
-    here = [group.number for group in (thread.api, thread.results) if group is not None]
-    if number in here:
+    round_numbers = [group.number for group in (thread.api, thread.results) if group is not None]
+    if number in round_numbers:
         return any(turn.prompt and turn.kind == TURN for turn in thread.turns)
     if thread.api is not None or thread.results is not None:
         return True
-    # The round holds turns alone, so what left it before them is what they answer.
+    # The round has turns only, which answer what was planned before.
     return number != thread.tip or any(turn.prompt for turn in thread.turns)

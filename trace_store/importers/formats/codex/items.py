@@ -1,7 +1,7 @@
-"""Items of Codex's rollouts as messages: those of OpenAI's Responses, and what old builds made of them.
+"""Items of Codex rollouts as messages.
 
-Rule: pure, and never fails. An item means what `context.parsing` says it means, so that it is the same message
-wherever it is read; one that is damaged is kept whole as an opaque part.
+Invariant: pure, and never fails. Items are parsed by the provider's parser, so that an item is the same message
+everywhere; a damaged one becomes an opaque part.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trace_store.importers.contract import PlannedMessage
 from trace_store.importers.parts import opaque, storable_name
 from trace_store.objects.message import ROLES, Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.providers.openai_chat.parse import TEXT_BLOCKS
+from trace_store.providers.chat import TEXT_BLOCKS
 from trace_store.providers.openai_responses.parse import message_of_item, place_responses
 from trace_store.providers.openai_responses.render import FRAMES
 
@@ -23,11 +23,11 @@ PROVIDER = "openai"
 CALLS = frozenset({"custom_tool_call", "function_call", "local_shell_call"})
 OUTPUTS = frozenset({"custom_tool_call_output", "function_call_output", "local_shell_call_output"})
 PRIVATE = "internal_chat_message_metadata_passthrough"
-"""What Codex tells its own servers about an item; it is no part of the item, and the public API refuses it."""
-_JUDGED = '{"output"'
-"""How an output begins that may say whether the call failed."""
+"""Codex's notes for its own servers; not part of the item, and rejected by the public API."""
+_JSON_OUTPUT = '{"output"'
+"""Start of an output that may say whether the call failed."""
 SHELL = "local_shell"
-"""What a call is named that names no tool, since it is the one of OpenAI's own shell."""
+"""Tool name of calls of OpenAI's own shell, which have none."""
 
 SCAFFOLDING = (
     *("<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<INSTRUCTIONS>"),
@@ -35,38 +35,38 @@ SCAFFOLDING = (
     *("<apps_instructions>", "<plugins_instructions>", "<skills_instructions>", "<skill>"),
     *("<recommended_plugins>", "<turn_aborted>", "<subagent_notification>", "<user_action>"),
 )
-"""How text of a user message begins that nobody typed: Codex puts it in, and the model sees it."""
+"""Prefixes of user text that Codex inserts and the model sees."""
 
-_GIVEN = {"function_call": ("arguments", "json"), "custom_tool_call": ("input", "text")}
-_TOLD = frozenset({"custom_tool_call_output", "function_call_output"})
+_CALL_FIELDS = {"function_call": ("arguments", "json"), "custom_tool_call": ("input", "text")}
+_RESULT_TYPES = frozenset({"custom_tool_call_output", "function_call_output"})
 _SPEAKERS = frozenset({"assistant", "developer", "system", "user"})
 _FRAMES = {kind: frozenset(names) for kind, names in FRAMES.items()}
 _NONE: tuple[object, ...] = (None, [])
 
 
 def message_of(item: Mapping[str, Any], model: str) -> PlannedMessage:
-    """Return the message of one item; `model`, a storable name, is whose answer it is."""
+    """Return the message of an item; `model` is a storable name."""
     return _plain(item, model) or parsed_message_of(item, model)
 
 
 def parsed_message_of(item: Mapping[str, Any], model: str) -> PlannedMessage:
-    """Return the same of an item that may hold anything."""
-    form = _usual(item)
+    """Return the message of any item, without the fast path."""
+    form = _normalise(item)
     try:
         message = message_of_item(form, "input", model=model)
     except (InvalidInputError, RecursionError):
-        return _whole(item)
+        return _opaque_message(item)
     return _planned(message, [form])[0]
 
 
 def messages_of(items: Sequence[Any], model: str) -> tuple[PlannedMessage, ...]:
-    """Return the messages of a list of items; those of the assistant that follow each other are one."""
-    forms = [_usual(item) for item in items]
+    """Return the messages of items, joining consecutive assistant items."""
+    forms = [_normalise(item) for item in items]
     try:
         placed = list(place_responses(forms, model=model))
     except (InvalidInputError, RecursionError):
         if len(items) == 1:
-            return (_whole(items[0]),)
+            return (_opaque_message(items[0]),)
         return tuple(message for item in items for message in messages_of([item], model))
     return tuple(
         message
@@ -76,18 +76,18 @@ def messages_of(items: Sequence[Any], model: str) -> tuple[PlannedMessage, ...]:
 
 
 def is_scaffolding(message: PlannedMessage) -> bool:
-    """Tell whether a user message is Codex's own: all its texts begin as those do."""
+    """Return True if all texts of a user message are Codex's own."""
     texts = [part.text for part in message.parts if isinstance(part, Text)]
     return bool(texts) and all(text.lstrip().startswith(SCAFFOLDING) for text in texts)
 
 
 def _plain(item: Mapping[str, Any], model: str) -> PlannedMessage | None:
-    """Return the message of an item that holds what its kind needs and nothing odd, as most do; None of any other."""
+    """Return the message of a common item without unusual fields, else None."""
     kind, id_ = item.get("type"), item.get("id")
     if type(kind) is not str or not (id_ is None or type(id_) is str):
         return None
     if kind == "message":
-        return _plain_words(item, model)
+        return _plain_text(item, model)
     if "role" in item:
         return None
     if kind == "reasoning":
@@ -100,20 +100,20 @@ def _plain(item: Mapping[str, Any], model: str) -> PlannedMessage | None:
     call_id = storable_name(item.get("call_id"))
     if not call_id:
         return None
-    if kind in _GIVEN:
-        field, format = _GIVEN[kind]
+    if kind in _CALL_FIELDS:
+        field, format = _CALL_FIELDS[kind]
         name, given = storable_name(item.get("name")), item.get(field)
         if not name or type(given) is not str or not _FRAMES[kind].isdisjoint(item):
             return None
         return PlannedMessage("assistant", (ToolCall(call_id, name, given, format),), "", model)
-    output = item.get("output") if kind in _TOLD else None
-    if type(output) is not str or output.startswith(_JUDGED):
+    output = item.get("output") if kind in _RESULT_TYPES else None
+    if type(output) is not str or output.startswith(_JSON_OUTPUT):
         return None
     return PlannedMessage("tool", (ToolResult(call_id, output),))
 
 
-def _plain_words(item: Mapping[str, Any], model: str) -> PlannedMessage | None:
-    """Return the message of a plain `message` of texts; None of any other."""
+def _plain_text(item: Mapping[str, Any], model: str) -> PlannedMessage | None:
+    """Return the message of a plain text item, else None."""
     role, content = item.get("role"), item.get("content")
     if type(role) is not str or role not in _SPEAKERS or type(content) is not list:
         return None
@@ -138,20 +138,20 @@ def _plain_words(item: Mapping[str, Any], model: str) -> PlannedMessage | None:
 
 
 def _planned(message: Message, forms: Sequence[Any]) -> tuple[PlannedMessage, ...]:
-    parts: tuple[Part, ...] = tuple([_own(part) for part in message.parts])
+    parts: tuple[Part, ...] = tuple([_attribute(part) for part in message.parts])
     for part in parts:
         if not _is_storable(part):
-            return tuple(map(_whole, forms))
+            return tuple(map(_opaque_message, forms))
     if message.role == "tool":
-        parts = tuple([_judged(part, forms[0].get("output")) for part in parts])
-    spoken = False
+        parts = tuple([_with_error_flag(part, forms[0].get("output")) for part in parts])
+    has_role = False
     for form in forms:
-        spoken = spoken or (isinstance(form, dict) and "role" in form)
+        has_role = has_role or (isinstance(form, dict) and "role" in form)
     planned = PlannedMessage(
         message.role,
         parts,
         model=storable_name(message.model),
-        id=storable_name(message.id) if spoken else "",
+        id=storable_name(message.id) if has_role else "",
         name=storable_name(message.name),
     )
     if planned.role == "user" and is_scaffolding(planned):
@@ -159,8 +159,8 @@ def _planned(message: Message, forms: Sequence[Any]) -> tuple[PlannedMessage, ..
     return (planned,)
 
 
-def _usual(item: Any) -> Any:
-    """Return an item as the Responses API would write it."""
+def _normalise(item: Any) -> Any:
+    """Return an item as the Responses API writes it."""
     if not isinstance(item, dict):
         return item
     if PRIVATE in item:
@@ -175,33 +175,35 @@ def _usual(item: Any) -> Any:
     return item
 
 
-def _own(part: Part) -> Part:
-    """Return a part with what it holds of unknown blocks as OpenAI's, whose item it is in."""
+def _attribute(part: Part) -> Part:
+    """Return a part with unknown blocks attributed to OpenAI."""
     if isinstance(part, Text):
         return part
     if isinstance(part, Opaque) and part.provider != PROVIDER:
         return Opaque(PROVIDER, part.data)
     if isinstance(part, ToolResult):
-        return ToolResult(part.call_id, [_own(inner) for inner in part.content], part.is_error)
+        return ToolResult(
+            part.call_id, [_attribute(inner) for inner in part.content], part.is_error
+        )
     return part
 
 
-def _judged(part: Part, output: Any) -> Part:
-    """Return a result with what the output says beside its text.
+def _with_error_flag(part: Part, output: Any) -> Part:
+    """Return a result with the error flag from its output.
 
-    Builds of 2025 write JSON with the text and the exit code; it stays as the model was shown it.
+    Builds of 2025 write JSON with text and exit code; the text stays as the model saw it.
     """
     if not isinstance(part, ToolResult):
         return part
     if isinstance(output, dict) and output and not part.content:
         return ToolResult(part.call_id, (opaque(PROVIDER, output),), part.is_error)
-    if not isinstance(output, str) or not output.startswith(_JUDGED):
+    if not isinstance(output, str) or not output.startswith(_JSON_OUTPUT):
         return part
     try:
-        told = json.loads(output)
+        data = json.loads(output)
     except (ValueError, RecursionError):
         return part
-    metadata = told.get("metadata")
+    metadata = data.get("metadata")
     code = metadata.get("exit_code") if isinstance(metadata, dict) else None
     failed = type(code) is int and code != 0
     return ToolResult(part.call_id, part.content, True) if failed else part
@@ -223,8 +225,8 @@ def _is_storable(part: Part) -> bool:
     return True
 
 
-def _whole(item: Any) -> PlannedMessage:
-    """Return the message of an item that has no other form: of whom it seems to be."""
+def _opaque_message(item: Any) -> PlannedMessage:
+    """Return an item as an opaque message, with its likely role."""
     kind = item.get("type") if isinstance(item, dict) else None
     role = item.get("role") if isinstance(item, dict) else None
     if not isinstance(role, str) or role not in ROLES or role == "tool":

@@ -1,6 +1,6 @@
-"""Which files are rollouts, and which rollouts are a project's.
+"""Detection and location of Codex rollouts.
 
-Rule: looks at the first lines of a file and no further.
+Invariant: reads only the first lines of a file.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import Any
 
 from trace_store.environment import Environment
 from trace_store.files import Disk
-from trace_store.importers.file_head import first_records, is_below, read_head
 from trace_store.importers.files import files_in
 from trace_store.importers.formats.codex.items import CALLS, OUTPUTS
+from trace_store.importers.sniff import first_records, is_below, read_head
 
 FOLDERS = ("sessions", "archived_sessions")
 SUFFIXES = (".jsonl", ".jsonl.zst")
-"""Codex compresses rollouts that are some days old."""
+"""Codex compresses rollouts after some days."""
 RECORDS = 5
-"""So many records at the beginning tell what a file is, and where a session of early 2025 worked."""
+"""Records to read; enough to detect the format and the folder of a session of early 2025."""
 
 _ENVELOPES = frozenset(
     {
@@ -33,7 +33,7 @@ _WORKED_IN = re.compile(r"<cwd>([^<]+)</cwd>|Current working directory: (\S+)")
 
 
 def recognises(head: bytes) -> bool:
-    """Tell from the first bytes of a file whether it is a rollout."""
+    """Return True if the first bytes are a rollout."""
     if reads_document(head) or _LONG_LINE.match(head):
         return True
     records = first_records(head, RECORDS)
@@ -41,27 +41,27 @@ def recognises(head: bytes) -> bool:
 
 
 def reads_document(head: bytes) -> bool:
-    """Tell whether a file is a rollout of the first builds, which wrote one document."""
+    """Return True if a file is a rollout of the first builds, one JSON document."""
     start = head[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
     return start[:1] == b"{" and b'"items"' in start and start[1:].lstrip().startswith(b'"session"')
 
 
 def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
-    """Return the rollouts of a project: those whose session began in its folder or below it."""
+    """Return the rollouts whose session started in a project's folder or below."""
     if not environment.codex_dir:
         return []
-    found: list[str] = []
+    paths: list[str] = []
     for folder in FOLDERS:
         for path in files_in(os.path.join(environment.codex_dir, folder), disk, SUFFIXES):
             if os.path.basename(path).startswith("rollout-"):
                 records = first_records(read_head(disk, path), RECORDS)
                 if is_below(_worked_in(records), project_dir):
-                    found.append(path)
-    return found
+                    paths.append(path)
+    return paths
 
 
 def _worked_in(records: list[dict[str, Any]]) -> str:
-    """Return the folder that a session began in, as its first records tell it."""
+    """Return the folder where a session started, from its first records."""
     for record in records:
         payload = record.get("payload")
         if isinstance(payload, dict) and isinstance(payload.get("cwd"), str):
@@ -69,9 +69,9 @@ def _worked_in(records: list[dict[str, Any]]) -> str:
         content = record.get("content")
         for block in content if isinstance(content, list) else ():
             text = block.get("text") if isinstance(block, dict) else None
-            told = _WORKED_IN.search(text) if isinstance(text, str) else None
-            if told is not None:
-                return told[1] or told[2]
+            match = _WORKED_IN.search(text) if isinstance(text, str) else None
+            if match is not None:
+                return match[1] or match[2]
     return ""
 
 
@@ -81,7 +81,7 @@ def _is_envelope(record: dict[str, Any]) -> bool:
 
 
 def _is_bare(records: list[dict[str, Any]]) -> bool:
-    """Tell whether records are those of builds that put items on lines of their own, behind a header."""
+    """Return True for records of builds that write bare items after a header."""
     first, *rest = records
     header = {"id", "timestamp"} <= first.keys() and not {"type", "role"} & first.keys()
     if not header:

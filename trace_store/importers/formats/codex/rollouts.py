@@ -1,14 +1,14 @@
-"""Codex rollouts, record by record.
+"""Reader of Codex rollouts.
 
-Rule: the context is what the response items say; events tell of usage, of turns that were taken back, and of
-subagents. What is one API response is told in this order:
+Invariant: pure. Response items make the context; events tell about usage, rewound turns and subagents. One API
+response is delimited as follows:
 
-- Items of the assistant that follow each other are one response, and so are calls behind outputs when the file marks
-  where responses end (some builds write each call with its output). A second `message` in a row is another response.
-- A `token_count` with other totals than before, a `turn_context` and a new task end a response. Its usage is that
-  of the response before it; of the one behind it when that one had its own already.
+- Consecutive assistant items are one response, also calls after outputs if the file marks the ends of responses
+  (some builds write each call with its output). A second `message` in a row is another response.
+- A `token_count` with new totals, a `turn_context` and a new task end a response. Its usage is the response's
+  before it, or the next one's if that already had usage.
 
-Rule: pure. Ids are UUIDs whose first 48 bits are the time at which they were made.
+Ids are UUIDs that start with a 48 bit timestamp.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from trace_store.importers.formats.codex.items import (
 )
 from trace_store.importers.names import ref_component
 from trace_store.importers.parts import storable_name, time_of, usage_counts
-from trace_store.importers.turns import Compaction, DocumentReader, Event, GoBack, Reported, Turn
+from trace_store.importers.turns import Compaction, DocumentReader, Event, Rewind, Turn, UsageReport
 from trace_store.objects.parts import Text
 from trace_store.oid import digest
 from trace_store.transcripts.records import Record
@@ -38,18 +38,17 @@ _sorted = json.JSONEncoder(sort_keys=True).encode
 RESPONSE = "response"
 RESULTS = "results"
 
-# What the state holds is as if nothing was said yet: no response, no usage, nobody to name.
+# State without an open response.
 _NOTHING_OPEN = {"open": False, "outputs": False, "last": "", "pending": {}}
 
 
 class CodexReader(DocumentReader):
-    """Reads one rollout.
+    """Reader of one rollout.
 
-    The state: `session`, `agent`, `model`, `time` of the header; `begun`, whether something was said before it;
-    `total`, the last usage totals; `marks`, whether the file marks the ends of responses; the response that is
-    open; `top` and `prompts`, keys of what the session began with and of what the user said; `spawned`, subagents
-    that calls of this response began; `forked` and `copied`, whether the file goes on from another session, and
-    whether what is read is a copy of it.
+    State: `session`, `agent`, `model`, `time` from the header; `begun`, whether messages precede it; `total`, last
+    usage totals; `marks`, whether the file marks the ends of responses; the open response; `top` and `prompts`,
+    keys of the session's start and of the prompts; `spawned`, subagents started by calls of this response; `forked`
+    and `copied`, whether the file continues another session and whether a copy of it is being read.
     """
 
     AGENT = NAME
@@ -108,28 +107,28 @@ class CodexReader(DocumentReader):
         if kind == "session_meta":
             self._header(payload)
         elif kind == "turn_context":
-            self._know(payload.get("turn_id"), model=storable_name(payload.get("model")))
+            self._start_turn(payload.get("turn_id"), model=storable_name(payload.get("model")))
         return ()
 
     def _set(self, **values: Any) -> None:
         self.state = {**self.state, **values}
 
     def _header(self, meta: Mapping[str, Any]) -> None:
-        """Take whose session it is from the first header; another's behind it says that its history follows."""
+        """Read the first header; a later one means that another session's history follows."""
         name = storable_name(meta.get("id"))
         if "id" in self.state:
             self._set(forked=self.state.get("forked", False) or name != self.state["id"])
             return
         self._set(id=name, time=time_of(meta.get("timestamp")))
         if self.state.get("begun"):
-            return  # what stands before it has a branch already, named after the file
+            return  # earlier messages already have a branch named after the file
         self._set(session=name)
         parent = parent_of_subagent(meta)
         if parent and name:
             self._set(session=parent, agent=name)
 
-    def _know(self, turn: Any, **values: str) -> None:
-        """Take that a turn begins: the response before it is over."""
+    def _start_turn(self, turn: Any, **values: str) -> None:
+        """Start a turn, which ends the open response."""
         known = {key: value for key, value in values.items() if value}
         copied = bool(self.state.get("forked")) and is_older(turn, self.state.get("id"))
         self._set(marks=True, copied=copied, **_NOTHING_OPEN, **known)
@@ -153,11 +152,11 @@ class CodexReader(DocumentReader):
 
     def _answer(self, message: PlannedMessage, kind: str, key: str, time: int | None) -> Turn:
         state = self.state
-        goes_on = state["open"] and not (kind == "message" and state["last"] == "message")
+        continues = state["open"] and not (kind == "message" and state["last"] == "message")
         if state["outputs"]:
-            goes_on = goes_on and kind in CALLS and state["marks"]
+            continues = continues and kind in CALLS and state["marks"]
         usage: Mapping[str, int | str] = {}
-        if not goes_on:
+        if not continues:
             usage = state["pending"]
             self._set(number=state["number"] + 1, spawned=(), **_NOTHING_OPEN)
         self._set(open=True, last=kind)
@@ -165,7 +164,7 @@ class CodexReader(DocumentReader):
         return Turn((message,), key=key, time=time, author=self._model, usage=usage, group=group)
 
     def _input(self, message: PlannedMessage, kind: str, key: str, time: int | None) -> Turn:
-        """Return the turn of what somebody else says: the user, Codex itself, another agent."""
+        """Return the turn of a message by the user, Codex or another agent."""
         self._set(**_NOTHING_OPEN)
         prompts = self.state.get("prompts", ())
         typed = message.role == "user" and kind == "message" and not is_scaffolding(message)
@@ -181,7 +180,7 @@ class CodexReader(DocumentReader):
         if kind == "token_count":
             yield from self._usage(event.get("info"))
         elif kind in ("task_started", "turn_started"):
-            self._know(event.get("turn_id"))
+            self._start_turn(event.get("turn_id"))
         elif kind == "thread_rolled_back":
             yield from self._rollback(event.get("num_turns"))
         elif kind == "sub_agent_activity" and event.get("kind") == "started":
@@ -202,7 +201,7 @@ class CodexReader(DocumentReader):
             return
         if self.state["open"]:
             self._set(**_NOTHING_OPEN)
-            yield Reported(usage)
+            yield UsageReport(usage)
         else:
             self._set(pending=usage)
 
@@ -211,7 +210,7 @@ class CodexReader(DocumentReader):
         if type(count) is not int or count < 1 or not prompts:
             return
         left = max(0, len(prompts) - count)
-        yield GoBack(prompts[left])
+        yield Rewind(prompts[left])
         self._set(prompts=tuple(prompts[:left]), **_NOTHING_OPEN)
 
     def _compaction(self, payload: Mapping[str, Any], time: int | None) -> Iterator[Event]:
@@ -223,7 +222,7 @@ class CodexReader(DocumentReader):
             self._set(top=())
             yield Compaction(messages_of(history, self._model), time=time, usage=usage)
         elif isinstance(summary, str) and summary:
-            # What the model went on with was made anew by Codex: its instructions, the prompts, and the summary.
+            # Codex rebuilds the context: its instructions, the prompts and the summary.
             keeps = (*self.state.get("top", ()), *self.state.get("prompts", ()))
             message = PlannedMessage("user", (Text(summary),))
             yield Compaction((message,), time=time, usage=usage, keeps=keeps, last=True)
@@ -241,12 +240,12 @@ _HEX = frozenset(string.hexdigits)
 
 
 def session_in_name(name: str) -> str:
-    """Return the session's id at the end of a rollout's file name, or nothing."""
+    """Return the session id at the end of a rollout's file name, or ""."""
     return name[-_UUID_LENGTH:] if _is_uuid(name[-_UUID_LENGTH:]) else ""
 
 
 def parent_of_subagent(meta: Mapping[str, Any]) -> str:
-    """Return the id of the session that a subagent's thread belongs to; nothing for a session of its own."""
+    """Return the parent session of a subagent's thread, or ""."""
     source = meta.get("source")
     spawned = source.get("subagent") if isinstance(source, dict) else None
     if spawned is None and meta.get("thread_source") != "subagent":
@@ -261,7 +260,7 @@ def parent_of_subagent(meta: Mapping[str, Any]) -> str:
 
 
 def is_older(one: object, other: object) -> bool:
-    """Tell whether an id was made before another; no when either does not tell its time."""
+    """Return True if an id is older than another; False if unknown."""
     times = [_time(value) for value in (one, other)]
     return None not in times and times[0] < times[1]  # type: ignore[operator]
 

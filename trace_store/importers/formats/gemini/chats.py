@@ -1,9 +1,9 @@
-"""Chats of Gemini CLI, record by record.
+"""Reader of Gemini CLI chats.
 
-Records are told apart by their keys, in this order: `$rewindTo` takes a message and all behind it out; what has an `id`
-is a message, which takes the place of an earlier one with the same id, since a message is written again whenever it has
-grown; `$set` changes what is known of the session, and with `messages` all that was said; the rest is a header. A
-document holds the same messages in a list.
+Records are distinguished by key, in this order: `$rewindTo` removes a message and all later ones; a record with an
+`id` is a message and replaces an earlier one with this id, since a message is rewritten as it grows; `$set` changes
+facts of the session, with `messages` the whole chat; anything else is a header. A document has the same messages in
+a list.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trace_store.importers.contract import AGENTS_KEY, PlannedMessage
-from trace_store.importers.formats.gemini.messages import Said, what_is_said
+from trace_store.importers.formats.gemini.messages import ParsedContent, parse_content
 from trace_store.importers.parts import storable_name, time_of
 from trace_store.importers.turns import (
     Compaction,
     DocumentReader,
     Event,
-    GoBack,
-    Reported,
-    Rewording,
+    Rewind,
     Turn,
+    TurnEdit,
+    UsageReport,
 )
 from trace_store.objects.codec import encode
 from trace_store.objects.content import bytes_of
@@ -32,15 +32,15 @@ from trace_store.transcripts.records import Record
 NAME = "gemini"
 
 
-class Entry(NamedTuple):
-    """A message of the chat as it is now.
+class ChatEntry(NamedTuple):
+    """A message in the current chat.
 
     Attributes:
-        id: by which the chat knows it.
-        key: of its turn; empty while it says nothing.
-        back: the key of the turn before which the talk goes on when the message is taken out.
-        roles: of what it says.
-        says: a hash of what it says.
+        id: its id in the chat.
+        key: key of its turn; "" while it is empty.
+        back: key of the turn to rewind to when the message is removed.
+        roles: roles of its messages.
+        says: hash of its content.
         answers: ids of calls whose results it holds.
     """
 
@@ -52,26 +52,25 @@ class Entry(NamedTuple):
     answers: tuple[str, ...]
 
 
-class _Heard(NamedTuple):
-    """A message as a record holds it."""
+class _ParsedMessage(NamedTuple):
+    """A message as parsed from a record."""
 
     id: str
     time: int | None
-    said: Said
+    said: ParsedContent
 
 
 class GeminiReader(DocumentReader):
-    """Reads one chat.
+    """Reader of one chat.
 
-    Its state holds `order`, the messages that the chat has now, and `left`, ids of those that were taken out: what is
-    said under one of these again needs another key.
+    State: `order`, the messages of the current chat; `left`, ids of removed ones, whose reuse needs another key.
     """
 
     AGENT = NAME
     LISTS = ("messages",)
 
     def begin(self, fields: Mapping[str, Any]) -> None:
-        self._know(fields)
+        self._read_session(fields)
 
     def read(self, record: Record) -> Iterable[Event]:
         data = record.data
@@ -81,7 +80,7 @@ class GeminiReader(DocumentReader):
             yield from self._message(data)
         elif isinstance(data.get("$set"), dict) or "sessionId" in data:
             change = data["$set"] if isinstance(data.get("$set"), dict) else data
-            self._know(change)
+            self._read_session(change)
             if isinstance(change.get("messages"), list):
                 yield from self._replace_all(change["messages"])
 
@@ -92,12 +91,12 @@ class GeminiReader(DocumentReader):
                 return key
         return "header" if "id" not in data and "sessionId" in data else super().label(record)
 
-    def _know(self, fields: Mapping[str, Any]) -> None:
-        """Take the session's id; when something was said it stays as it is."""
+    def _read_session(self, fields: Mapping[str, Any]) -> None:
+        """Read the session id, unless there are messages already."""
         id_ = storable_name(fields.get("sessionId"))
         if not id_ or self._order() or self.state.get("left"):
             return
-        # Only some chats of subagents tell whose they are; others are sessions of their own.
+        # Some subagent chats do not name their parent and become sessions of their own.
         parent = storable_name(fields.get("parentSessionId"))
         if fields.get("kind") == "subagent" and parent:
             self.state = {**self.state, "session": parent, "agent": id_}
@@ -107,16 +106,16 @@ class GeminiReader(DocumentReader):
     def _message(self, data: Mapping[str, Any]) -> Iterator[Event]:
         order = self._order()
         at = _place(order, data["id"])
-        now = _heard(data, {id_ for n, each in enumerate(order) if n != at for id_ in each.answers})
+        now = _parse(data, {id_ for n, each in enumerate(order) if n != at for id_ in each.answers})
         before = None if at is None or not order[at].key else order[at]
         if before is not None and not now.said.messages:
-            return  # what it said is still there
-        if before is not None and _goes_on(before.roles, now):
-            after = before._replace(**_sayings(now.said))
+            return  # its earlier content stays
+        if before is not None and _can_update(before.roles, now):
+            after = before._replace(**_content_fields(now.said))
             if after.says != before.says:
-                yield _rewording(before, now)
+                yield _edit_of(before, now)
             elif now.said.usage:
-                yield Reported(now.said.usage, before.key)
+                yield UsageReport(now.said.usage, before.key)
         else:
             if before is not None:
                 self._leave([before])
@@ -128,31 +127,31 @@ class GeminiReader(DocumentReader):
     def _rewind(self, id_: str) -> Iterator[Event]:
         order = self._order()
         at = _place(order, id_)
-        gone = order if at is None else order[at:]
-        yield from _go_back(gone)
-        self._leave(gone)
+        removed = order if at is None else order[at:]
+        yield from _rewinds(removed)
+        self._leave(removed)
         self._keep([] if at is None else order[:at])
 
     def _replace_all(self, messages: Sequence[Any]) -> Iterator[Event]:
-        """Bring the chat from what it was to a list of all its messages."""
+        """Change the chat to a list of all its messages."""
         before = [entry for entry in self._order() if entry.key]
-        heard = _all_heard(messages)
-        spoken = [now for now in heard if now.said.messages]
+        parsed = _parse_all(messages)
+        spoken = [now for now in parsed if now.said.messages]
         same = 0
         for entry, now in zip(before, spoken, strict=False):
-            if entry.id != now.id or not _goes_on(entry.roles, now):
+            if entry.id != now.id or not _can_update(entry.roles, now):
                 break
             same += 1
-        entries: dict[str, Entry] = {}
+        entries: dict[str, ChatEntry] = {}
         for entry, now in zip(before[:same], spoken, strict=False):
-            entries[now.id] = entry._replace(**_sayings(now.said))
+            entries[now.id] = entry._replace(**_content_fields(now.said))
             if entries[now.id].says != entry.says:
-                yield _rewording(entry, now)
-        gone, fresh = before[same:], spoken[same:]
-        self._leave(gone)
-        if gone and fresh and _is_summary(fresh, gone):
+                yield _edit_of(entry, now)
+        removed, fresh = before[same:], spoken[same:]
+        self._leave(removed)
+        if removed and fresh and _is_summary(fresh, removed):
             summary, *fresh = fresh
-            entry = entries[summary.id] = self._new(summary)._replace(back=gone[0].back)
+            entry = entries[summary.id] = self._new(summary)._replace(back=removed[0].back)
             yield Compaction(
                 summary.said.messages,
                 entry.key,
@@ -162,95 +161,95 @@ class GeminiReader(DocumentReader):
                 keeps=tuple(each.key for each in before[:same]),
             )
         else:
-            yield from _go_back(gone)
+            yield from _rewinds(removed)
         for now in fresh:
             entries[now.id] = self._new(now)
             yield _turn(now, entries[now.id].key)
-        self._keep([entries.get(now.id) or self._new(now) for now in heard])
+        self._keep([entries.get(now.id) or self._new(now) for now in parsed])
 
-    def _new(self, now: _Heard) -> Entry:
-        """Return the entry of a message that was not there before."""
+    def _new(self, now: _ParsedMessage) -> ChatEntry:
+        """Return the entry of a new message."""
         key = ""
         if now.said.messages:
             name = storable_name(now.id) or digest(bytes_of(now.id)).hex()[:16]
             again = self.state.get("left", ()).count(now.id)
             key = f"{name}~{again}" if again else name
-        return Entry(now.id, key, key, **_sayings(now.said))
+        return ChatEntry(now.id, key, key, **_content_fields(now.said))
 
-    def _order(self) -> list[Entry]:
+    def _order(self) -> list[ChatEntry]:
         order: list[Any] = self.state.get("order", [])
-        if order and not isinstance(order[0], Entry):
-            # It was saved.
+        if order and not isinstance(order[0], ChatEntry):
+            # Loaded from saved state.
             order = [_entry(saved) for saved in order]
             self._keep(order)
         return order
 
-    def _keep(self, order: list[Entry]) -> None:
+    def _keep(self, order: list[ChatEntry]) -> None:
         self.state = {**self.state, "order": order}
 
-    def _leave(self, gone: Sequence[Entry]) -> None:
-        ids = [entry.id for entry in gone if entry.key]
+    def _leave(self, removed: Sequence[ChatEntry]) -> None:
+        ids = [entry.id for entry in removed if entry.key]
         if ids:
             self.state = {**self.state, "left": [*self.state.get("left", ()), *ids]}
 
 
-def _place(order: Sequence[Entry], id_: str) -> int | None:
-    """Return where a message is; the one that is written again is mostly the last."""
+def _place(order: Sequence[ChatEntry], id_: str) -> int | None:
+    """Return the index of a message, searching from the end."""
     for at in range(len(order) - 1, -1, -1):
         if order[at].id == id_:
             return at
     return None
 
 
-def _heard(data: Mapping[str, Any], answered: Collection[str]) -> _Heard:
-    return _Heard(data["id"], time_of(data.get("timestamp")), what_is_said(data, answered))
+def _parse(data: Mapping[str, Any], answered: Collection[str]) -> _ParsedMessage:
+    return _ParsedMessage(data["id"], time_of(data.get("timestamp")), parse_content(data, answered))
 
 
-def _all_heard(messages: Sequence[Any]) -> list[_Heard]:
-    """Return the messages of a list; of several with one id the last, where the first stood."""
+def _parse_all(messages: Sequence[Any]) -> list[_ParsedMessage]:
+    """Return the messages of a list; of duplicates the last, at the first one's place."""
     answered: set[str] = set()
     by_id = {m["id"]: m for m in messages if isinstance(m, dict) and isinstance(m.get("id"), str)}
-    found = []
+    messages = []
     for data in by_id.values():
-        found.append(_heard(data, answered))
-        answered.update(found[-1].said.answers)
-    return found
+        messages.append(_parse(data, answered))
+        answered.update(messages[-1].said.answers)
+    return messages
 
 
-def _turn(now: _Heard, key: str) -> Turn:
+def _turn(now: _ParsedMessage, key: str) -> Turn:
     said = now.said
     meta = {AGENTS_KEY: list(said.agents)} if said.agents else {}
     return Turn(said.messages, key, now.time, said.author, said.usage, meta=meta)
 
 
-def _rewording(before: Entry, now: _Heard) -> Rewording:
-    """Return a message again, with empty ones in place of what it says no more."""
+def _edit_of(before: ChatEntry, now: _ParsedMessage) -> TurnEdit:
+    """Return a new version of a message, with empty messages for lost ones."""
     messages = now.said.messages
     lost = (PlannedMessage(role, ()) for role in before.roles[len(messages) :])
-    return Rewording(before.key, (*messages, *lost), now.time, now.said.usage)
+    return TurnEdit(before.key, (*messages, *lost), now.time, now.said.usage)
 
 
-def _is_summary(fresh: Sequence[_Heard], gone: Sequence[Entry]) -> bool:
-    """Tell whether something new stands where messages were that are no more."""
-    known = {entry.id for entry in gone}
+def _is_summary(fresh: Sequence[_ParsedMessage], removed: Sequence[ChatEntry]) -> bool:
+    """Return True if a new message replaces removed ones."""
+    known = {entry.id for entry in removed}
     return fresh[0].id not in known and not known <= {now.id for now in fresh}
 
 
-def _go_back(gone: Sequence[Entry]) -> Iterator[GoBack]:
-    """Yield what takes out messages, up to the end."""
-    first = next((entry for entry in gone if entry.key), None)
+def _rewinds(removed: Sequence[ChatEntry]) -> Iterator[Rewind]:
+    """Yield the rewind that removes messages up to the end."""
+    first = next((entry for entry in removed if entry.key), None)
     if first is not None:
-        yield GoBack(first.back)
+        yield Rewind(first.back)
 
 
-def _goes_on(roles: Sequence[str], now: _Heard) -> bool:
-    """Tell whether a message can be the wording of one that spoke in these roles."""
+def _can_update(roles: Sequence[str], now: _ParsedMessage) -> bool:
+    """Return True if a message can be a new version of one with these roles."""
     theirs = [message.role for message in now.said.messages]
     size = min(len(theirs), len(roles))
     return bool(theirs) and theirs[:size] == list(roles[:size])
 
 
-def _sayings(said: Said) -> dict[str, Any]:
+def _content_fields(said: ParsedContent) -> dict[str, Any]:
     stored = [[m.role, m.model, store_parts(m.parts, hash_object)] for m in said.messages]
     return {
         "roles": tuple(message.role for message in said.messages),
@@ -259,6 +258,6 @@ def _sayings(said: Said) -> dict[str, Any]:
     }
 
 
-def _entry(saved: Sequence[Any]) -> Entry:
+def _entry(saved: Sequence[Any]) -> ChatEntry:
     id_, key, back, roles, says, answers = saved
-    return Entry(id_, key, back, tuple(roles), says, tuple(answers))
+    return ChatEntry(id_, key, back, tuple(roles), says, tuple(answers))

@@ -1,6 +1,6 @@
-"""Which files are chats of Gemini CLI, and which chats are a project's.
+"""Detection and location of Gemini CLI chats.
 
-Rule: looks at the first bytes of a file, and at the names that folders have and the notes about whose they are.
+Invariant: reads only the head of a chat, folder names, and notes about the owner of a folder.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 from trace_store.environment import Environment
 from trace_store.errors import StorageError
 from trace_store.files import Disk, read_file
-from trace_store.importers.file_head import first_records, is_below
 from trace_store.importers.files import files_in
+from trace_store.importers.sniff import first_records, is_below
 from trace_store.oid import sha256_hex
 
 MAXIMUM_NOTE_BYTES = 1 << 20
 RECORDS = 8
-"""So many records at the beginning tell a file whose header is missing."""
+"""Records that detect a file without a header."""
 
 _OWNER = ".project_root"
 _TYPES = frozenset({"user", "gemini", "info", "error", "warning"})
@@ -28,7 +28,7 @@ _LISTS = re.compile(rb'"messages"\s*:\s*\[')
 
 
 def recognises(head: bytes) -> bool:
-    """Tell from the first bytes of a file whether it is a chat."""
+    """Return True if the first bytes are a chat."""
     if reads_document(head):
         return True
     records = first_records(head, RECORDS)
@@ -36,24 +36,24 @@ def recognises(head: bytes) -> bool:
 
 
 def reads_document(head: bytes) -> bool:
-    """Tell whether a chat is one document, as builds wrote it before they added to a file line by line."""
+    """Return True if a chat is one document, as in builds before line-by-line files."""
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     listed = _LISTS.search(start)
     if _OPENS.match(start) is None or listed is None:
         return False
-    # What is in messages may have these words too.
+    # Messages may contain these words as well.
     before = start[: listed.start()]
     if b'"projectHash"' not in before and b'"startTime"' not in before:
         return False
-    # A line that is whole, and more behind it, is a record a line.
+    # A complete first line with more after it means one record a line.
     return not first_records(start.partition(b"\n")[0], 1) or not start.partition(b"\n")[2].strip()
 
 
 def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
     """Return a project's chats and those of its subagents.
 
-    Each project has a folder. Older builds name it by the hash of the project's path, later ones by a short name; then
-    a file in it tells the path, and so does a list of all projects.
+    Each project has a folder. Older builds name it by the hash of the project's path; later ones use a short name,
+    and store the path in the folder and in a list of projects.
     """
     if not environment.gemini_dir:
         return []
@@ -61,17 +61,17 @@ def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
     paths = {os.path.abspath(project_dir), os.path.realpath(project_dir)}
     names = {sha256_hex(os.fsencode(path)) for path in paths}
     names |= _short_names(environment.gemini_dir, project_dir, disk)
-    found: list[str] = []
+    paths_found: list[str] = []
     for name in disk.scan(root)[0]:
         owner = _note(os.path.join(root, name, _OWNER), disk).strip()
         if is_below(owner, project_dir) if owner else name in names:
-            found += files_in(os.path.join(root, name, "chats"), disk, (".json", ".jsonl"))
-    # A chat that was taken up again goes on in a file of its own, which has all that the old one has.
-    return [path for path in found if path + "l" not in found]
+            paths_found += files_in(os.path.join(root, name, "chats"), disk, (".json", ".jsonl"))
+    # A resumed chat continues in a new file with all of the old content.
+    return [path for path in paths_found if path + "l" not in paths_found]
 
 
 def _short_names(folder: str, project_dir: str, disk: Disk) -> set[str]:
-    """Return the names that the list of projects gives to the folders of one."""
+    """Return the short folder names of a project."""
     try:
         known = json.loads(_note(os.path.join(folder, "projects.json"), disk) or "{}")
     except (ValueError, RecursionError):
@@ -104,7 +104,7 @@ def _begins_chat(record: dict[str, Any]) -> bool:
 
 
 def _is_own(record: dict[str, Any]) -> bool:
-    """Tell whether a record is one that no other program writes."""
+    """Return True if only Gemini CLI writes such a record."""
     if _is_message(record):
         return bool(record["type"] == "gemini")
     return _begins_chat(record)

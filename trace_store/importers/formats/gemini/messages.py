@@ -1,8 +1,7 @@
-"""What a message of a chat says: its parts, the calls in it, and the results that stand inside the calls.
+"""Messages of a Gemini chat: parts, calls, and results inside the calls.
 
-Rule: pure, and never fails; what has no part of its own is opaque. A chat tells the same thing in several places:
-thoughts and calls beside a message's content and in it, results inside their calls and in a message behind them. Each
-is taken once.
+Invariant: pure, and never fails; content without a part of its own becomes opaque. A chat repeats data: thoughts
+and calls beside the content and in it, results inside calls and in a later message. Each is imported once.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResul
 from trace_store.providers.gemini.parse import GeminiCalls, gemini_parts
 
 MAXIMUM_PIECES = 10_000
-"""Parts of one content, or calls of one message, that are taken apart; a commit has a bound."""
+"""Maximum parts of a content, or calls of a message; a commit is limited."""
 
 NAME = "gemini-cli"
-"""Whose form odd shapes are in: not Gemini's, which would not take them back."""
+"""Provider name of unusual shapes, which Gemini would not accept."""
 
 HARNESS_TEXT = ("<session_context>", "<hook_context>")
-"""How a message of the user begins that the program wrote."""
+"""Prefixes of user messages that the program wrote."""
 
 _OF_MODEL = ("thought", "thoughtSignature")
 _BESIDE = (*_OF_MODEL, "videoMetadata", "mediaResolution")
@@ -36,15 +35,15 @@ Piece = Mapping[str, Any]
 
 
 @value
-class Said:
-    """What a message says.
+class ParsedContent:
+    """Parsed content of a message.
 
     Attributes:
-        messages: nothing when it is for the user's eyes only.
-        author: behind the format's name.
-        usage: what the provider reported, in the form in which a commit holds it.
+        messages: the messages; empty if only the user sees it.
+        author: author without the format prefix.
+        usage: usage report in stored form.
         answers: ids of calls whose results it holds.
-        agents: ids of subagents that its calls began.
+        agents: ids of subagents started by its calls.
     """
 
     messages: tuple[PlannedMessage, ...] = ()
@@ -54,24 +53,24 @@ class Said:
     agents: tuple[str, ...] = ()
 
 
-def what_is_said(record: Piece, answered: Collection[str]) -> Said:
-    """Return what a message says.
+def parse_content(record: Piece, answered: Collection[str]) -> ParsedContent:
+    """Parse a message.
 
     Args:
         record: the message.
-        answered: ids of calls whose results other messages hold; they are not taken again.
+        answered: ids of calls whose results are in other messages.
     """
     kind = record.get("type")
     pieces = _pieces(record.get("content"))
     if kind == "gemini":
         return _of_model(record, pieces, answered)
     if kind == "user" or (kind == "info" and any(_is_media(piece) for piece in pieces)):
-        # The bytes that a tool gave out are shown to the model as a turn of the user, and recorded as `info`.
+        # Media from a tool are shown to the model as a user turn, and recorded as `info`.
         return _of_user(record, pieces, answered)
-    return Said()
+    return ParsedContent()
 
 
-def _of_user(record: Piece, pieces: Sequence[Any], answered: Collection[str]) -> Said:
+def _of_user(record: Piece, pieces: Sequence[Any], answered: Collection[str]) -> ParsedContent:
     answers = _Answers(pieces, keep_text=False)
     ids = [_call_id(each) or _made_id(record, n) for n, each in enumerate(answers.responses)]
     results = [answers.result(n, id_) for n, id_ in enumerate(ids) if id_ not in answered]
@@ -83,14 +82,14 @@ def _of_user(record: Piece, pieces: Sequence[Any], answered: Collection[str]) ->
         messages.append(PlannedMessage("user", said))
     first = said[0] if said else None
     harness = not isinstance(first, Text) or first.text.startswith(HARNESS_TEXT)
-    return Said(
+    return ParsedContent(
         tuple(messages),
         author="" if harness else "user",
         answers=tuple(result.call_id for result in results),
     )
 
 
-def _of_model(record: Piece, pieces: Sequence[Any], answered: Collection[str]) -> Said:
+def _of_model(record: Piece, pieces: Sequence[Any], answered: Collection[str]) -> ParsedContent:
     model = storable_name(record.get("model"))
     calls = _Calls(record)
     parts = [part for piece in pieces for part in calls.parts_of(piece)]
@@ -101,7 +100,7 @@ def _of_model(record: Piece, pieces: Sequence[Any], answered: Collection[str]) -
     results = [result for result in calls.results() if result.call_id not in answered]
     if results:
         messages.append(PlannedMessage("tool", tuple(results)))
-    return Said(
+    return ParsedContent(
         tuple(messages),
         author=model,
         usage=_usage(record.get("tokens"), model),
@@ -111,23 +110,25 @@ def _of_model(record: Piece, pieces: Sequence[Any], answered: Collection[str]) -
 
 
 class _Calls:
-    """The calls of a message: what the program noted of each, and which of them its content holds too."""
+    """Calls of a message: as recorded by the program, and as in the content."""
 
     def __init__(self, record: Piece) -> None:
         self._record = record
-        noted = record.get("toolCalls")
-        self._noted = noted if isinstance(noted, list) and len(noted) <= MAXIMUM_PIECES else []
-        self._odd = noted if noted and not self._noted else None
+        recorded = record.get("toolCalls")
+        self._recorded = (
+            recorded if isinstance(recorded, list) and len(recorded) <= MAXIMUM_PIECES else []
+        )
+        self._odd = recorded if recorded and not self._recorded else None
         self._ids: list[str] = []
-        for number, call in enumerate(self._noted):
+        for number, call in enumerate(self._recorded):
             named = isinstance(call, dict) and storable_name(call.get("name"))
             id_ = _name_of(call, "id") or _made_id(record, number) if named else ""
             self._ids.append("" if id_ in self._ids else id_)
-        self._met: set[int] = set()
-        self._unnoted = len(self._noted)
+        self._matched: set[int] = set()
+        self._unrecorded = len(self._recorded)
 
     def parts_of(self, piece: Any) -> Iterator[Part]:
-        """Yield the parts of a piece of the content; a call in it has the id that is noted."""
+        """Yield the parts of a piece; a call gets its recorded id."""
         form = piece.get("functionCall") if isinstance(piece, dict) else None
         name = _name_of(form, "name")
         if not isinstance(form, dict) or not name:
@@ -135,56 +136,55 @@ class _Calls:
             return
         number = self._number_of(form, name)
         if number is None:
-            self._unnoted += 1
-            id_ = storable_name(form.get("id")) or _made_id(self._record, self._unnoted)
+            self._unrecorded += 1
+            id_ = storable_name(form.get("id")) or _made_id(self._record, self._unrecorded)
         else:
-            self._met.add(number)
+            self._matched.add(number)
             id_ = self._ids[number]
-        # A signature stands before what it signs; the parser makes that of it.
+        # A signature precedes what it signs.
         signature = {"text": "", "thoughtSignature": piece.get("thoughtSignature")}
         yield from _parts(signature, model=True)
         yield ToolCall(id_, name, compact(form.get("args", {})))
 
     def rest(self) -> Iterator[Part]:
-        """Yield the calls that the content does not hold."""
-        for number, call in enumerate(self._noted):
+        """Yield the recorded calls that are not in the content."""
+        for number, call in enumerate(self._recorded):
             if not self._ids[number]:
                 yield opaque(NAME, call)
-            elif number not in self._met:
+            elif number not in self._matched:
                 name = storable_name(call.get("name"))
                 yield ToolCall(self._ids[number], name, compact(call.get("args", {})))
         if self._odd is not None:
             yield opaque(NAME, self._odd)
 
     def results(self) -> Iterator[ToolResult]:
-        """Yield the result of each call that has one."""
-        for number, call in enumerate(self._noted):
+        """Yield the results of answered calls."""
+        for number, call in enumerate(self._recorded):
             if self._ids[number] and call.get("result") not in (None, "", []):
                 yield _result(call, self._ids[number])
 
     def agents(self) -> tuple[str, ...]:
-        """Return the ids of subagents that calls began."""
-        found = (_name_of(call, "agentId") for call in self._noted)
-        return tuple(dict.fromkeys(id_ for id_ in found if id_))
+        """Return the ids of subagents started by calls."""
+        agents = (_name_of(call, "agentId") for call in self._recorded)
+        return tuple(dict.fromkeys(id_ for id_ in agents if id_))
 
     def _number_of(self, form: Piece, name: str) -> int | None:
         id_ = storable_name(form.get("id"))
         if id_:
             return self._ids.index(id_) if id_ in self._ids else None
-        waiting = [
+        unmatched = [
             number
-            for number, call in enumerate(self._noted)
-            if self._ids[number] and number not in self._met and call.get("name") == name
+            for number, call in enumerate(self._recorded)
+            if self._ids[number] and number not in self._matched and call.get("name") == name
         ]
-        same = [n for n in waiting if self._noted[n].get("args") == form.get("args")]
-        return next(iter(same or waiting), None)
+        same = [n for n in unmatched if self._recorded[n].get("args") == form.get("args")]
+        return next(iter(same or unmatched), None)
 
 
 class _Answers:
-    """Responses among pieces of content, and the other pieces.
+    """Responses among content pieces, and the other pieces.
 
-    A picture that stands behind a response belongs to it. So does text, where a tool gave out both; where the user's
-    words may follow, text is theirs.
+    An image after a response belongs to it. So does text, unless it may be the user's.
     """
 
     def __init__(self, pieces: Sequence[Any], *, keep_text: bool) -> None:
@@ -213,9 +213,9 @@ class _Answers:
 
 
 def _result(call: Piece, call_id: str) -> ToolResult:
-    """Return the result that stands inside a call.
+    """Return the result inside a call.
 
-    It may be text, a part, or parts; these may be those of the whole turn, with the results of other calls too.
+    It may be text, a part or parts; these may include the results of the turn's other calls.
     """
     failed = call.get("status") == "error"
     answers = _Answers(_pieces(call["result"]), keep_text=True)
@@ -225,13 +225,13 @@ def _result(call: Piece, call_id: str) -> ToolResult:
     if not own:
         content = [part for piece in answers.others for part in _parts(piece)]
         return ToolResult(call_id, content or (opaque(NAME, call["result"]),), failed)
-    found = answers.result(own[0], call_id)
+    result = answers.result(own[0], call_id)
     before = [part for piece in answers.others for part in _parts(piece)]
-    return ToolResult(call_id, (*before, *found.content), found.is_error or failed)
+    return ToolResult(call_id, (*before, *result.content), result.is_error or failed)
 
 
 def _pieces(content: Any) -> list[Any]:
-    """Return content as a list: it may be text, one part, or parts."""
+    """Return a content, which may be text, a part or parts, as a list."""
     if content is None or content == "":
         return []
     if isinstance(content, list) and len(content) <= MAXIMUM_PIECES:
@@ -240,24 +240,24 @@ def _pieces(content: Any) -> list[Any]:
 
 
 def _parts(piece: Any, *, model: bool = False) -> tuple[Part, ...]:
-    """Return the parts of one piece of content; one that Gemini would not take back is kept whole.
+    """Return the parts of a content piece; unusual ones are stored whole.
 
     Args:
-        piece: text, or a part of Gemini's.
-        model: whether the model said it.
+        piece: text, or a Gemini part.
+        model: True if it is from the model.
     """
     if isinstance(piece, str):
         return (Text(piece),) if piece else ()
     if isinstance(piece, dict) and not model:
         piece = {key: value for key, value in piece.items() if key not in _OF_MODEL}
-    found = _parsed(piece) if _is_whole(piece, model) else None
-    if found is None:
+    parts = _parsed(piece) if _is_whole(piece, model) else None
+    if parts is None:
         return (opaque(NAME, piece),)
-    return tuple(part for part in found if not isinstance(part, Text) or part.text)
+    return tuple(part for part in parts if not isinstance(part, Text) or part.text)
 
 
 def _is_whole(piece: Any, model: bool) -> bool:
-    """Tell whether a piece holds one kind of data, in its shape."""
+    """Return True if a piece holds one kind of data in its usual shape."""
     kinds = [key for key in piece if key not in _BESIDE] if isinstance(piece, dict) else []
     if len(kinds) != 1:
         return False
@@ -282,24 +282,24 @@ def _parsed(piece: Piece) -> tuple[Part, ...] | None:
 
 
 def _thoughts(thoughts: Any) -> list[Part]:
-    """Return thoughts, which are summaries that nobody signed, as the program itself spells them."""
-    found: list[Part] = []
+    """Return thoughts, which are unsigned summaries, as the program formats them."""
+    parts: list[Part] = []
     if not isinstance(thoughts, list) or len(thoughts) > MAXIMUM_PIECES:
         return [opaque(NAME, thoughts)] if thoughts else []
     for thought in thoughts:
-        told = thought if isinstance(thought, dict) else {}
-        subject, description = told.get("subject"), told.get("description")
+        fields = thought if isinstance(thought, dict) else {}
+        subject, description = fields.get("subject"), fields.get("description")
         words = [f"**{subject}**"] if isinstance(subject, str) and subject else []
         words += [description] if isinstance(description, str) and description else []
         if words:
-            found.append(Reasoning(" ".join(words)))
+            parts.append(Reasoning(" ".join(words)))
         elif thought:
-            found.append(opaque(NAME, thought))
-    return found
+            parts.append(opaque(NAME, thought))
+    return parts
 
 
 def _usage(tokens: Any, model: str) -> dict[str, int | str]:
-    """Return the usage; numbers that are all 0 tell nothing."""
+    """Return the usage; all zeros mean unknown."""
     counts = usage_counts(tokens, model)
     return counts if any(isinstance(n, int) and n for n in counts.values()) else {}
 
@@ -317,5 +317,5 @@ def _name_of(form: Any, field_name: str) -> str:
 
 
 def _made_id(record: Piece, number: int) -> str:
-    """Return an id for a call that has none, which differs from those of other messages."""
+    """Return an id for a call without one, unique among messages."""
     return f"{storable_name(record.get('id'))[:64]}-{number}"

@@ -1,4 +1,4 @@
-"""opencode: sessions as its `export` writes them, in its database, and in a dump of that database as SQL."""
+"""opencode: sessions from its `export`, its database, or an SQL dump."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trace_store.importers.formats.opencode.locations import (
     recognises,
 )
 from trace_store.importers.formats.opencode.sessions import NAME, OpencodeReader
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.turn_plan import TurnFormat
 
 SUFFIXES = (".json", ".sql", ".db")
 

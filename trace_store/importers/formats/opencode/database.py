@@ -1,7 +1,7 @@
-"""The database of opencode, read as its `export` would write it.
+"""Reader of opencode's database that returns what `export` would write.
 
-Rule: a stranger may have made it, so nothing in it is run. It is opened for reading, only plain tables of three names
-are read, no function is called, and there is a bound on the work. SQLite reads the file by itself; nothing is written.
+Invariant: the file is untrusted, so nothing in it is executed. It is opened read-only; only plain tables with known
+names are read, no functions are called, and work is limited. SQLite accesses the file itself; nothing is written.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from trace_store.importers.formats.opencode.rows import (
 )
 
 MAXIMUM_VALUE_BYTES = 256 << 20
-"""The longest value that is read."""
+"""Maximum size of a value."""
 MAXIMUM_STEPS = 4_000_000_000
-"""Instructions of SQLite's machine that one reading may take."""
+"""Maximum number of SQLite VM instructions per read."""
 STEPS_AT_ONCE = 1_000_000
 MAXIMUM_ATTEMPTS = 3
-"""How often a session is read anew when the database was written meanwhile."""
+"""How often to reread a session if the database changes meanwhile."""
 
 _TABLES = ("session", "message", "part")
 _TABLES_V2 = ("session_v2", "session_message")
-"""What version 2 writes instead; a database that was brought up from version 1 has both."""
+"""Tables of version 2; a migrated database has both sets."""
 _SCHEMA = "sqlite_master"
 _READABLE = frozenset({*_TABLES, *_TABLES_V2, _SCHEMA})
 _LOGS = ("-wal", "-journal")
@@ -51,8 +51,8 @@ class DatabaseSession:
     """A session in a database.
 
     Attributes:
-        id: of the session.
-        directory: the folder in which it worked.
+        id: session id.
+        directory: its working folder.
     """
 
     id: str
@@ -64,33 +64,33 @@ class DatabaseSession:
         """Return the document that `opencode export` would write.
 
         Raises:
-            UnreadableInputError: the database was changed or damaged meanwhile.
+            UnreadableInputError: the database changed or is damaged.
         """
         return _stable(self._path, self._disk, lambda base: _export(base, self.id))
 
 
 def database_sessions(path: str, disk: Disk) -> list[DatabaseSession]:
-    """Return the sessions of a database, the oldest first.
+    """Return the sessions of a database, oldest first.
 
     Args:
-        path: of the database.
-        disk: tells whether it was written meanwhile.
+        path: path of the database.
+        disk: detects changes meanwhile.
 
     Raises:
-        UnreadableInputError: it is not a database of opencode, is damaged, or cannot be read.
+        UnreadableInputError: it is not an opencode database, is damaged, or cannot be read.
     """
     rows = _stable(path, disk, _all_sessions)
-    found = {row["id"]: row for row in in_order(rows) if isinstance(row.get("id"), str)}
+    by_id = {row["id"]: row for row in in_order(rows) if isinstance(row.get("id"), str)}
     return [
         DatabaseSession(id_, _text(row.get("directory")), path, disk)
-        for id_, row in found.items()
+        for id_, row in by_id.items()
         if id_
     ]
 
 
 def _all_sessions(base: sqlite3.Connection) -> list[Row]:
-    there = _tables(base)
-    tables = [name for name in ("session", "session_v2") if name in there]
+    tables_present = _tables(base)
+    tables = [name for name in ("session", "session_v2") if name in tables_present]
     return [row for name in tables for row in _rows(base, f"SELECT * FROM {name}")]
 
 
@@ -103,14 +103,14 @@ def _tables(base: sqlite3.Connection) -> frozenset[str]:
 
 
 def _export(base: sqlite3.Connection, id_: str) -> bytes:
-    there = _tables(base)
+    tables_present = _tables(base)
     session: Row = {"id": id_}
     messages: list[Row] = []
-    if there.issuperset(_TABLES_V2):
+    if tables_present.issuperset(_TABLES_V2):
         session.update(*_rows(base, "SELECT * FROM session_v2 WHERE id = ?", id_))
         query = "SELECT * FROM session_message WHERE session_id = ? ORDER BY seq"
         messages = [message_of_v2(row) for row in _rows(base, query, id_)]
-    if not messages and there.issuperset(_TABLES):
+    if not messages and tables_present.issuperset(_TABLES):
         session.update(*_rows(base, "SELECT * FROM session WHERE id = ?", id_))
         messages = _messages(base, id_)
     document = {"info": session_info(session), "messages": messages}
@@ -122,8 +122,8 @@ def _messages(base: sqlite3.Connection, id_: str) -> list[Row]:
     messages: list[Row] = []
     for row in in_order(_rows(base, "SELECT * FROM message WHERE session_id = ?", id_)):
         parts = _rows(base, "SELECT * FROM part WHERE message_id = ? ORDER BY id", row.get("id"))
-        told = {"info": message_info(row), "parts": [part_of(part, id_) for part in parts]}
-        messages.append(told)
+        message = {"info": message_info(row), "parts": [part_of(part, id_) for part in parts]}
+        messages.append(message)
     return messages
 
 
@@ -135,7 +135,7 @@ def _rows(base: sqlite3.Connection, query: str, *values: Any) -> Iterator[Row]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON knows it."""
+    """Return a value as JSON allows it."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return None if isinstance(value, float) and not math.isfinite(value) else value
@@ -146,42 +146,42 @@ def _text(value: Any) -> str:
 
 
 def _stable(path: str, disk: Disk, read: Callable[[sqlite3.Connection], Read]) -> Read:
-    """Return what a reading of the database gives that nobody wrote to meanwhile."""
+    """Return the result of a read during which the database did not change."""
     for _ in range(MAXIMUM_ATTEMPTS):
         before = _state(path, disk)
         try:
-            with _opened(path, logged=any(before[1:])) as base:
-                found = read(base)
+            with _open(path, logged=any(before[1:])) as base:
+                result = read(base)
         except (sqlite3.Error, ValueError, OverflowError, RecursionError, MemoryError) as error:
             if _state(path, disk) == before:
-                # A length in a damaged page may ask for more than there can be.
-                why = str(error) or "it asks for more memory than there is"
+                # A length in a damaged page may exceed the memory.
+                why = str(error) or "out of memory"
                 raise UnreadableInputError(
-                    f"not a database of opencode that can be read: {path}: {why}", path=path
+                    f"cannot read opencode database: {path}: {why}", path=path
                 ) from error
             continue
-        # Beside a log SQLite itself sees to it that all of a reading is of one moment.
+        # With a log, SQLite guarantees a consistent snapshot.
         if any(before[1:]) or _state(path, disk) == before:
-            return found
-    raise UnreadableInputError(f"others keep writing to it: {path}", path=path)
+            return result
+    raise UnreadableInputError(f"the database keeps changing: {path}", path=path)
 
 
 def _state(path: str, disk: Disk) -> list[tuple[int, ...]]:
-    """Return the sizes and times of a database and of its logs; nothing for what is empty or absent."""
+    """Return sizes and times of a database and its logs; empty if absent."""
     real = os.path.realpath(path)
     stats = [disk.stat(name) for name in (real, *(real + log for log in _LOGS))]
     return [(s.st_size, s.st_mtime_ns) if s is not None and s.st_size else () for s in stats]
 
 
 @contextmanager
-def _opened(path: str, *, logged: bool) -> Iterator[sqlite3.Connection]:
-    """Open a database for reading plain tables, and for nothing else.
+def _open(path: str, *, logged: bool) -> Iterator[sqlite3.Connection]:
+    """Open a database read-only, for plain tables.
 
     Args:
-        path: of the database.
-        logged: whether a part of it is still in a log.
+        path: path of the database.
+        logged: True if a part of it is in a log.
     """
-    # Without a log nothing is locked, and nothing is put beside the database.
+    # Without a log nothing is locked or written beside the database.
     mode = "?mode=ro" if logged else "?mode=ro&immutable=1"
     uri = Path(os.path.realpath(path)).as_uri() + mode
     with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as base:
@@ -192,22 +192,22 @@ def _opened(path: str, *, logged: bool) -> Iterator[sqlite3.Connection]:
         base.text_factory = lambda data: data.decode("utf-8", "replace")
         steps = 0
 
-        def too_much() -> bool:
+        def is_over_limit() -> bool:
             nonlocal steps
             steps += STEPS_AT_ONCE
             return steps > MAXIMUM_STEPS
 
-        base.set_progress_handler(too_much, STEPS_AT_ONCE)
+        base.set_progress_handler(is_over_limit, STEPS_AT_ONCE)
         base.set_authorizer(_allows)
         base.execute("BEGIN")
         plain = _tables(base)
         if not (plain.issuperset(_TABLES) or plain.issuperset(_TABLES_V2)):
-            raise ValueError("it has no tables of sessions and messages that are known here")
+            raise ValueError("unknown tables")
         yield base
 
 
 def _allows(action: int, first: str | None, *_: str | None) -> int:
-    """Tell SQLite whether a query may do something."""
+    """Authorise an action of a query."""
     if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_TRANSACTION):
         return sqlite3.SQLITE_OK
     if action == sqlite3.SQLITE_READ and first in _READABLE:

@@ -1,7 +1,7 @@
-"""Rows of a database that was written out as SQL text.
+"""Rows of an SQL dump.
 
-Rule: the text is read, never run. What is no plain row of a table that is asked for is passed over, and a value that is
-more than a literal makes its row unreadable. Each row has its own bytes.
+Invariant: the text is parsed, never executed. Anything but rows of requested tables is skipped, and a row with
+non-literal values is unreadable. Each row has its own bytes.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from trace_store.importers.json_records import NOT_UTF8, TOO_DEEP, TOO_LONG, rec
 from trace_store.transcripts.records import Record
 
 NOT_SQL = "not-sql"
-"""A row with other things in it than literals, or with more or fewer of them than its table has columns."""
+"""A row with non-literal values, or with a number of values other than its table's columns."""
 
 TABLE = "table"
 ROW = "row"
-"""Under these keys a record has the name of its table, and the row's values by column."""
+"""Keys of a record: its table, and its values by column."""
 
 _TOKEN = re.compile(
     rb"""
@@ -45,7 +45,7 @@ _ESCAPE = re.compile(
 
 
 class _Token(NamedTuple):
-    """A piece of SQL text; `what` is its kind, or the character that it is."""
+    """A piece of SQL text; `what` is its kind, or the character itself."""
 
     what: str
     start: int
@@ -53,15 +53,15 @@ class _Token(NamedTuple):
 
 
 class _UnfitError(ValueError):
-    """A statement that is not of the plain shape."""
+    """A statement of unsupported form."""
 
 
 def rows_of(line: Line, tables: Collection[str]) -> Iterator[Record | Skip]:
-    """Yield the rows of some tables of a dump, in its order.
+    """Yield the rows of some tables, in dump order.
 
     Args:
         line: the whole file as one line.
-        tables: their names, in small letters.
+        tables: table names in lower case.
     """
     if line.data is None:
         yield Skip(line.number, TOO_LONG, f"{line.length} bytes")
@@ -70,7 +70,7 @@ def rows_of(line: Line, tables: Collection[str]) -> Iterator[Record | Skip]:
 
 
 class _Dump:
-    """One pass over a dump."""
+    """Parser of one dump."""
 
     def __init__(self, line: Line, data: bytes, tables: Collection[str]) -> None:
         self._line = line
@@ -84,39 +84,39 @@ class _Dump:
         for tokens in self._statements():
             words = [self._word(token) for token in tokens[:3]]
             if words[:1] == ["create"] and "table" in words:
-                self._learn(tokens)
+                self._read_columns(tokens)
             elif words[:1] == ["insert"] or words[:1] == ["replace"]:
                 yield from self._insert(tokens)
         if self._broken is not None:
-            yield Skip(self._number(self._broken), CUT_SHORT, "text that has no end")
+            yield Skip(self._number(self._broken), CUT_SHORT, "unterminated text")
 
     def _statements(self) -> Iterator[list[_Token]]:
         """Yield the tokens of each statement, without blanks and the semicolon."""
         tokens: list[_Token] = []
-        for found in _TOKEN.finditer(self._data):
-            what = found.lastgroup or ""
+        for match in _TOKEN.finditer(self._data):
+            what = match.lastgroup or ""
             if what == "blank":
                 continue
             if what == "other":
-                if found[0] in _OPENING or self._data.startswith(b"/*", found.start()):
-                    self._broken = found.start()
+                if match[0] in _OPENING or self._data.startswith(b"/*", match.start()):
+                    self._broken = match.start()
                     return
-                what = found[0].decode("latin-1")
+                what = match[0].decode("latin-1")
             if what == ";" and not self._in_trigger(tokens):
                 yield tokens
                 tokens = []
             else:
-                tokens.append(_Token(what, found.start(), found.end()))
+                tokens.append(_Token(what, match.start(), match.end()))
         if tokens:
             yield tokens
 
     def _in_trigger(self, tokens: Sequence[_Token]) -> bool:
-        """Tell whether a semicolon stands within a trigger, whose body has statements of its own."""
+        """Return True if a semicolon is inside a trigger body."""
         words = [self._word(token) for token in tokens[:3]]
         return words[:1] == ["create"] and "trigger" in words and self._word(tokens[-1]) != "end"
 
-    def _learn(self, tokens: Sequence[_Token]) -> None:
-        """Remember the columns of a table."""
+    def _read_columns(self, tokens: Sequence[_Token]) -> None:
+        """Read the columns of a table."""
         at = next((n for n, token in enumerate(tokens) if token.what == "("), 0)
         name = self._name(tokens[at - 1]) if at else ""
         if name.lower() not in self._tables:
@@ -138,59 +138,59 @@ class _Dump:
 
     def _insert(self, tokens: Sequence[_Token]) -> Iterator[Record | Skip]:
         at = next((n for n, token in enumerate(tokens) if self._word(token) == "into"), -1)
-        reading = _Reading(self._data, tokens, at + 1)
+        stream = _TokenStream(self._data, tokens, at + 1)
         try:
-            name = self._name(reading.take("name", "word"))
-            if reading.meets("."):
-                name = self._name(reading.take("name", "word"))
+            name = self._name(stream.take("name", "word"))
+            if stream.accept("."):
+                name = self._name(stream.take("name", "word"))
             table = name.lower()
             if at < 0 or table not in self._tables:
                 return
             columns = self._columns.get(table, [])
-            if reading.meets("("):
-                columns = self._column_list(reading)
-            if self._word(reading.take("word")) != "values":
+            if stream.accept("("):
+                columns = self._column_list(stream)
+            if self._word(stream.take("word")) != "values":
                 raise _UnfitError("no values")
         except _UnfitError as error:
             yield Skip(self._number(tokens[0].start), NOT_SQL, str(error))
             return
         while True:
-            yield self._row(reading, table, columns)
-            if not reading.meets(","):
+            yield self._row(stream, table, columns)
+            if not stream.accept(","):
                 return
 
-    def _column_list(self, reading: _Reading) -> list[str]:
-        columns = [self._name(reading.take("name", "word")).lower()]
-        while not reading.meets(")"):
-            reading.take(",")
-            columns.append(self._name(reading.take("name", "word")).lower())
+    def _column_list(self, stream: _TokenStream) -> list[str]:
+        columns = [self._name(stream.take("name", "word")).lower()]
+        while not stream.accept(")"):
+            stream.take(",")
+            columns.append(self._name(stream.take("name", "word")).lower())
         return columns
 
-    def _row(self, reading: _Reading, table: str, columns: Sequence[str]) -> Record | Skip:
-        start = reading.offset
+    def _row(self, stream: _TokenStream, table: str, columns: Sequence[str]) -> Record | Skip:
+        start = stream.offset
         number = self._number(start)
         try:
-            reading.take("(")
-            values = [reading.value()]
-            while not reading.meets(")"):
-                reading.take(",")
-                values.append(reading.value())
+            stream.take("(")
+            values = [stream.value()]
+            while not stream.accept(")"):
+                stream.take(",")
+                values.append(stream.value())
             if len(values) != len(columns):
                 raise _UnfitError(f"{table}: {len(values)} values for {len(columns)} columns")
         except UnicodeDecodeError as error:
-            reading.leave()
+            stream.skip_row()
             return Skip(number, NOT_UTF8, f"byte {start + error.start}")
         except _UnfitError as error:
-            reading.leave()
+            stream.skip_row()
             return Skip(number, NOT_SQL, str(error)[:200])
         except RecursionError:
-            reading.leave()
+            stream.skip_row()
             return Skip(number, TOO_DEEP, "")
         row = dict(zip(columns, values, strict=True))
-        return record_of(self._line, number, start, reading.end, {TABLE: table, ROW: row})
+        return record_of(self._line, number, start, stream.end, {TABLE: table, ROW: row})
 
     def _word(self, token: _Token) -> str:
-        """Return a word in small letters; nothing for anything else."""
+        """Return a word in lower case; "" for other tokens."""
         if token.what != "word":
             return ""
         return self._data[token.start : token.end].decode("latin-1").lower()
@@ -202,15 +202,15 @@ class _Dump:
         return spelled[1:-1].replace('""', '"') if spelled[0] == '"' else spelled[1:-1]
 
     def _number(self, at: int) -> int:
-        """Return the number of the line of a place; places come one behind the other."""
+        """Return the line number of an offset; offsets must increase."""
         place, number = self._lines
         number += self._data.count(b"\n", place, at)
         self._lines = (max(place, at), number)
         return number
 
 
-class _Reading:
-    """The tokens of a statement, one after the other."""
+class _TokenStream:
+    """Token stream of a statement."""
 
     def __init__(self, data: bytes, tokens: Sequence[_Token], at: int) -> None:
         self._data = data
@@ -219,12 +219,12 @@ class _Reading:
 
     @property
     def offset(self) -> int:
-        """Where the next token begins."""
+        """Offset of the next token."""
         return self._tokens[min(self._at, len(self._tokens) - 1)].start
 
     @property
     def end(self) -> int:
-        """Where the last token ended."""
+        """End offset of the last token."""
         return self._tokens[self._at - 1].end
 
     def take(self, *kinds: str) -> _Token:
@@ -238,14 +238,14 @@ class _Reading:
         self._at += 1
         return self._tokens[self._at - 1]
 
-    def meets(self, what: str) -> bool:
-        """Take the next token if it is this one, and tell whether it was."""
-        met = self._at < len(self._tokens) and self._tokens[self._at].what == what
-        self._at += met
-        return met
+    def accept(self, what: str) -> bool:
+        """Consume the next token if it is `what`; return True if it was."""
+        matches = self._at < len(self._tokens) and self._tokens[self._at].what == what
+        self._at += matches
+        return matches
 
-    def leave(self) -> None:
-        """Go to the end of the row."""
+    def skip_row(self) -> None:
+        """Skip to the end of the row."""
         depth = 0
         for token in self._tokens[: self._at]:
             depth += (token.what == "(") - (token.what == ")")
@@ -255,15 +255,15 @@ class _Reading:
             self._at += 1
 
     def value(self) -> Any:
-        """Return the next value: a literal, or what SQLite writes for text with line breaks.
+        """Return the next value: a literal, or SQLite's functions for special characters.
 
         Raises:
-            _UnfitError: it is more than that.
-            UnicodeDecodeError: it is text in no UTF-8.
+            _UnfitError: it is something else.
+            UnicodeDecodeError: the text is not UTF-8.
         """
-        negative = self.meets("-")
+        negative = self.accept("-")
         if not negative:
-            self.meets("+")
+            self.accept("+")
         token = self.take("text", "blob", "number", "word")
         spelled = self._data[token.start : token.end]
         if token.what == "number":
@@ -271,7 +271,7 @@ class _Reading:
             number = int(text) if text.isdigit() and len(text) < 20 else float(text)
             return -number if negative else number
         if negative or b"\0" in spelled:
-            raise _UnfitError("a value that is no literal")
+            raise _UnfitError("not a literal value")
         if token.what == "blob":
             return bytes.fromhex(spelled[2:-1].decode("ascii"))
         if token.what == "text":
@@ -288,24 +288,24 @@ class _Reading:
             new = self.value()
             self.take(")")
             if not all(isinstance(piece, str) for piece in (text, old, new)):
-                raise _UnfitError("a value that is no literal")
+                raise _UnfitError("not a literal value")
             return text.replace(old, new) if old else text
         if word == "unistr":
             self.take("(")
             text = self.value()
             self.take(")")
             if isinstance(text, str):
-                return _ESCAPE.sub(_unescaped, text)
+                return _ESCAPE.sub(_unescape, text)
         if word == "char":
             self.take("(")
             number = self.value()
             self.take(")")
             if number in (9, 10, 13):
                 return chr(number)
-        raise _UnfitError("a value that is no literal")
+        raise _UnfitError("not a literal value")
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    digits = next((group for group in found.groups()[1:] if group), "")
+def _unescape(match: re.Match[str]) -> str:
+    digits = next((group for group in match.groups()[1:] if group), "")
     number = int(digits, 16) if digits else 0x110000
-    return "\\" if found[1] else chr(number) if number < 0x110000 else found[0]
+    return "\\" if match[1] else chr(number) if number < 0x110000 else match[0]

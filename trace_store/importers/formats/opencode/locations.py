@@ -1,6 +1,6 @@
-"""Which files hold sessions of opencode, and which sessions are a project's.
+"""Detection and location of opencode sessions.
 
-Rule: looks at the first bytes of a file; databases are looked into by `database` alone.
+Invariant: reads only the head of a file; `database` reads databases.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import re
 from trace_store.environment import Environment
 from trace_store.errors import TraceError
 from trace_store.files import Disk
-from trace_store.importers.file_head import is_below
 from trace_store.importers.files import INNER, Inner
+from trace_store.importers.sniff import is_below
 from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from trace_store.importers.formats.opencode.database import DatabaseSession
 
 MAGIC = b"SQLite format 3\0"
-"""How a file of SQLite begins."""
+"""Magic bytes of an SQLite file."""
 TABLES = ("session", "message", "part")
-"""The tables of which a dump is read."""
+"""Tables to read from a dump."""
 
-_module = submodules("trace_store.importers.formats.opencode")  # of the database: SQLite is dear
+_module = submodules("trace_store.importers.formats.opencode")  # SQLite is slow to import
 _EXPORT = re.compile(rb'\{\s*"info"\s*:\s*\{')
 _OF_SESSION = re.compile(rb'"sessionID"\s*:|"id"\s*:\s*"ses_|"parts"\s*:\s*\[')
 _SQL = re.compile(
@@ -40,22 +40,22 @@ _DATABASE = re.compile(r"opencode(-[^/\\]*)?\.db")
 
 
 def recognises(head: bytes) -> bool:
-    """Tell from the first bytes of a file whether it holds sessions."""
+    """Return True if the first bytes hold sessions."""
     return is_database(head) or is_dump(head) or _is_export(head)
 
 
 def reads_document(head: bytes) -> bool:
-    """Tell whether a file is one document; all are."""
+    """Return True: every file is one document."""
     return True
 
 
 def is_dump(head: bytes) -> bool:
-    """Tell whether a file is a dump of a database as SQL."""
+    """Return True if a file is an SQL dump."""
     return _SQL.match(head) is not None and _OF_DUMP.search(head) is not None
 
 
 def is_database(head: bytes) -> bool:
-    """Tell whether a file is a database, which holds any number of sessions."""
+    """Return True if a file is a database with any number of sessions."""
     return head.startswith(MAGIC)
 
 
@@ -63,13 +63,13 @@ def inside(path: str, disk: Disk) -> list[Inner]:
     """Return the sessions in a database, parents before their subagents.
 
     Raises:
-        UnreadableInputError: it is not a database of opencode, is damaged, or cannot be read.
+        UnreadableInputError: it is not an opencode database, is damaged, or cannot be read.
     """
     return [_inner(path, session) for session in _database_sessions(path, disk)]
 
 
 def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
-    """Return the sessions of a project: those whose folder is its folder or lies in it, each named in its database."""
+    """Return the sessions in a project's folder or below, each named in its database."""
     if environment.opencode_database:
         places = [environment.opencode_database]
     elif environment.data_dir:
@@ -79,23 +79,23 @@ def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
         ]
     else:
         return []
-    found: list[str] = []
+    paths: list[str] = []
     for path in places:
         try:
             sessions = _database_sessions(path, disk)
         except TraceError:
-            # Of a newer version perhaps: who imports it says why it cannot be read.
-            found.append(path)
+            # Possibly of a newer version: the import reports why it cannot be read.
+            paths.append(path)
             continue
         for session in sessions:
             if is_below(session.directory, project_dir):
-                found.append(_inner(path, session).path)
-    return found
+                paths.append(_inner(path, session).path)
+    return paths
 
 
 def _database_sessions(path: str, disk: Disk) -> list[DatabaseSession]:
-    found: list[DatabaseSession] = _module("database").database_sessions(path, disk)
-    return found
+    sessions: list[DatabaseSession] = _module("database").database_sessions(path, disk)
+    return sessions
 
 
 def _inner(path: str, session: DatabaseSession) -> Inner:

@@ -1,7 +1,7 @@
-"""What a message of opencode says: its parts, cut where the model was asked again.
+"""Messages of opencode, split into steps at each request to the model.
 
-Rule: pure, and never fails. Calls and their results stand in one part and are taken apart; what opencode does not
-show to a model is no message here either.
+Invariant: pure, and never fails. A call and its result are one part and are separated. What opencode does not send
+to a model is not imported.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from trace_store.objects.parts import Image, Part, Reasoning, Text, ToolCall, To
 
 NAME = "opencode"
 API_ERROR = "api-error"
-"""The label of what an answer that failed holds; it is not shown to a model."""
+"""Label of a failed answer, which is not sent to a model."""
 
 COMPACTED_TEXT = "What did we do so far?"
-"""What a model is shown in place of the order to sum up."""
+"""Text sent in place of the request for a summary."""
 SUBTASK_TEXT = "The following tool was executed by the user"
-"""What a model is shown in place of the order to let another agent do something."""
+"""Text sent in place of a delegation to another agent."""
 
 MAXIMUM_PARTS = 10_000
-"""Parts of one message that are taken apart; a commit has a bound."""
+"""Maximum parts of a message; a commit is limited."""
 
 _ABORTED = "MessageAbortedError"
 _TOLD_BY_TEXT = ("text/plain", "application/x-directory")
@@ -38,16 +38,16 @@ Map = Mapping[str, Any]
 
 
 @value
-class Step:
-    """What was said between two times at which the model was asked; all of a message of the user.
+class MessageStep:
+    """Content between two requests to the model; all of a user message.
 
     Attributes:
-        messages: what was said; nothing when no part says anything.
-        parts: which parts of the message say it.
-        author: behind the format's name.
-        usage: what the provider reported, in the form in which a commit holds it.
-        agents: ids of the sessions of subagents that its calls began.
-        cleared: (when, the call's id) of results that are no longer shown; when is in milliseconds since the epoch.
+        messages: the messages; empty if no part has content.
+        parts: numbers of the parts with content.
+        author: author without the format prefix.
+        usage: usage report in stored form.
+        agents: session ids of subagents started by its calls.
+        cleared: (time in milliseconds since the epoch, call id) of cleared results.
     """
 
     messages: tuple[PlannedMessage, ...] = ()
@@ -58,8 +58,8 @@ class Step:
     cleared: tuple[tuple[Any, str], ...] = ()
 
 
-def steps_of(info: Map, parts: Sequence[Any]) -> list[Step]:
-    """Return the steps of a message, those that say something only."""
+def steps_of(info: Map, parts: Sequence[Any]) -> list[MessageStep]:
+    """Return the steps of a message that have content."""
     if len(parts) > MAXIMUM_PARTS:
         parts = parts[:MAXIMUM_PARTS]
     if info.get("role") == "user":
@@ -75,23 +75,23 @@ def steps_of(info: Map, parts: Sequence[Any]) -> list[Step]:
     return [step for step in steps if step.messages]
 
 
-def _of_user(parts: Sequence[Any]) -> Step:
-    told = any(_type(part) == "text" and part.get("synthetic") is True for part in parts)
-    found: list[Part] = []
+def _of_user(parts: Sequence[Any]) -> MessageStep:
+    has_file_text = any(_type(part) == "text" and part.get("synthetic") is True for part in parts)
+    shown: list[Part] = []
     numbers: list[int] = []
     typed = False
     for number, part in enumerate(parts):
-        said = tuple(_user_parts(part, told=told))
+        said = tuple(_user_parts(part, told=has_file_text))
         if said:
-            found += said
+            shown += said
             numbers.append(number)
             typed = typed or (part.get("synthetic") is not True and part["type"] != "compaction")
-    messages = (PlannedMessage("user", tuple(found)),) if found else ()
-    return Step(messages, tuple(numbers), "user" if typed else "")
+    messages = (PlannedMessage("user", tuple(shown)),) if shown else ()
+    return MessageStep(messages, tuple(numbers), "user" if typed else "")
 
 
 def _user_parts(part: Any, *, told: bool) -> Iterator[Part]:
-    """Yield what a model is shown of a part; `told` says whether a text of the program tells what is in text files."""
+    """Yield what the model sees of a part; `told`: synthetic text has the files' text."""
     kind = _type(part)
     if kind == "text" and not part.get("ignored"):
         yield from _text(part.get("text"))
@@ -105,7 +105,7 @@ def _user_parts(part: Any, *, told: bool) -> Iterator[Part]:
         yield from _text(_text_of_url(part.get("url")))
 
 
-def _of_model(info: Map, parts: Sequence[Any], begin: int, end: int, *, alone: bool) -> Step:
+def _of_model(info: Map, parts: Sequence[Any], begin: int, end: int, *, alone: bool) -> MessageStep:
     model = storable_name(info.get("modelID"))
     said: list[Part] = []
     results: list[Part] = []
@@ -119,12 +119,12 @@ def _of_model(info: Map, parts: Sequence[Any], begin: int, end: int, *, alone: b
         if kind == "step-finish":
             tokens = part.get("tokens") or tokens
             continue
-        found = tuple(_model_parts(part))
-        if not found:
+        own_parts = tuple(_model_parts(part))
+        if not own_parts:
             continue
         numbers.append(number)
-        said += found
-        call = found[-1]
+        said += own_parts
+        call = own_parts[-1]
         if kind == "tool" and isinstance(call, ToolCall):
             results += _result(part["state"], call.id)
             agents += _agents(part)
@@ -141,7 +141,7 @@ def _of_model(info: Map, parts: Sequence[Any], begin: int, end: int, *, alone: b
         ]
     usage = usage_counts(tokens, model)
     reported = any(isinstance(count, int) and count for count in usage.values())
-    return Step(
+    return MessageStep(
         tuple(messages),
         tuple(numbers),
         model,
@@ -162,7 +162,7 @@ def _model_parts(part: Any) -> Iterator[Part]:
 
 
 def _reasoning(text: str, metadata: Any) -> Iterator[Part]:
-    """Yield reasoning with the signature that the provider gave it, which stands under the provider's name."""
+    """Yield reasoning with its signature, which is stored under the provider's name."""
     for of_provider in metadata.values() if isinstance(metadata, dict) else ():
         if not isinstance(of_provider, dict):
             continue
@@ -189,7 +189,7 @@ def _call(part: Map) -> Iterator[Part]:
     if isinstance(signature, str) and signature:
         yield Reasoning("", signature)
     raw, given = state.get("raw"), state.get("input")
-    # What the model is still writing is there as text only.
+    # Unfinished arguments exist as text only.
     if isinstance(raw, str) and raw and not given:
         yield ToolCall(id_, name, raw)
     else:
@@ -197,7 +197,7 @@ def _call(part: Map) -> Iterator[Part]:
 
 
 def _result(state: Map, call_id: str) -> Iterator[ToolResult]:
-    """Yield the result of a call, unless it is still awaited."""
+    """Yield the result of a call, if there is one."""
     status = state.get("status")
     metadata = _inner(state, "metadata")
     if status == "completed":
@@ -218,7 +218,7 @@ def _output(value: Any) -> list[Part]:
 
 
 def _file(file: Any) -> Part:
-    """Return an image; any other file is kept as it is."""
+    """Return an image; other files become opaque."""
     if not isinstance(file, dict):
         return opaque(NAME, file)
     media, url = storable_name(file.get("mime")), file.get("url")
@@ -232,7 +232,7 @@ def _file(file: Any) -> Part:
 
 
 def _text_of_url(url: Any) -> str:
-    """Return the text that a data URL holds; nothing when it is another address, or no text."""
+    """Return the text of a data URL; "" for others."""
     if not isinstance(url, str) or not url.startswith("data:") or "," not in url:
         return ""
     head, _, body = url.partition(",")
@@ -246,12 +246,15 @@ def _text_of_url(url: Any) -> str:
 
 def _agents(part: Map) -> list[str]:
     metadata = _inner(_inner(part, "state"), "metadata")
-    told = storable_name(metadata.get("sessionId")) or storable_name(metadata.get("sessionID"))
-    return [told] if told and part.get("tool") == "task" else []
+    session = storable_name(metadata.get("sessionId")) or storable_name(metadata.get("sessionID"))
+    return [session] if session and part.get("tool") == "task" else []
 
 
 def _has_failed(info: Map, parts: Sequence[Any]) -> bool:
-    """Tell whether an answer failed, so that models are not shown it; one that was broken off counts where it spoke."""
+    """Return True if an answer failed, so that models do not see it.
+
+    An aborted answer with content counts.
+    """
     error = info.get("error")
     if not error:
         return False
@@ -266,8 +269,8 @@ def _text(value: Any) -> Iterator[Text]:
 
 
 def _inner(value: Map, key: str) -> Map:
-    found = value.get(key)
-    return found if isinstance(found, dict) else {}
+    inner = value.get(key)
+    return inner if isinstance(inner, dict) else {}
 
 
 def _type(part: Any) -> str:

@@ -1,6 +1,6 @@
-"""Rows of opencode's database as what its `export` calls sessions, messages and parts.
+"""Conversion of opencode database rows to the form of its `export`.
 
-Rule: pure, and never fails. A row has the same columns wherever it is read, in the database or in a dump of it.
+Invariant: pure, and never fails. Rows have the same columns in a database and in a dump.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _CHANGES = ("additions", "deletions", "files", "diffs")
 
 
 def session_info(row: Row) -> Map:
-    """Return a row of `session` as an export's `info`; what is null is left out."""
+    """Return a `session` row as an export's `info`, without nulls."""
     info: Map = {"id": row.get("id")}
     info.update((name, row[column]) for name, column in _PLAIN if row.get(column) is not None)
-    info.update((name, told) for name in _IN_JSON if (told := decoded(row.get(name))) is not None)
+    info.update((name, value) for name in _IN_JSON if (value := decoded(row.get(name))) is not None)
     changes = {name: row.get(f"summary_{name}") for name in _CHANGES}
     if isinstance(changes["diffs"], str):
         changes["diffs"] = decoded(changes["diffs"])
@@ -44,7 +44,7 @@ def session_info(row: Row) -> Map:
 
 
 def message_info(row: Row) -> Map:
-    """Return a row of `message` as an export's `info` of it."""
+    """Return a `message` row as its `info`."""
     data = _object(row)
     if "time" not in data and row.get("time_created") is not None:
         data["time"] = {"created": row["time_created"]}
@@ -52,19 +52,19 @@ def message_info(row: Row) -> Map:
 
 
 def part_of(row: Row, session: Any) -> Map:
-    """Return a row of `part` as an export has it.
+    """Return a `part` row as in an export.
 
     Args:
         row: the row.
-        session: the id of its message's session; not every version has it in the row.
+        session: id of its session, which not every version has in the row.
     """
-    told = row.get("session_id")
-    ids = {"id": row.get("id"), "sessionID": session if told is None else told}
+    own_session = row.get("session_id")
+    ids = {"id": row.get("id"), "sessionID": session if own_session is None else own_session}
     return {**_object(row), **ids, "messageID": row.get("message_id")}
 
 
 def message_of_v2(row: Row) -> Map:
-    """Return a row of `session_message`, of version 2, as an export's message with its `info` and `parts`."""
+    """Return a `session_message` row of version 2 as an export's message."""
     data = _object(row)
     blocks = data.pop("content", None)
     text = data.pop("text", None)
@@ -90,19 +90,19 @@ def _part_of_v2(block: Any, id_: str, ids: Map) -> Map:
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
-    """Return rows by the time at which they were made, and those of the same time by their ids."""
+    """Return rows in order of creation time, then id."""
     return sorted(
         rows, key=lambda row: (time_of(row.get("time_created")) or 0, str(row.get("id") or ""))
     )
 
 
 def decoded(value: Any) -> Any:
-    """Return the value of a column that holds JSON; None when it is none."""
+    """Return the value of a JSON column, or None."""
     if not isinstance(value, str):
         return None
     try:
-        found, end = scan(value, len(value) - len(value.lstrip()))
-        return checked(found) if not value[end:].strip() else None
+        result, end = scan(value, len(value) - len(value.lstrip()))
+        return checked(result) if not value[end:].strip() else None
     except (ValueError, RecursionError):
         return None
 

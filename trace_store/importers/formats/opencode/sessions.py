@@ -1,10 +1,9 @@
-"""Sessions of opencode: an export, or a dump of the database.
+"""Reader of opencode sessions, from an export or a database dump.
 
-A dump holds the same in rows, and any number of sessions. With one it is that session; with several each is a line of
-work of its own.
+A dump holds rows of any number of sessions. A single one is the session; several become separate lines of work.
 
-Rule: pure. A session shows how it is now, so what happened to it since is put back where it belongs in time: results
-that were cleared stay as they were until then, and a revert is the last thing that happens.
+Invariant: pure. A session shows its current state, so later changes are put back in time: cleared results stay
+until they were cleared, and a revert is the last event.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from trace_store.importers.decode import Line
 from trace_store.importers.documents import read_document
 from trace_store.importers.formats.opencode.dump import ROW, TABLE, rows_of
 from trace_store.importers.formats.opencode.locations import TABLES, is_dump
-from trace_store.importers.formats.opencode.messages import Step, steps_of
+from trace_store.importers.formats.opencode.messages import MessageStep, steps_of
 from trace_store.importers.formats.opencode.rows import (
     Row,
     in_order,
@@ -30,14 +29,14 @@ from trace_store.importers.json_records import records_of
 from trace_store.importers.names import ref_component
 from trace_store.importers.parts import storable_name, time_of
 from trace_store.importers.turns import (
-    Clearing,
     Compaction,
     DocumentReader,
     Event,
-    GoBack,
-    Rewording,
+    ResultClearing,
+    Rewind,
     Switch,
     Turn,
+    TurnEdit,
 )
 from trace_store.transcripts.records import Record
 
@@ -46,7 +45,7 @@ MESSAGES = "messages"
 
 
 class OpencodeReader(DocumentReader):
-    """Reads one file. All of it is known before the first record is read, so what each means is found then."""
+    """Reader of one file; events are computed before the first record is returned."""
 
     AGENT = NAME
     LISTS = (MESSAGES,)
@@ -81,13 +80,15 @@ class OpencodeReader(DocumentReader):
     def _exported(self, line: Line) -> Iterator[Record | Skip]:
         document = read_document(line, *self.LISTS)
         info = _map(document.fields.get("info"))
-        self._know(info)
-        found = list(document.records(MESSAGES))
-        messages = [Message(_map(r.data.get("info")), _list(r.data.get("parts"))) for r in found]
-        talk = Conversation(info, messages)
-        for number, record in enumerate(found):
-            self._events[record.offset] = [told.event for told in talk.tell(number)]
-        self._end = talk.end()
+        self._read_session(info)
+        records = list(document.records(MESSAGES))
+        messages = [
+            SessionMessage(_map(r.data.get("info")), _list(r.data.get("parts"))) for r in records
+        ]
+        conversation = Conversation(info, messages)
+        for number, record in enumerate(records):
+            self._events[record.offset] = [told.event for told in conversation.events_of(number)]
+        self._end = conversation.end()
         yield from document.lists.get(MESSAGES, ())
         if document.damage is not None:
             yield document.damage
@@ -100,39 +101,44 @@ class OpencodeReader(DocumentReader):
                 skips.append(found)
             else:
                 rows[found.data[TABLE]].append(found)
-        sessions = _Dumped(rows)
+        sessions = _DumpRows(rows)
         several = len(sessions.infos) > 1
         for id_, info in sessions.infos.items():
-            opening: list[Event] = [*self._end]
+            pending: list[Event] = [*self._end]
             if several:
-                opening.append(Switch(f"conversations/{ref_component(str(id_))}"))
+                pending.append(Switch(f"conversations/{ref_component(str(id_))}"))
             else:
-                self._know(info)
-            yield from self._session(sessions, id_, opening)
+                self._read_session(info)
+            yield from self._session(sessions, id_, pending)
         yield from sessions.left()
         yield from skips
 
-    def _session(self, sessions: _Dumped, id_: Any, opening: list[Event]) -> Iterator[Record]:
-        """Yield the rows of a session in the order in which things were said, which is not that of the dump."""
-        yield from self._with(opening, sessions.take("session", id_))
+    def _session(self, sessions: _DumpRows, id_: Any, pending: list[Event]) -> Iterator[Record]:
+        """Yield the rows of a session in conversation order."""
+        yield from self._with(pending, sessions.take("session", id_))
         message_rows = sessions.take("message", id_)
         part_rows = [sessions.take("part", record.data[ROW].get("id")) for record in message_rows]
         messages = [
-            Message(message_info(record.data[ROW]), [part_of(r.data[ROW], id_) for r in parts])
+            SessionMessage(
+                message_info(record.data[ROW]), [part_of(r.data[ROW], id_) for r in parts]
+            )
             for record, parts in zip(message_rows, part_rows, strict=True)
         ]
-        talk = Conversation(sessions.infos[id_], messages)
+        conversation = Conversation(sessions.infos[id_], messages)
         for number, (record, parts) in enumerate(zip(message_rows, part_rows, strict=True)):
-            before: list[Event] = opening
-            opening = []
-            for told in talk.tell(number):
-                before = self._tell(told, before, parts)
+            before: list[Event] = pending
+            pending = []
+            for told in conversation.events_of(number):
+                before = self._attach(told, before, parts)
             yield from self._with(before, [record])
             yield from parts
-        self._end = [*opening, *talk.end()]
+        self._end = [*pending, *conversation.end()]
 
-    def _tell(self, told: Told, before: list[Event], rows: list[Record]) -> list[Event]:
-        """Give an event to the row that begins to tell it, and say it again at the others; return what waits."""
+    def _attach(self, told: MessageEvent, before: list[Event], rows: list[Record]) -> list[Event]:
+        """Attach an event to its first row and repeat it as an edit for the others.
+
+        Return waiting events.
+        """
         if not told.parts:
             return [*before, told.event]
         first, *others = (rows[number] for number in told.parts)
@@ -141,18 +147,18 @@ class OpencodeReader(DocumentReader):
             turn = told.event
             for row in others:
                 self._events.setdefault(row.offset, []).append(
-                    Rewording(turn.key, turn.messages, turn.time, turn.usage)
+                    TurnEdit(turn.key, turn.messages, turn.time, turn.usage)
                 )
         return []
 
     def _with(self, events: list[Event], records: list[Record]) -> Iterator[Record]:
-        """Yield records of which the first means these events, beside what it means already."""
+        """Yield records, attaching events to the first."""
         if events and records:
             self._events.setdefault(records[0].offset, []).extend(events)
             events.clear()
         yield from records
 
-    def _know(self, info: Mapping[str, Any]) -> None:
+    def _read_session(self, info: Mapping[str, Any]) -> None:
         id_, parent = storable_name(info.get("id")), storable_name(info.get("parentID"))
         if id_ and parent:
             self.state = {"session": parent, "agent": id_}
@@ -160,11 +166,11 @@ class OpencodeReader(DocumentReader):
             self.state = {"session": id_}
 
 
-class _Dumped:
-    """The rows of a dump, by what they belong to.
+class _DumpRows:
+    """Rows of a dump by owner.
 
     Attributes:
-        infos: what is known of each session, by its id, in the order in which they were made.
+        infos: sessions by id, in order of creation.
     """
 
     def __init__(self, rows: Mapping[str, list[Record]]) -> None:
@@ -182,13 +188,15 @@ class _Dumped:
             self.infos[id_] = {"id": id_} if own is None else session_info(own[0].data[ROW])
 
     def take(self, table: str, owner: Any) -> list[Record]:
-        """Return the rows of a table that belong to something, once."""
+        """Return the rows of a table that belong to an owner, once."""
         return self._rows[table].pop(_key(owner), [])
 
     def left(self) -> Iterator[Record]:
-        """Yield the rows that belong to nothing, in the order of the dump."""
-        found = [r for table in self._rows.values() for records in table.values() for r in records]
-        yield from sorted(found, key=lambda record: record.offset)
+        """Yield rows without owner, in dump order."""
+        records_left = [
+            r for table in self._rows.values() for records in table.values() for r in records
+        ]
+        yield from sorted(records_left, key=lambda record: record.offset)
 
     def _add(self, table: str, owner: Any, record: Record) -> None:
         self._rows[table].setdefault(_key(owner), []).append(record)
@@ -201,7 +209,7 @@ def _sorted(records: list[Record]) -> list[Record]:
 
 
 def _key(value: Any) -> str:
-    """Return an id as text, whatever the dump has it as."""
+    """Return an id as text."""
     return value if isinstance(value, str) else "" if value is None else repr(value)
 
 
@@ -214,22 +222,22 @@ def _list(value: Any) -> list[Any]:
 
 
 CLEARED_TEXT = "[Old tool result content cleared]"
-"""What a model is shown in place of a result that was cleared."""
+"""Text shown for a cleared result."""
 
 Map = Mapping[str, Any]
 
 
 @value
-class Told:
-    """Something that happens in a message, and the parts of the message that tell it."""
+class MessageEvent:
+    """An event in a message, with the numbers of its parts."""
 
     event: Event
     parts: tuple[int, ...] = ()
 
 
 @value
-class Message:
-    """A message as a session holds it."""
+class SessionMessage:
+    """A message of a session."""
 
     info: Map
     parts: Sequence[Any]
@@ -240,14 +248,14 @@ class Message:
 
     @property
     def time(self) -> int | None:
-        """When it was begun, in milliseconds since the epoch."""
+        """Start time in milliseconds since the epoch."""
         times = self.info.get("time")
         return time_of(times.get("created")) if isinstance(times, dict) else None
 
 
 @value
 class _Cleared:
-    """A result that was cleared, and behind how many messages that was noticed; None while it is not yet."""
+    """A cleared result, with the key and message index of its turn."""
 
     when: int
     key: str
@@ -256,14 +264,14 @@ class _Cleared:
 
 
 class Conversation:
-    """One session: its messages in order, each told once, and then its end."""
+    """One session: the events of its messages, then of its end."""
 
-    def __init__(self, info: Map, messages: Sequence[Message]) -> None:
-        """Look at a session.
+    def __init__(self, info: Map, messages: Sequence[SessionMessage]) -> None:
+        """Prepare a session.
 
         Args:
-            info: what is known of it.
-            messages: all of them.
+            info: facts about it.
+            messages: all messages.
         """
         self._info = info
         self._messages = messages
@@ -273,7 +281,7 @@ class Conversation:
         self._gone: list[tuple[int, _Cleared]] = []
         places = {message.id: n for n, message in enumerate(messages) if message.id}
         self._places = places
-        # A summary, and the order to make it; those of old builds were made without one.
+        # A summary with the request for it; old builds have no request.
         self._order_of: dict[int, int | None] = {}
         for number, message in enumerate(messages):
             if message.info.get("summary") is True and message.info.get("role") == "assistant":
@@ -284,21 +292,21 @@ class Conversation:
                     self._order_of[number] = order if asked else None
         self._orders = {order for order in self._order_of.values() if order is not None}
 
-    def tell(self, number: int) -> list[Told]:
-        """Return what happens in a message, in order; call it once for each, first to last."""
+    def events_of(self, number: int) -> list[MessageEvent]:
+        """Return the events of a message; call once for each, in order."""
         message = self._messages[number]
-        told = [Told(event) for event in self._clearings(number, message.time)]
+        events = [MessageEvent(event) for event in self._clearings(number, message.time)]
         if number in self._orders:
-            return told  # it is told with the summary
+            return events  # included with the summary
         steps = steps_of(message.info, message.parts)
         if number in self._order_of:
-            return [*told, self._compaction(number, steps)]
+            return [*events, self._compaction(number, steps)]
         for index, step in enumerate(steps):
-            told.append(Told(self._turn(number, index, step), step.parts))
-        return told
+            events.append(MessageEvent(self._turn(number, index, step), step.parts))
+        return events
 
     def end(self) -> list[Event]:
-        """Return what happened behind the last message."""
+        """Return the events after the last message."""
         events: list[Event] = []
         revert = self._info.get("revert")
         at = None
@@ -308,7 +316,7 @@ class Conversation:
             events += self._revert(at, revert.get("partID"))
         return [*events, *self._clearings(len(self._messages), None, since=at)]
 
-    def _turn(self, number: int, index: int, step: Step) -> Turn:
+    def _turn(self, number: int, index: int, step: MessageStep) -> Turn:
         message = self._messages[number]
         name = message.id or f"message-{number + 1}"
         key = f"{name}/{index + 1}" if index else name
@@ -322,8 +330,8 @@ class Conversation:
         meta = {AGENTS_KEY: list(step.agents)} if step.agents else {}
         return Turn(step.messages, key, message.time, step.author, step.usage, meta=meta)
 
-    def _compaction(self, number: int, steps: Sequence[Step]) -> Told:
-        """Return the summary, with the order to make it, in place of all that is not told to stay."""
+    def _compaction(self, number: int, steps: Sequence[MessageStep]) -> MessageEvent:
+        """Return the summary, with its request, as a compaction."""
         message = self._messages[number]
         order = self._order_of[number]
         answers = [m for step in steps for m in step.messages if m.role == "assistant"]
@@ -339,19 +347,19 @@ class Conversation:
         author = storable_name(message.info.get("modelID"))
         if parts:
             said.append(PlannedMessage("assistant", parts, model=author))
-        turn = self._turn(number, 0, steps[-1] if steps else Step())
+        turn = self._turn(number, 0, steps[-1] if steps else MessageStep())
         event = Compaction(tuple(said), turn.key, turn.time, author, turn.usage, keeps=keeps)
-        return Told(event, tuple(n for step in steps for n in step.parts))
+        return MessageEvent(event, tuple(n for step in steps for n in step.parts))
 
     def _clearings(
         self, number: int, until: int | None, *, since: int | None = None
-    ) -> Iterator[Clearing]:
-        """Yield what was cleared before a message began.
+    ) -> Iterator[ResultClearing]:
+        """Yield what was cleared before a message.
 
         Args:
-            number: of the message.
-            until: when it began; None is the end of the session, and of messages that do not tell.
-            since: the message that a revert went back to: what was cleared behind it is to be cleared again.
+            number: number of the message.
+            until: its time; None for the end of the session, or if unknown.
+            since: message that a revert went back to: later clearings are repeated.
         """
         last = number == len(self._messages)
         due: list[_Cleared] = []
@@ -368,10 +376,10 @@ class Conversation:
             for each in due:
                 calls.setdefault((each.key, each.message), []).append(each.call)
             results = tuple((key, at, tuple(ids)) for (key, at), ids in calls.items())
-            yield Clearing(results, CLEARED_TEXT, max(c.when for c in due) or None)
+            yield ResultClearing(results, CLEARED_TEXT, max(c.when for c in due) or None)
 
     def _revert(self, at: int, part: Any) -> Iterator[Event]:
-        """Yield what takes out a message and all behind it, or what of it begins with a part."""
+        """Yield the removal of a message and all later ones, or of its parts from one on."""
         message = self._messages[at]
         ids = [p.get("id") if isinstance(p, dict) else None for p in message.parts]
         cut = ids.index(part) if part is not None and part in ids else 0
@@ -381,14 +389,14 @@ class Conversation:
             whole -= 1
         left = [*self._keys[at][whole:], *(key for keys in self._keys[at + 1 :] for key in keys)]
         if left:
-            yield GoBack(left[0])
+            yield Rewind(left[0])
             for index, step in enumerate(stays[whole:], whole):
                 yield self._turn(at, index, step)
 
 
-def _compaction(message: Message) -> Map:
-    """Return the part by which a message orders a summary; nothing when it does not."""
+def _compaction(message: SessionMessage) -> Map:
+    """Return the part that requests a summary, or an empty map."""
     if message.info.get("role") != "user":
         return {}
-    found = (p for p in message.parts if isinstance(p, dict) and p.get("type") == "compaction")
-    return next(found, {})
+    parts = (p for p in message.parts if isinstance(p, dict) and p.get("type") == "compaction")
+    return next(parts, {})

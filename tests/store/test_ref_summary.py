@@ -1,4 +1,4 @@
-"""How all refs stand, found out by looking at few: the same as is found by looking at all."""
+"""The summary of refs reads few files, but equals reading all."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ from trace_store.maintenance.adopt import adopt
 from trace_store.maintenance.seal import seal
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs import summary
-from trace_store.refs.change_stamp import sign_of
 from trace_store.refs.database import RefDatabase
-from trace_store.refs.resolution import unexplained
-from trace_store.refs.summary import Standing
+from trace_store.refs.resolution import is_unexplained
+from trace_store.refs.summary import RefStatus, change_stamp
 from trace_store.store.handle import Store
 from trace_store.testing.disks import RecordingDisk
 
@@ -34,12 +33,12 @@ NAMES = [MAIN, *(f"refs/heads/sessions/a/{n}" for n in range(4)), "refs/heads/x"
 
 @pytest.fixture(autouse=True)
 def no_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let what was seen be remembered however few refs there are."""
+    """Cache the summary however few refs there are."""
     monkeypatch.setattr(summary, "FEW", 0)
 
 
 class QuickDisk(Disk):
-    """A disk that makes nothing durable: what is made here lives as long as a test."""
+    """A disk that syncs nothing, for speed."""
 
     __slots__ = ()
 
@@ -50,12 +49,12 @@ class QuickDisk(Disk):
         pass
 
 
-def facts(standing: Standing) -> tuple[Any, ...]:
+def facts(standing: RefStatus) -> tuple[Any, ...]:
     return standing.moved, standing.diverged, standing.incomplete, standing.branch_count
 
 
 def slowly(store: Store) -> tuple[Any, ...]:
-    """Return what `facts` returns, found out by listing every ref and looking at each."""
+    """Return what `facts` returns, computed from all refs."""
     refs = store.refs
     assert isinstance(refs, RefDatabase)
     every = dict(refs.iterate_tips())
@@ -65,7 +64,7 @@ def slowly(store: Store) -> tuple[Any, ...]:
     for name in sorted({*files, *known}) if published.stamp is not None else ():
         here, before = files.get(name, ()), known.get(name, ())
         fold = store.journal.fold.refs.get(name)
-        if set(here) != set(before) and unexplained(here, before, fold):
+        if set(here) != set(before) and is_unexplained(here, before, fold):
             now = every.get(name, (None,))[0]
             moved.append((name, before[0] if before else None, now))
     diverged = {name: tips for name, tips in every.items() if len(tips) > 1}
@@ -74,22 +73,22 @@ def slowly(store: Store) -> tuple[Any, ...]:
     return moved, diverged, incomplete, sum(name.startswith("refs/heads/") for name in every)
 
 
-def standing(store: Store) -> Standing:
+def standing(store: Store) -> RefStatus:
     assert isinstance(store.refs, RefDatabase)
-    return store.refs.standing()
+    return store.refs.status()
 
 
 def names_are_right(store: Store, commits: list[ObjectId]) -> bool:
-    """Tell whether the names of refs that end in commits are those that a list of all refs gives."""
+    """Return True if the summary's names for commits equal those from listing all refs."""
     assert isinstance(store.refs, RefDatabase)
     every = list(store.refs.iterate())
     asked = [*commits, *(oid for _, oid in every)]
     named = {oid: [name for name, value in every if value == oid] for oid in asked}
-    return store.refs.naming(asked) == named
+    return store.refs.names_of(asked) == named
 
 
 class Git:
-    """Stands for git: changes tips, and then writes its index anew."""
+    """Stands for git: changes tips, and then rewrites its index."""
 
     def __init__(self, folder: Path) -> None:
         self._index = folder / ".git" / "index"
@@ -103,7 +102,7 @@ class Git:
         fresh = self._index.with_name("index.lock")
         fresh.write_bytes(b"x" * self._turn)
         os.replace(fresh, self._index)
-        # Long ago, and at another time each, as for indexes that were not written a moment ago.
+        # Long ago, and different each time, so that the index is never too recent.
         at = 1_600_000_000_000_000_001 + self._turn * 1_000_000_000
         os.utime(self._index, ns=(at, at))
 
@@ -143,7 +142,7 @@ def test_it_is_what_a_look_at_every_ref_finds(
         elif step == "delete":
             insist(store, partial(move, store, name, None))
         elif step == "join" and (tips := store.refs.tips(name)):
-            # What is not here is refused, unless the ref had it already.
+            # A missing commit is rejected, unless the ref had it already.
             refused = () if store.objects.contains(tips[-1]) else (ConcurrencyError,)
             with suppress(*refused):
                 insist(store, partial(move, store, name, tips[-1]))
@@ -172,7 +171,7 @@ def test_it_is_what_a_look_at_every_ref_finds(
 
 
 def insist(store: Store, act: Callable[[], object]) -> None:
-    """Go on from what git made of a ref, as a process that has the repository open is told to."""
+    """Accept git's value of a ref, as a process with the repository open is told to."""
     try:
         act()
     except RewoundError:
@@ -181,7 +180,7 @@ def insist(store: Store, act: Callable[[], object]) -> None:
 
 
 def many(folder: Path, count: int) -> Git:
-    """Leave a repository with branches, all sealed, in a folder that git knows."""
+    """Create a repository with branches, all sealed, in a folder that git tracks."""
     git = Git(folder)
     with new_store(folder, disk=QuickDisk()) as store:
         for n in range(count):
@@ -273,7 +272,7 @@ def test_an_explicit_look_sees_what_was_changed_behind_git(tmp_path: Path) -> No
 
 def sign(folder: Path) -> tuple[str, str] | None:
     with reopen(folder) as store:
-        return sign_of(store.disk, store.layout)
+        return change_stamp(store.disk, store.layout)
 
 
 def test_the_sign_changes_with_the_index_of_the_repository_around(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Commits put together from pieces equal those that are encoded whole."""
+"""The fast encoder gives the same bytes as the general one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trace_store.errors import InvalidInputError, InvalidMessageError
 from trace_store.objects import operations as ops
 from trace_store.objects.codec import encode_text
 from trace_store.objects.commit import Commit
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.objects.fast_encode import encode_commit, encode_message
 from trace_store.objects.message import KINDS, ROLES, Message, store_message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
@@ -50,12 +50,12 @@ USAGES = st.dictionaries(
 )
 
 
-def make(gathering: Gathering, given: Mapping[str, Any]) -> bytes | None:
+def make(gathering: ObjectCollector, given: Mapping[str, Any]) -> bytes | None:
     fields = dict(given)
     return encode_message(fields.pop("role"), fields.pop("parts"), gathering.put, **fields)
 
 
-def store(gathering: Gathering, given: Mapping[str, Any]) -> dict[str, Any]:
+def store(gathering: ObjectCollector, given: Mapping[str, Any]) -> dict[str, Any]:
     fields = dict(given)
     message = Message(fields.pop("role"), fields.pop("parts"), **fields)
     return store_message(message, gathering.put)
@@ -83,7 +83,7 @@ def test_pieces_make_the_same_commit(
     key: str,
     said: str,
 ) -> None:
-    direct, whole = Gathering(), Gathering()
+    direct, whole = ObjectCollector(), ObjectCollector()
     found = [make(direct, message) for message in messages]
     meta = b"\x81\xa6record" + encode_text(key) if key else b""
     made = [message for message in found if message is not None]
@@ -107,15 +107,15 @@ def test_pieces_make_the_same_commit(
 def test_what_is_no_name_is_refused_as_it_is_elsewhere(bad: Any) -> None:
     for field in ("id", "name", "model"):
         with pytest.raises(InvalidMessageError):
-            make(Gathering(), {"role": "user", "parts": [], field: bad})
+            make(ObjectCollector(), {"role": "user", "parts": [], field: bad})
     with pytest.raises(InvalidMessageError):
-        make(Gathering(), {"role": "user", "parts": [ToolCall(bad, "n", "{}")]})
+        make(ObjectCollector(), {"role": "user", "parts": [ToolCall(bad, "n", "{}")]})
 
 
 def test_what_has_no_form_is_left() -> None:
     nested = ToolResult("a", [ToolResult("b", "text")])
-    assert make(Gathering(), {"role": "tool", "parts": [nested]}) is None
-    assert make(Gathering(), {"role": "user", "parts": [Text("a")] * 65_536}) is None
+    assert make(ObjectCollector(), {"role": "tool", "parts": [nested]}) is None
+    assert make(ObjectCollector(), {"role": "user", "parts": [Text("a")] * 65_536}) is None
     assert encode_commit(None, "a", 1, [b"\xc0"] * 65_536) is None
     meta = b"\x81\xa6record\xa1k"
     assert encode_commit(None, "a", 1.5, (), {}, meta) is None  # type: ignore[arg-type]
@@ -128,19 +128,19 @@ def test_what_has_no_form_is_left() -> None:
 
 @pytest.mark.parametrize("count", [15, 16, 17, 300])
 def test_many_make_the_same_commit_too(count: int) -> None:
-    """Where the count of an array takes more than its first byte."""
+    """Arrays whose count needs more than the first byte."""
     text = "words " * (1 if count < 300 else 40)
     message = {"role": "user", "parts": [Text(text), ToolResult("a", [Text("b")] * count)]}
     for messages in ([message] * count, [{"role": "user", "parts": [Text("c")] * count}]):
-        direct, whole = Gathering(), Gathering()
+        direct, whole = ObjectCollector(), ObjectCollector()
         pieces = [make(direct, each) or b"" for each in messages]
         operation = ops.add([store(whole, each) for each in messages])
         assert encode_commit(None, "ada", 1, pieces) == Commit([], "ada", 1, [operation]).encode()
 
 
 def test_more_bytes_than_are_read_are_refused() -> None:
-    piece = make(Gathering(), {"role": "user", "parts": [Text("a")] * 60_000})
+    piece = make(ObjectCollector(), {"role": "user", "parts": [Text("a")] * 60_000})
     assert piece is not None
-    with pytest.raises(InvalidInputError, match="at most 16,777,216 bytes") as error:
+    with pytest.raises(InvalidInputError, match="over the limit of 16,777,216") as error:
         encode_commit(None, "ada", 1, [piece] * 10)
     assert error.value.code == "too-large"

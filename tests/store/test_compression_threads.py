@@ -1,4 +1,4 @@
-"""Frames are compressed on several threads, and the packs are the same as with one."""
+"""Compressing frames in several threads gives the same packs as one thread."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tests.support.examples import examples
 from trace_store.objects.codec import encode
-from trace_store.odb import background, pack_writer
-from trace_store.odb.background import Background
+from trace_store.odb import compression, pack_writer
+from trace_store.odb.compression import BackgroundTasks
 from trace_store.odb.ingest import pack_of
-from trace_store.odb.pack_walk import walk_objects
+from trace_store.odb.pack import walk_objects
 from trace_store.odb.pack_writer import PackEncoder
 from trace_store.oid import hash_object
 
@@ -22,7 +22,7 @@ LEVEL = 9
 
 
 class Kept:
-    """Packs that are kept in memory."""
+    """Packs kept in memory."""
 
     def __init__(self) -> None:
         self.packs: list[bytearray] = []
@@ -49,7 +49,7 @@ def packed(objects: list[bytes], threads: int, **options: int) -> Kept:
 
 
 def made_of(seed: int, count: int) -> list[bytes]:
-    """Return blobs that share lines, and commits that name some of what stands before them."""
+    """Return blobs that share lines, and commits that link to earlier objects."""
     source = random.Random(seed)
     lines = [b"%d %d\n" % (number, source.getrandbits(64)) for number in range(60)]
     objects: list[bytes] = []
@@ -96,7 +96,7 @@ def test_no_thread_is_begun_for_little(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(work: object) -> None:
         raise AssertionError("a thread is begun")
 
-    monkeypatch.setattr(background, "_start", start)
+    monkeypatch.setattr(compression, "_start", start)
     objects = made_of(1, 100)
     assert len(packed(objects, 4, frame_bytes=500, shared_bytes=3000).packs) == 1
     with pytest.raises(AssertionError):
@@ -106,7 +106,9 @@ def test_no_thread_is_begun_for_little(monkeypatch: pytest.MonkeyPatch) -> None:
 @settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.binary(max_size=4), max_size=30), st.integers(0, 5))
 def test_results_come_in_the_order_of_the_tasks(contents: list[bytes], threads: int) -> None:
-    assert Background([partial(bytes, each) for each in contents], threads).results() == contents
+    assert (
+        BackgroundTasks([partial(bytes, each) for each in contents], threads).results() == contents
+    )
 
 
 @pytest.mark.parametrize("threads", [0, 1, 3])
@@ -115,10 +117,10 @@ def test_what_a_task_raises_is_raised(threads: int, error: type[BaseException]) 
     def fail() -> bytes:
         raise error
 
-    work = Background([bytes, fail, bytes], threads)
+    work = BackgroundTasks([bytes, fail, bytes], threads)
     with pytest.raises(error):
         work.results()
 
 
 def test_there_is_at_least_one_processor() -> None:
-    assert background.processors() >= 1
+    assert compression.processor_count() >= 1

@@ -1,4 +1,4 @@
-"""The few lines of msgpack say what msgpack says, or nothing."""
+"""The small msgpack codec equals msgpack, or refuses."""
 
 from __future__ import annotations
 

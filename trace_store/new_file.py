@@ -1,4 +1,4 @@
-"""A file that is written piece by piece, and has its name only when all of it is there."""
+"""Atomic creation of a file: it appears under its name only when complete."""
 
 from __future__ import annotations
 
@@ -11,34 +11,41 @@ from trace_store.files import CREATE, Disk, write_all
 
 
 class NewFile:
-    """A file under construction, for a `with` block; leaving it with an error leaves nothing."""
+    """A file under construction, used in a `with` block; an error leaves no file.
 
-    __slots__ = ("_disk", "_fd", "_overwrite", "_scratch", "path")
+    Attributes:
+        path: the target.
+        size: bytes written so far.
+    """
+
+    __slots__ = ("_disk", "_fd", "_overwrite", "_scratch", "path", "size")
 
     def __init__(self, disk: Disk, path: str, *, overwrite: bool = False) -> None:
-        """Begin a file beside its final place.
+        """Create a temporary file beside the target.
 
         Raises:
-            AlreadyExistsError: the path is taken, and `overwrite` is false.
-            StorageError: the path is no regular file, there is no such folder, or the disk refuses.
+            AlreadyExistsError: the target exists and `overwrite` is false.
+            StorageError: the target is not a regular file, its folder does not exist, or the disk refuses.
         """
         self._disk = disk
         self._overwrite = overwrite
-        self.path = os.path.abspath(path)
+        self.path = path
+        self.size = 0
         self._check_free()
-        folder, name = os.path.split(self.path)
+        folder, name = os.path.split(os.path.abspath(path))
         if disk.stat(folder) is None:
-            raise StorageError(f"there is no folder {folder}", path=self.path)
+            raise StorageError(f"no such folder: {folder}", path=self.path)
         unique = f"{os.getpid()}-{os.urandom(6).hex()}"
         self._scratch = os.path.join(folder, f".{name[:100]}.{unique}.tmp")
         self._fd = disk.open(self._scratch, CREATE)
         if self._fd is None:
-            raise StorageError("a temporary name is taken", path=self._scratch)
+            raise StorageError("temporary file already exists", path=self._scratch)
 
     def write(self, data: bytes) -> None:
         """Append bytes."""
         assert self._fd is not None
         write_all(self._disk, self._fd, data)
+        self.size += len(data)
 
     def __enter__(self) -> NewFile:
         return self
@@ -63,19 +70,19 @@ class NewFile:
         assert self._fd is not None
         self._disk.sync(self._fd)
         self._close()
-        # A link is made only where nothing is; some file systems have none.
+        # A hard link never overwrites; some file systems do not support links.
         if not self._overwrite and self._disk.link(self._scratch, self.path):
             self._disk.remove(self._scratch)
         else:
             self._check_free()
             self._disk.rename(self._scratch, self.path)
-        self._disk.sync_directory(os.path.dirname(self.path))
+        self._disk.sync_directory(os.path.dirname(self._scratch))
 
     def _check_free(self) -> None:
-        found = self._disk.stat(self.path)
-        if found is not None and not self._overwrite:
-            raise AlreadyExistsError(f"{self.path} is there already", path=self.path)
-        if found is not None and not stat.S_ISREG(found.st_mode):
+        status = self._disk.stat(self.path)
+        if status is not None and not self._overwrite:
+            raise AlreadyExistsError(f"{self.path} already exists", path=self.path)
+        if status is not None and not stat.S_ISREG(status.st_mode):
             raise StorageError(f"not a regular file: {self.path}", path=self.path)
 
     def _close(self) -> None:

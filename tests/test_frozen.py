@@ -1,4 +1,4 @@
-"""Values are what frozen, slotted dataclasses are, as far as anybody relies on it."""
+"""Value classes behave like frozen, slotted dataclasses."""
 
 from __future__ import annotations
 

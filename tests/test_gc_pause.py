@@ -1,4 +1,4 @@
-"""The pause of the garbage collector: nested, in threads, restored whatever happens."""
+"""The garbage collector pause: nested, threaded, and always restored."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_what_was_off_stays_off() -> None:
 
 
 def another_holder() -> tuple[threading.Thread, threading.Event]:
-    """Return a thread that has paused it, and holds it until the event is set."""
+    """Return a thread that holds the pause until the event is set."""
     entered, go = threading.Event(), threading.Event()
 
     def hold() -> None:

@@ -1,0 +1,162 @@
+"""Requests: a file is what `trace compile` gives, and a provider's own blocks go to that provider alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+
+from tests.exporters.support.cases import CLAUDE, GEMINI, GPT, USER, called, of
+from tests.exporters.support.invented import sessions
+from tests.exporters.support.sessions import rich_session
+from tests.support.examples import examples
+from trace_store.errors import InvalidInputError
+from trace_store.exporters.contract import ExportSession
+from trace_store.exporters.registry import FORMS, writer_named
+from trace_store.objects.message import Message
+from trace_store.objects.parts import Opaque, Text, ToolResult
+from trace_store.providers.documents import parse_messages
+from trace_store.providers.fields import UNREAD, damage_kept
+from trace_store.providers.rendering import RENDERERS, render
+from trace_store.providers.values import ADAPTATIONS, FAULTS
+from trace_store.providers.wire import to_bytes
+
+REQUESTS = {
+    "anthropic": "anthropic",
+    "gemini-contents": "gemini",
+    "openai": "openai",
+    "openai-responses": "openai-responses",
+}
+MAKERS = {
+    "anthropic": "anthropic",
+    "claude-code": "anthropic",
+    "codex": "openai",
+    "gemini": "gemini",
+    "gemini-contents": "gemini",
+    "langchain": "langchain",
+    "openai": "openai",
+    "openai-responses": "openai",
+}
+"""Whose blocks a request or a transcript holds."""
+NEW = {"type": "brand_new", "what": "MARKED"}
+# What each provider may send one day: the document, and the provider whose name the block keeps.
+UNKNOWN: dict[str, tuple[Any, str]] = {
+    "anthropic": (
+        {"type": "message", "role": "assistant", "stop_reason": "end_turn", "content": [NEW]},
+        "anthropic",
+    ),
+    "openai": ({"role": "assistant", "content": [NEW]}, UNREAD),
+    "openai-responses": ({"output": [NEW]}, "openai"),
+    "gemini": (
+        {"candidates": [{"content": {"role": "model", "parts": [{"brandNew": NEW}]}}]},
+        "gemini",
+    ),
+    "langchain": ({"type": "ai", "content": [NEW]}, "langchain"),
+}
+
+# What an export lists, one of these words at least, for each repair of a renderer.
+LISTED = {
+    "arguments-wrapped": {"argument-text"},
+    "blank-text": {"blank-text"},
+    "call-id-changed": {"call-id"},
+    "duplicate-result": {"tool-result"},
+    "empty-message": {"blank-text", "empty-message"},
+    "image-left-out": {"image"},
+    "image-moved": {"message-place"},
+    "invalid-image": {"image", "image-form", "opaque-part"},
+    "misplaced-call": {"tool-call"},
+    "name-changed": {"message-name", "tool-name", "tool-schema"},
+    "opaque-left-out": {"opaque-part"},
+    "orphan-call": {"tool-call"},
+    "orphan-result": {"tool-result"},
+    "reasoning-left-out": {"reasoning-signature", "reasoning-text"},
+    "surrogate-replaced": {"argument-text", "control-character", "opaque-form", "tool-name"},
+    "system-as-user": {"image", "message-role", "opaque-part"},
+    "tool-left-out": {"tool-schema"},
+    "tool-without-call": {"image", "message-role", "opaque-part"},
+    "unknown-block": {"opaque-part"},
+}
+# Nothing of the session is missing: something stands beside it, or only the order of the request is another.
+NOT_LOST = {
+    "call-unsigned",
+    "error-without-text",
+    "leading-assistant",
+    "moved-result",
+    "no-messages",
+}
+NOT_LOST |= {"trailing-space"}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_file_is_what_compile_gives(name: str) -> None:
+    session = rich_session()
+    request = json.loads(writer_named(name).write(session).to_bytes())
+    rendered = render(REQUESTS[name], [t.message for t in session.turns], session.tools)
+    beside = {key: request.pop(key) for key in ("model", "max_tokens") if key in request}
+    assert request == json.loads(to_bytes(rendered.request))
+    assert beside == {"anthropic": {"model": CLAUDE, "max_tokens": 8192}}.get(name, {})
+
+
+def _unknown(source: str) -> tuple[Message, str]:
+    """A message with a block that no version of Trace knows, and the provider that it has."""
+    document, provider = UNKNOWN[source]
+    with damage_kept():
+        (message,) = parse_messages(json.dumps(document))
+    (block,) = message.parts
+    assert isinstance(block, Opaque)
+    assert block.provider == provider
+    model = {"anthropic": CLAUDE, "gemini": GEMINI}.get(provider, GPT)
+    return Message("assistant", [block, Text("So.")], model=model), provider
+
+
+@pytest.mark.parametrize("source", UNKNOWN)
+@pytest.mark.parametrize("target", sorted(set(RENDERERS) - {"json", "text"}))
+def test_an_unknown_block_is_rendered_for_its_own_provider_alone(source: str, target: str) -> None:
+    message, provider = _unknown(source)
+    block = message.parts[0]
+    own = provider == {"openai-responses": "openai"}.get(target, target)
+    # Chat completions have no blocks of the model but refusals.
+    holds = own and target != "openai"
+    assert (b"MARKED" in to_bytes(render(target, [USER, message]).request)) == holds
+    # Where a provider takes no unknown blocks of the user or of tools, nobody else's get there.
+    for other in (Message("user", [block, Text("So.")]), _answered(block)):
+        sent = to_bytes(render(target, [USER, called(), other]).request)
+        assert own or b"MARKED" not in sent
+
+
+def _answered(block: Any) -> Message:
+    return Message("tool", [ToolResult("call_1", [block, Text("v1")])])
+
+
+@pytest.mark.parametrize("source", UNKNOWN)
+def test_an_unknown_block_is_exported_to_its_own_provider_alone(source: str) -> None:
+    message, provider = _unknown(source)
+    for target, maker in MAKERS.items():
+        data = writer_named(target).write(of(USER, message)).to_bytes()
+        assert maker == provider or b"MARKED" not in data, target
+
+
+def test_every_format_for_programs_is_held_to_it() -> None:
+    assert set(MAKERS) == set(FORMS) - {"atif", "html", "markdown", "trace-json"}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_whatever_a_renderer_repairs_is_listed_as_lost(name: str) -> None:
+    assert set(LISTED) | NOT_LOST == ADAPTATIONS | FAULTS
+
+    @settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
+    @given(sessions())
+    def check(session: ExportSession) -> None:
+        try:
+            exported = writer_named(name).write(session)
+        except InvalidInputError:
+            assume(False)
+        words = {loss.what for loss in exported.losses}
+        messages = [turn.message for turn in session.turns]
+        for repair in render(REQUESTS[name], messages, session.tools).repairs:
+            if repair.code not in NOT_LOST:
+                assert words & LISTED[repair.code], repair
+
+    check()

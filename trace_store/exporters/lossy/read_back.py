@@ -1,0 +1,228 @@
+"""What a reader gets back from a request: its messages, each part traced to the session's part it was rendered from.
+
+Rule: the request is read with the parsers that an import uses. So a loss is what an import does not find again, and no
+renderer keeps a second account of it.
+
+- Calls keep their order, and results are found by the ids of their calls.
+- Every other part is found by what it says, in order, among the parts of the same speaker.
+- What stands for no part is a renderer's note; it belongs to no message of the session.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
+
+from trace_store.context.compiled import CompiledMessage
+from trace_store.errors import InvalidInputError
+from trace_store.exporters.lossy.drafts import ASSISTANT, FRONT_ROLES, TOOL, USER, Draft, Piece
+from trace_store.objects.message import Message
+from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.chat import block_part
+from trace_store.providers.documents import parse_messages
+from trace_store.providers.fields import damage_kept
+from trace_store.providers.gemini.parse import GeminiCalls, gemini_parts
+from trace_store.providers.media import ERROR_LINE, split_image, system_text
+from trace_store.providers.validity import Place, pair
+from trace_store.providers.wire import parse_object, replace_surrogates, scrub, to_bytes
+
+_CACHE_MARKS = ("cache_control", "prompt_cache_breakpoint")
+
+
+def read_back(messages: Sequence[CompiledMessage], request: Any) -> tuple[list[Draft], int]:
+    """Return the messages of a request with their origins, and how many images stand outside of their result.
+
+    Args:
+        messages: what was rendered.
+        request: the provider's request.
+    """
+    origins = _Origins(messages)
+    drafts = []
+    for message in read_request(request):
+        pieces = [piece for part in message.parts if (piece := origins.find(part, message.role))]
+        if pieces:
+            drafts.append(_draft(message, pieces))
+    return drafts, origins.moved
+
+
+def read_request(request: Any) -> list[Message]:
+    """Return the messages of a request as an import reads them."""
+    with damage_kept():
+        found = parse_messages(to_bytes(request).decode())
+    return [_of_a_tool(message) for message in found]
+
+
+def _of_a_tool(message: Message) -> Message:
+    """Return a user message of results alone as one of tools: Anthropic has no such role."""
+    results = all(isinstance(part, ToolResult) for part in message.parts)
+    return Message(TOOL, message.parts) if message.role == USER and results else message
+
+
+def _draft(message: Message, pieces: list[Piece]) -> Draft:
+    return Draft(
+        turn=pieces[0].turn,
+        pieces=pieces,
+        role=message.role,
+        time=0,
+        kind=message.kind,
+        name=message.name,
+        model=message.model,
+        id=message.id,
+    )
+
+
+class _Origins:
+    """Finds the part of the session that a part of the request was rendered from; each is found once."""
+
+    def __init__(self, messages: Sequence[CompiledMessage]) -> None:
+        self._messages = messages
+        self._result_of, _ = pair(messages)
+        self._calls = deque(sorted(self._result_of))
+        self._called: dict[str, Place] = {}
+        self._places: dict[Hashable, deque[Place]] = defaultdict(deque)
+        self._found: set[Place] = set()
+        self._outside: dict[Hashable, deque[tuple[Piece, int]]] = defaultdict(deque)
+        self.moved = 0
+        for at, message in enumerate(messages):
+            for index, part in enumerate(message.parts):
+                for key in _keys(part, message.role):
+                    self._places[key].append((at, index))
+
+    def find(self, part: Part, role: str) -> Piece | None:
+        """Return the piece that a part of a message of this role is; None for a note."""
+        if isinstance(part, ToolCall):
+            return self._call(part)
+        if isinstance(part, ToolResult):
+            return self._result(part)
+        key = (_content(part), _speaker(role))
+        places = self._places[key]
+        while places and places[0] in self._found:
+            places.popleft()
+        if places:
+            place = places.popleft()
+            self._found.add(place)
+            original = self._part(place)
+            return Piece(*place, original, _as_said(original, part))
+        if self._outside[key]:
+            piece, index = self._outside[key].popleft()
+            inner = list(piece.inner or ())
+            inner[index] = (inner[index][0], part)
+            piece.inner = tuple(inner)
+            self.moved += 1
+        return None
+
+    def _call(self, call: ToolCall) -> Piece | None:
+        if not self._calls:
+            return None
+        place = self._calls.popleft()
+        self._called[call.id] = place
+        return Piece(*place, self._part(place), call)
+
+    def _result(self, result: ToolResult) -> Piece | None:
+        call = self._called.get(result.call_id)
+        if call is None:
+            return None
+        place = self._result_of[call]
+        original = self._part(place)
+        inner = tuple(_inside(original, result)) if isinstance(original, ToolResult) else ()
+        piece = Piece(*place, original, result, inner)
+        for index, (part, kept) in enumerate(inner):
+            if kept is None and isinstance(part, Image | Opaque):
+                for key in _keys(part, USER):
+                    self._outside[key].append((piece, index))
+        return piece
+
+    def _part(self, place: Place) -> Part:
+        return self._messages[place[0]].parts[place[1]]
+
+
+def _inside(original: ToolResult, result: ToolResult) -> Iterator[tuple[Part, Part | None]]:
+    """Yield the parts of a result, each with what a reader gets for it."""
+    contents = [_content(part) for part in result.content]
+    start = 0
+    for part in original.content:
+        forms = set(_contents(part))
+        if isinstance(part, Text):
+            forms.add(_content(Text(f"{ERROR_LINE}\n{part.text}")))
+        at = next((at for at in range(start, len(contents)) if contents[at] in forms), None)
+        yield part, None if at is None else _as_said(part, result.content[at])
+        start = start if at is None else at + 1
+
+
+def _as_said(original: Part, part: Part) -> Part:
+    """Return a part without what a renderer puts around a text."""
+    if not isinstance(original, Text) or not isinstance(part, Text):
+        return part
+    text = replace_surrogates(original.text)
+    return Text(text) if len(part.text) > len(text) else part
+
+
+def _keys(part: Part, role: str) -> Iterator[Hashable]:
+    """Yield by what a part may be found, in a message of this role; calls and results are not found so."""
+    for content in _contents(part):
+        yield content, _speaker(role)
+    if isinstance(part, Text) and role in FRONT_ROLES:
+        yield _content(Text(system_text(part.text))), USER
+    elif isinstance(part, Text) and role == ASSISTANT and part.text != part.text.rstrip():
+        yield _content(Text(part.text.rstrip())), ASSISTANT
+
+
+def _speaker(role: str) -> str:
+    """Return whose words a message holds: a late system message and a tool's are said by the user."""
+    if role in FRONT_ROLES:
+        return FRONT_ROLES[0]
+    return ASSISTANT if role == ASSISTANT else USER
+
+
+def _contents(part: Part) -> Iterator[Hashable]:
+    """Yield what a part says, in every form in which it may come back."""
+    if isinstance(part, ToolCall | ToolResult):
+        return
+    content = _content(part)
+    yield content
+    if isinstance(part, Opaque):
+        for read in _read_block(part):
+            if _content(read) != content:
+                yield _content(read)
+
+
+def _content(part: Part) -> Hashable:
+    """Return what a part says, whatever its form; parts that say the same are equal."""
+    if isinstance(part, Text):
+        return "text", replace_surrogates(part.text)
+    if isinstance(part, Reasoning):
+        return "reasoning", replace_surrogates(part.text), part.signature or ""
+    if isinstance(part, Image):
+        found = split_image(part)
+        return "medium", part.url if found is None else found[1]
+    return _block_content(part) if isinstance(part, Opaque) else ""
+
+
+def _block_content(part: Opaque) -> Hashable:
+    block = parse_object(part.data)
+    if block is None:
+        return "block", part.data
+    file = block.get("fileData")
+    if len(block) == 1 and isinstance(file, dict) and set(file) == {"fileUri"}:
+        # An address whose ending tells no type comes back in Gemini's form.
+        return "medium", file["fileUri"]
+    if block.get("type") == "file" and isinstance(block.get("file"), dict):
+        block = {"type": "input_file", **block["file"]}
+    kept = {key: value for key, value in scrub(block)[0].items() if key not in _CACHE_MARKS}
+    return "block", json.dumps(kept, sort_keys=True)
+
+
+def _read_block(part: Opaque) -> Iterator[Part]:
+    """Yield what a reader makes of a provider's block that was sent as it is."""
+    block = parse_object(part.data)
+    if block is None:
+        return
+    try:
+        if part.provider == "gemini":
+            yield from gemini_parts(block, "", GeminiCalls())
+        else:
+            yield block_part(block, "", part.provider)
+    except InvalidInputError:
+        return

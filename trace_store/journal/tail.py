@@ -1,0 +1,240 @@
+"""The end of the journal, read as it grows, from one journal to the next.
+
+Rule: it takes no lock that a writer wants, and has descriptors of its own. While it is open it holds a file under
+`local/followers`, so that a seal keeps the journals that it may not have come to.
+"""
+
+from __future__ import annotations
+
+import os
+
+from trace_store import errors
+from trace_store.files import CREATE, WRITE
+from trace_store.journal.events import decode, moves_of
+from trace_store.journal.frames import BEGIN, EVENT, HEADER_BYTES, TRANSACTION, VOID, scan
+from trace_store.journal.snapshot import journal_numbers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.files import Disk
+    from trace_store.journal.events import Event
+    from trace_store.journal.frames import Frame
+    from trace_store.layout import Layout
+
+KEPT_JOURNALS = 64
+"""How many sealed journals a seal leaves in place while somebody follows."""
+_BEGIN_BYTES = 512
+
+
+class _Open:
+    """One open journal, and up to which byte its frames were read."""
+
+    __slots__ = ("at", "begin", "fd", "identity", "number", "path")
+
+    def __init__(self, number: int, path: str, fd: int, identity: object, begin: Frame) -> None:
+        self.number = number
+        self.path = path
+        self.fd = fd
+        self.identity = identity
+        self.begin = begin
+        self.at = begin.end
+
+    def is_not_after(self, other: _Open) -> bool:
+        """Return True if this is the other journal, or came before it on the same line."""
+        return self.begin.line == other.begin.line and self.number <= other.number
+
+    def limit_of(self, other: _Open) -> int | None:
+        """Return how many bytes count of the journal that this one follows; None if that is another one."""
+        if self.begin.closed_line != other.begin.line:
+            return None
+        return next((size for number, size in self.begin.closes if number == other.number), None)
+
+
+class JournalTail:
+    """Reads events from the journals of a working copy.
+
+    Attributes:
+        has_gap: whether the last `read` may have left out ref moves, which then are in the reflogs: the journal that
+            followed was not there any more.
+    """
+
+    def __init__(self, disk: Disk, layout: Layout, *, everything: bool) -> None:
+        """Start behind what the newest journal holds, or with `everything` at the oldest journal on disk.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        self._disk = disk
+        self._layout = layout
+        self._file: _Open | None = None
+        self._first: list[Event] = []
+        self._registration = _register(disk, layout)
+        self.has_gap = everything
+        if everything:
+            self._first = self._enter_newest()
+        else:
+            self._skip_to_end()
+
+    def read(self) -> list[Event]:
+        """Return the events since the last call, in the order in which they were written.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        if self._first:
+            found, self._first = self._first, []
+            return found
+        file = self._file
+        if file is None:
+            return self._enter_newest()
+        following = self._following(file)
+        if following is not None:
+            return self._move_on(file, following)
+        found = self._read(file)
+        if not found and self._disk.identity(file.path) != file.identity:
+            return self._enter_newest()  # it was removed: by a seal long ago, or by something else
+        return found
+
+    def close(self) -> None:
+        """Close all descriptors."""
+        self._close(self._file)
+        self._file = None
+        if self._registration is not None:
+            fd, path = self._registration
+            self._registration = None
+            self._disk.remove(path)
+            self._disk.close(fd)
+
+    def _skip_to_end(self) -> None:
+        """Go to the end of the newest journal, and read no other."""
+        for number in sorted(journal_numbers(self._disk, self._layout), reverse=True):
+            self._file = self._open(number)
+            if self._file is not None:
+                self._read(self._file)
+                return
+
+    def _enter_newest(self) -> list[Event]:
+        """Go to the newest journal there is, and return what stands in those that were not read so far."""
+        numbers = sorted(journal_numbers(self._disk, self._layout))
+        files = [file for file in map(self._open, numbers) if file is not None]
+        found: list[Event] = []
+        before = self._file
+        if before is not None:
+            found += self._read(before)
+            for file in [each for each in files if each.is_not_after(before)]:
+                files.remove(file)
+                self._close(file)
+            if files:
+                self.has_gap = files[0].limit_of(before) is None
+        for file, following in zip(files, [*files[1:], None], strict=False):
+            limit = None if following is None else following.limit_of(file)
+            found += self._read(file, limit)
+            if following is not None:
+                self._skip_copies(file, following)
+                self._close(file)
+        if files:
+            self._close(before)
+            self._file = files[-1]
+        return found
+
+    def _move_on(self, file: _Open, following: _Open) -> list[Event]:
+        """Read a journal that has ended to its end, and go on to the next one."""
+        limit = following.limit_of(file)
+        if limit is None:
+            self._close(following)
+            return self._enter_newest()
+        found = self._read(file, limit)
+        self._skip_copies(file, following)
+        self._close(file)
+        self._file = following
+        return found + self._read(following)
+
+    def _skip_copies(self, file: _Open, following: _Open) -> None:
+        """Go past what a journal begins with that stood in the one before: after a failed sync, frames are copied."""
+        border = following.limit_of(file)
+        if border is None or not following.begin.failed or file.at <= border:
+            return
+        before = self._disk.read_at(file.fd, border, file.at - border)
+        after = self._disk.read_at(following.fd, following.at, len(before))
+        at = following.at
+        for frame in scan(lambda start, size: after[start : start + size], 0, len(after)):
+            if after[: frame.end] != before[: frame.end]:
+                break
+            following.at = at + frame.end
+
+    def _following(self, file: _Open) -> _Open | None:
+        number = file.number + 1
+        return self._open(number) if self._disk.exists(self._layout.journal_file(number)) else None
+
+    def _open(self, number: int) -> _Open | None:
+        """Open a journal; None if it is gone, or does not begin as one (yet)."""
+        path = self._layout.journal_file(number)
+        fd = self._disk.open(path)
+        if fd is None:
+            return None
+        size = min(self._disk.size(fd), _BEGIN_BYTES)
+        begin = next(scan(lambda at, count: self._disk.read_at(fd, at, count), 0, size), None)
+        if begin is None or begin.kind != BEGIN:
+            self._disk.close(fd)
+            return None
+        return _Open(number, path, fd, self._disk.identity(fd), begin)
+
+    def _close(self, file: _Open | None) -> None:
+        if file is not None:
+            self._disk.close(file.fd)
+
+    def _read(self, file: _Open, limit: int | None = None) -> list[Event]:
+        """Return the events of the frames that were added to a journal, of those within a limit."""
+        read, fd = self._disk.read_at, file.fd
+        if not read(fd, file.at, HEADER_BYTES).strip(b"\0"):
+            return []
+        size = self._disk.size(fd)
+        end = size if limit is None else min(size, limit)
+        found: list[Event] = []
+        last: int | None = None
+        for frame in scan(lambda at, count: read(fd, at, count), file.at, end):
+            file.at = frame.end
+            if frame.kind == TRANSACTION:
+                last = len(found)
+                found += moves_of(frame)
+            elif frame.kind == VOID and last is not None:
+                found[last:] = [each for each in found[last:] if each.move is None]
+                last = None
+            elif frame.kind == EVENT:
+                start = frame.start + HEADER_BYTES
+                event = decode(read(fd, start, frame.end - start))
+                if event is not None:
+                    found.append(event)
+        return found
+
+
+def is_followed(disk: Disk, layout: Layout) -> bool:
+    """Return True if a process follows the journals; what one left behind that was killed is removed."""
+    for name in disk.names(layout.followers_dir):
+        path = os.path.join(layout.followers_dir, name)
+        fd = disk.open(path, WRITE)
+        if fd is None:
+            continue
+        try:
+            if not disk.lock(fd, blocking=False):
+                return True
+            disk.remove(path)
+        finally:
+            disk.close(fd)
+    return False
+
+
+def _register(disk: Disk, layout: Layout) -> tuple[int, str] | None:
+    """Hold a file that tells of this follower; None where nothing can be written."""
+    try:
+        disk.make_directory(layout.followers_dir)
+        while True:
+            path = os.path.join(layout.followers_dir, f"{os.getpid()}-{os.urandom(6).hex()}")
+            fd = disk.open(path, CREATE)
+            if fd is None:
+                continue
+            if disk.lock(fd, blocking=False) and disk.identity(path) == disk.identity(fd):
+                return fd, path
+            disk.close(fd)  # a seal took it for one that was left behind
+    except errors.StorageError:
+        return None

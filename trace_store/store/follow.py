@@ -1,0 +1,207 @@
+"""Followers: iterators over the events of a repository, in any process that has it open.
+
+Rule: a follower polls, so it needs nothing from the system, and writers do nothing for it. It looks often after an
+event, and up to fifty times a second when nothing happens.
+"""
+
+from __future__ import annotations
+
+import time
+from _thread import RLock
+from collections import deque
+from itertools import takewhile
+
+from trace_store import errors
+from trace_store.journal.events import REF, Event
+from trace_store.journal.tail import JournalTail
+from trace_store.refs.head import NAME
+from trace_store.store.reflogs import all_logs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+    from typing import Protocol
+
+    from trace_store.store.handle import Store
+
+    class Source(Protocol):
+        """Where a follower gets its events from."""
+
+        def read(self) -> list[Event]: ...
+        def close(self) -> None: ...
+
+
+SHORTEST_PAUSE = 0.001
+LONGEST_PAUSE = 0.02
+"""Seconds between two looks: right after an event, and when nothing has come for a while."""
+_GROWTH = 1.25
+_REMEMBERED_MOVES = 16_384
+"""So many of the last moves are known again: of a removed journal they are written a second time."""
+
+
+class Follower:
+    """An iterator over events. It ends when it or the store is closed, or when nothing came for `timeout` seconds."""
+
+    def __init__(self, store: Store, source: Source, timeout: float | None) -> None:
+        self._store = store
+        self._source: Source | None = source
+        self._timeout = timeout
+        self._pending: deque[Event] = deque()
+        self._mutex = RLock()
+
+    def __iter__(self) -> Follower:
+        return self
+
+    def __next__(self) -> Event:
+        """Wait for the next event.
+
+        Raises:
+            StopIteration: there is none any more.
+            StorageError: the disk refuses.
+        """
+        if self._pending:
+            return self._pending.popleft()
+        pause = SHORTEST_PAUSE
+        end = None if self._timeout is None else time.monotonic() + self._timeout
+        while True:
+            with self._mutex:
+                if self._source is None or not self._is_open():
+                    break
+                self._pending.extend(self._source.read())
+            if self._pending:
+                return self._pending.popleft()
+            left = pause if end is None else min(pause, end - time.monotonic())
+            if left <= 0:
+                break
+            time.sleep(left)
+            pause = min(pause * _GROWTH, LONGEST_PAUSE)
+        self.close()
+        raise StopIteration
+
+    def close(self) -> None:
+        """End the iteration, also for a thread that waits in it; closing twice is harmless."""
+        with self._mutex:
+            source, self._source = self._source, None
+            self._pending.clear()
+            if source is not None:
+                source.close()
+
+    def _is_open(self) -> bool:
+        try:
+            self._store.check_open()
+        except errors.ClosedError:
+            return False
+        return True
+
+    def __enter__(self) -> Follower:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_source", None) is not None:
+            self.close()
+
+
+class _OnDisk:
+    """The events of a repository on disk: those of its journals, and where one is gone those of the reflogs."""
+
+    def __init__(self, store: Store, since: int | None) -> None:
+        self._store = store
+        self._since = since
+        self._moves: dict[tuple[str, bytes | None, bytes | None, int], None] = {}
+        self._last_move = store.clock.now() if since is None else since
+        self._tail = JournalTail(store.disk, store.layout, everything=since is not None)
+
+    def read(self) -> list[Event]:
+        found = self._tail.read()
+        if self._tail.has_gap:
+            self._tail.has_gap = False
+            found = _in_order(_logged(self._store, self._last_move), found)
+        return [event for event in found if self._is_new(event)]
+
+    def close(self) -> None:
+        self._tail.close()
+
+    def _is_new(self, event: Event) -> bool:
+        if self._since is not None and event.moment <= self._since:
+            return False
+        move = event.move
+        if move is None:
+            return True
+        if move in self._moves:
+            return False
+        self._moves[move] = None
+        if len(self._moves) > _REMEMBERED_MOVES:
+            del self._moves[next(iter(self._moves))]
+        self._last_move = max(self._last_move, event.moment)
+        return True
+
+
+class MemoryEvents:
+    """The events of a repository in memory, which every follower gets as they happen."""
+
+    def __init__(self) -> None:
+        self._followed: list[_InMemory] = []
+
+    def publish(self, events: Iterable[Event]) -> None:
+        """Hand events to all followers."""
+        if self._followed:
+            given = list(events)
+            for each in list(self._followed):
+                each.waiting.extend(given)
+
+    def source(self, before: Iterable[Event]) -> Source:
+        """Return where a follower gets events from that begin with some of before."""
+        made = _InMemory(self._followed, before)
+        self._followed.append(made)
+        return made
+
+
+class _InMemory:
+    def __init__(self, followed: list[_InMemory], before: Iterable[Event]) -> None:
+        self.waiting = deque(before)
+        self._followed = followed
+
+    def read(self) -> list[Event]:
+        return [self.waiting.popleft() for _ in range(len(self.waiting))]
+
+    def close(self) -> None:
+        self._followed.remove(self)
+
+
+def follow(
+    store: Store, events: MemoryEvents | None, since: int | None, timeout: float | None
+) -> Follower:
+    """Return a follower of a repository; see `Store.follow`."""
+    for name, given in (("since", since), ("timeout", timeout)):
+        if given is not None and (isinstance(given, bool) or not isinstance(given, int | float)):
+            raise errors.InvalidInputError(f"{name} is a number, not {type(given).__name__}")
+    if events is None:
+        return Follower(store, _OnDisk(store, since), timeout)
+    before = [] if since is None else _logged(store, since)
+    return Follower(store, events.source(before), timeout)
+
+
+def _logged(store: Store, since: int) -> list[Event]:
+    """Return the ref moves in the reflogs after a time, oldest first."""
+    found = [
+        Event(REF, {"message": entry.message}, entry.time, entry.author, name, entry.old, entry.new)
+        for name, log in all_logs(store).items()
+        if name != NAME
+        for entry in reversed([*takewhile(lambda entry: entry.time > since, log)])
+    ]
+    return sorted(found, key=lambda event: event.moment)
+
+
+def _in_order(logged: list[Event], written: list[Event]) -> list[Event]:
+    """Return what journals tell, after what only the reflogs do."""
+    known = {event.move for event in written}
+    return [event for event in logged if event.move not in known] + written

@@ -1,0 +1,57 @@
+"""Reflogs of files and journals together, read from the end.
+
+An entry counts once, also while a seal has it both in the journal and in a file.
+"""
+
+from __future__ import annotations
+
+from trace_store import refs
+from trace_store.refs.head import NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trace_store.refs.reflog import ReflogEntry
+    from trace_store.store.handle import Store
+
+
+def unsealed_entries(store: Store) -> dict[str, list[ReflogEntry]]:
+    """Return the reflog entries in the journals for each ref and HEAD, oldest first."""
+    if not store.local:
+        return {}
+    with store.mutex:
+        store.journal.refresh()
+        return refs.reflog.entries_of(store.journal.fold.frames)
+
+
+def all_logs(store: Store) -> dict[str, Iterator[ReflogEntry]]:
+    """Return the reflog entries of each ref and HEAD, newest first."""
+    if not store.local:
+        names = {NAME, *store.refs.logged()}  # type: ignore[union-attr]
+        return {name: entries(store, name, {}) for name in sorted(names)}
+    unsealed = unsealed_entries(store)
+    names = {*unsealed, *refs.reflog.logged_names(store.disk, store.layout.logs_dir)}
+    return {name: entries(store, name, unsealed) for name in sorted(names)}
+
+
+def entries(
+    store: Store, name: str, unsealed: dict[str, list[ReflogEntry]]
+) -> Iterator[ReflogEntry]:
+    """Yield the entries of a reflog, newest first, given all unsealed ones."""
+    if not store.local:
+        yield from store.refs.reflog(name)
+        return
+    recent = unsealed.get(name, [])
+    oldest = min((entry.time for entry in recent), default=0)
+    logged = refs.reflog.newest_first(store.disk, store.layout.log_file(name))
+    # Setting HEAD first writes its journal entries to the file, so any that the file lacks are newer.
+    overlapping: list[ReflogEntry] = []
+    for entry in logged if recent else ():
+        overlapping.append(entry)
+        if entry.time < oldest:
+            break
+    known = set(overlapping)
+    yield from (entry for entry in reversed(recent) if entry not in known)
+    yield from overlapping
+    yield from logged
