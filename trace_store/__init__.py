@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from trace_store.objects.message import Message
     from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
     from trace_store.oid import ObjectId
+    from trace_store.repo import records as records
+    from trace_store.repo.line import Line
     from trace_store.repo.repository import Repo
     from trace_store.store.handle import Store
 
@@ -40,6 +42,7 @@ __all__ = [
     "ErrorCode",
     "FixedClock",
     "Image",
+    "Line",
     "Message",
     "ObjectId",
     "Opaque",
@@ -67,10 +70,12 @@ _HOMES = {
     "ErrorCode": "errors",
     "FixedClock": "ident",
     "Image": "objects.parts",
+    "Line": "repo.line",
     "Message": "objects.message",
     "ObjectId": "oid",
     "Opaque": "objects.parts",
     "Reasoning": "objects.parts",
+    "records": "repo",
     "Repo": "repo.repository",
     "Resolution": "merge.conflicts",
     "Store": "store.handle",

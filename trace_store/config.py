@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store import errors
+from trace_store import errors, ident
 from trace_store.files import read_file, replace_file
 from trace_store.layout import FORMAT_VERSION, KNOWN_REQUIREMENTS, Layout
 
@@ -32,12 +32,21 @@ MAXIMUM_NESTING = 100
 """Dots allowed in a key: tomllib's parse time grows with the square of their number."""
 DEFAULT_BRANCH = "main"
 DEFAULT_TOKENIZER = "o200k_base"
-REPAIR = "`trace fsck --repair` rewrites it from what is still readable"
+AUTOMATIC_SETTING = "automatic_checkpoints"
+TRIGGERS = ("merge", "rebase", "compress", "todos", "files", "tests", "topic", "tokens")
+"""What automatic checkpoints can be made for."""
 _FIXED = ("store_id", "format", "requires")
 _BLANKS = " \t"
 """TOML's white space; Python's `strip()` removes more."""
 _LONGEST_NUMBER = 18
 _STORE_ID, _ID_LENGTH = frozenset("0123456789abcdef"), 32
+TRASH_RETENTION, TRASH_COUNT = "trash_retention", "trash_count"
+TRASH_SIZE, TRASH_KEEP = "trash_size", "trash_keep"
+BY_HAND = "by hand"
+KEPT = ("pinned", "checkpoints", "tags", "summaries")
+"""What may be kept in the trash whatever its age, the number of entries and their size."""
+KEEP_NOTHING = "nothing"
+_SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _MULTIPLIERS = {"k": 1_000, "m": 1_000_000}
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
@@ -70,20 +79,18 @@ class Config:
             raise errors.RepositoryNotFoundError("not a Trace repository", path=path)
         if b"<<<<<<< " in data and b">>>>>>> " in data:
             what = "the configuration has unresolved git merge conflicts"
-            raise errors.FormatError(
-                what, path=path, hint="take one side: `git checkout --ours .trace/config`"
-            )
+            raise errors.FormatError(what, path=path, code=errors.ErrorCode.CONFIG_CONFLICT)
         try:
             # git may have converted line ends, which changes no value.
             return cls(disk, path, data.decode().replace("\r\n", "\n"))
         except UnicodeDecodeError as error:
             raise errors.FormatError(
-                "the configuration is not UTF-8", path=path, hint=REPAIR
+                "the configuration is not UTF-8", path=path, code=errors.ErrorCode.CORRUPT_CONFIG
             ) from error
         except errors.UnsupportedFormatError:
             raise
         except errors.FormatError as error:
-            error.data.setdefault("hint", REPAIR)
+            error.code = errors.ErrorCode.CORRUPT_CONFIG
             raise
 
     @property
@@ -331,8 +338,12 @@ def _check_text(value: object) -> str:
     return value
 
 
-def _check_budget(value: object) -> Value:
-    """Parse a token count such as 200000, 200_000, 200k or 1.5m."""
+def token_count(value: object) -> int:
+    """Parse a token count such as 200000, 200_000, 200k or 1.5m.
+
+    Raises:
+        InvalidInputError: it is not one.
+    """
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
     if isinstance(value, str):
@@ -348,9 +359,72 @@ def _check_budget(value: object) -> Value:
     raise errors.InvalidInputError(f"not a token count: {value!r}", value=value)
 
 
+def _check_triggers(value: object) -> Value:
+    text = str(value).replace(" ", "")
+    if text in ("on", "off") or (text and all(each in TRIGGERS for each in text.split(","))):
+        return text
+    raise errors.InvalidInputError(
+        f"automatic checkpoints are on, off, or some of {', '.join(TRIGGERS)}", value=value
+    )
+
+
+def _check_retention(value: object) -> Value:
+    """Check how long the trash keeps things: `by hand`, a duration, or a number of sessions."""
+    text = " ".join(str(value).lower().split())
+    number, _, unit = text.partition(" ")
+    if text == BY_HAND or (ident.is_count(number) and unit in ("session", "sessions")):
+        return text
+    if isinstance(value, str) and ident.parse_duration(text) is not None:
+        return text
+    raise errors.InvalidInputError(
+        f"not a retention: {str(value)[:80]!r}; it is `by hand`, or like `72 hours`, `30 days` or `5 sessions`",
+        value=value,
+    )
+
+
+def _check_count(value: object) -> Value:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if isinstance(value, str) and ident.is_count(value.strip()):
+        return ident.count_of(value.strip())
+    raise errors.InvalidInputError(f"not a number: {str(value)[:80]!r}", value=value)
+
+
+def _check_size(value: object) -> Value:
+    """Parse a size such as 500000, 512k, 100M or 2G, in bytes."""
+    text = str(value).strip().lower().removesuffix("b").removesuffix("i")
+    factor = _SIZES.get(text[-1:], 1)
+    digits = text[:-1].strip() if factor > 1 else text
+    if isinstance(value, int | str) and not isinstance(value, bool) and ident.is_count(digits):
+        return ident.count_of(digits) * factor
+    raise errors.InvalidInputError(f"not a size in bytes: {str(value)[:80]!r}", value=value)
+
+
+def _check_keep(value: object) -> Value:
+    """Check a list such as `pinned, tags`; `nothing` is the empty list."""
+    names = str(value).lower().replace(",", " ").split()
+    names = [] if names == [KEEP_NOTHING] else names
+    unknown = [name for name in names if name not in KEPT]
+    if not isinstance(value, str) or unknown or not value.strip():
+        wrong = unknown[0] if unknown else str(value)
+        raise errors.InvalidInputError(
+            f"not something to keep: {wrong[:80]!r}; there are {', '.join(KEPT)} and {KEEP_NOTHING}",
+            value=value,
+        )
+    return ", ".join(name for name in KEPT if name in names) or KEEP_NOTHING
+
+
 KNOWN_KEYS: Mapping[str, Callable[[object], Value]] = {
-    "budget": _check_budget,
+    "automatic_checkpoint_days": _check_count,
+    "automatic_checkpoint_limit": _check_count,
+    "automatic_checkpoint_tokens": token_count,
+    AUTOMATIC_SETTING: _check_triggers,
+    "budget": token_count,
     "default_branch": _check_branch,
     "tokenizer": _check_text,
+    TRASH_COUNT: _check_count,
+    TRASH_KEEP: _check_keep,
+    TRASH_RETENTION: _check_retention,
+    TRASH_SIZE: _check_size,
 }
 """The settings that can be changed, each with the function that checks its value."""

@@ -6,8 +6,6 @@ the answer needs.
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
-
 from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
@@ -102,12 +100,16 @@ class TopologicalQueue:
     Without times it is a stack, so that branches are not interleaved. With times the latest commit comes first.
     """
 
-    __slots__ = ("_count", "_time_of", "_waiting")
+    __slots__ = ("_count", "_pop", "_push", "_time_of", "_waiting")
 
     def __init__(self, time_of: Callable[[Any], int] | None = None) -> None:
         self._time_of = time_of
         self._waiting: list[Any] = []
         self._count = 0
+        if time_of is not None:
+            import heapq  # most commands need none
+
+            self._push, self._pop = heapq.heappush, heapq.heappop
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -118,11 +120,11 @@ class TopologicalQueue:
             self._waiting.append(entry)
         else:
             self._count += 1
-            heappush(self._waiting, (-self._time_of(entry), self._count, entry))
+            self._push(self._waiting, (-self._time_of(entry), self._count, entry))
 
     def pop(self) -> Any:
         """Remove and return the next entry."""
-        return self._waiting.pop() if self._time_of is None else heappop(self._waiting)[-1]
+        return self._waiting.pop() if self._time_of is None else self._pop(self._waiting)[-1]
 
 
 def topological(

@@ -26,6 +26,7 @@ _UNITS = {
     "month": 30 * 86_400_000,
     "year": 365 * 86_400_000,
 }
+_SHORT_UNITS = {"h": _UNITS["hour"], "d": _UNITS["day"], "w": _UNITS["week"]}
 
 
 class Clock:
@@ -173,6 +174,15 @@ def parse_moment(text: str, now: int) -> int | None:
         return parse_time(text)
     except errors.InvalidInputError:
         return None
+
+
+def parse_duration(text: str) -> int | None:
+    """Return the milliseconds of a duration such as `30 days`, `72h` or `2w`, or None if invalid."""
+    words = text.strip().lower()
+    digits = words[: len(words) - len(words.lstrip("0123456789"))]
+    unit = words[len(digits) :].strip()
+    scale = _SHORT_UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
+    return count_of(digits) * scale if is_count(digits) and scale is not None else None
 
 
 def parse_time(text: str) -> int:

@@ -16,6 +16,7 @@ import msgpack  # noqa: F401
 
 import trace_store
 import trace_store.commit_table.table
+import trace_store.commit_table.walks
 import trace_store.context.prefetch
 import trace_store.odb.loose
 import trace_store.search.query

@@ -1,7 +1,7 @@
-"""The Typer application: made from the command table, and importing only the command that runs.
+"""The Typer application: built from the command table, importing only the command that runs.
 
-Rule: where a command declares what it takes in the form of `arguments.py`, its Typer form is generated from that, so
-that help, completion and the parser there cannot drift apart.
+Rule: the Typer form of a command is generated from its declaration (`arguments.py`), so that help, completion and the
+small parser cannot drift apart.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_command_from_info
 from typer.models import CommandInfo
 
-from trace_cli.advice import GIT_COMMANDS
+from trace_cli.advice import INSTEAD
 from trace_cli.arguments import (
     ANY,
     COMMAND,
@@ -30,10 +30,10 @@ from trace_cli.arguments import (
     arguments_of,
     bare_flags,
     takes_command,
+    with_flags,
 )
-from trace_cli.commands import BY_NAME, COMMANDS, PANELS, PLUMBING, Command
+from trace_cli.commands import BY_NAME, COMMANDS, COMMON, PANELS, PLUMBING, Command
 from trace_cli.failures import EXIT_OK, EXIT_USAGE, usage_error
-from trace_cli.ordering import InOrder, option_order
 from trace_cli.render.escape import one_line
 from trace_cli.runtime import Invocation
 from trace_cli.subcommands import Group
@@ -44,13 +44,19 @@ if TYPE_CHECKING:
     from typer._click.core import Command as ClickCommand
 
 HELP = "Version control for what a language model is shown."
-NO_NUMBER = ("is not a valid int range", "is no whole number")
-"""What Typer says of a number that is none, and what is said instead."""
+EPILOG = (
+    "See `trace help -a` for all commands, `trace help COMMAND` for one of them, `trace help json` for what --json"
+    " prints, and `trace help revisions` for how to name commits and messages."
+)
+NOT_A_NUMBER = ("is not a valid int range", "is not an integer")
+"""Typer's words for a value that is not an integer, and ours."""
+OPTION_ORDER = "trace_cli.option-order"
+"""The context's key for the names of the given parameters in order, repeated ones repeatedly."""
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
 class LazyGroup(TyperGroup):
-    """Commands of the table; a listing shows their rows, running one imports its module."""
+    """The commands of the table; only the one that runs is imported."""
 
     _listing = False
 
@@ -59,15 +65,15 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Context, cmd_name: str) -> ClickCommand | None:
         if not self.commands:
-            # Also what a misspelt name is compared with.
+            # A misspelt name is compared with these, too.
             self.commands = {command.name: _stub(command) for command in COMMANDS}
         if self._listing or cmd_name not in BY_NAME:
             return self.commands.get(cmd_name)
         return load_command(BY_NAME[cmd_name])
 
     def resolve_command(self, ctx: Context, args: list[str]) -> Any:
-        if args and args[0] in GIT_COMMANDS and args[0] not in BY_NAME:
-            raise usage_error(f"no such command {args[0]!r}", GIT_COMMANDS[args[0]])
+        if args and args[0] in INSTEAD and args[0] not in BY_NAME:
+            raise usage_error(f"no such command {args[0]!r}", INSTEAD[args[0]])
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Context, formatter: Any) -> None:
@@ -75,14 +81,35 @@ class LazyGroup(TyperGroup):
         super().format_help(ctx, formatter)
 
     def format_commands(self, ctx: Context, formatter: Any) -> None:
-        for category, title in PANELS.items():
-            rows = [(each.name, each.help) for each in COMMANDS if each.category == category]
+        for title, names in COMMON.items():
             with formatter.section(title):
-                formatter.write_dl(rows)
+                formatter.write_dl([(name, BY_NAME[name].help) for name in names])
 
     def shell_complete(self, ctx: Context, incomplete: str) -> Any:
         self._listing = True
         return super().shell_complete(ctx, incomplete)
+
+
+class OrderedCommand(TyperCommand):
+    """A command that remembers the order of its options, which Typer passes separately.
+
+    Attributes:
+        bare: the flags of the option that `-5` is short for; empty if there is none.
+    """
+
+    bare: Sequence[str] = ()
+
+    def make_parser(self, ctx: Context) -> Any:
+        parser = super().make_parser(ctx)
+        parse = parser.parse_args
+
+        def parse_and_remember(args: list[str]) -> Any:
+            values, rest, order = parse(with_flags(self.bare, args))
+            ctx.meta[OPTION_ORDER] = [parameter.name for parameter in order]
+            return values, rest, order
+
+        parser.parse_args = parse_and_remember  # type: ignore[method-assign]
+        return parser
 
 
 def load_command(command: Command) -> ClickCommand:
@@ -90,19 +117,19 @@ def load_command(command: Command) -> ClickCommand:
     module, _, attribute = command.target.partition(":")
     target = getattr(import_module(module), attribute)
     if isinstance(target, Group):
-        group = get_command(_group(target))
+        group = get_command(_group(command, target))
         group.name = command.name
         return group
     info = CommandInfo(
         command.name,
-        cls=InOrder,
+        cls=OrderedCommand,
         callback=_generated(arguments_of(target) or (), target),
         context_settings=SETTINGS,
         help=_help(command, target),
         rich_help_panel=PANELS[command.category],
     )
     made = get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None)
-    assert isinstance(made, InOrder)
+    assert isinstance(made, OrderedCommand)
     made.bare = bare_flags(arguments_of(target) or ())
     return made
 
@@ -113,6 +140,7 @@ def root_command() -> ClickCommand:
         name="trace",
         cls=LazyGroup,
         help=HELP,
+        epilog=EPILOG,
         context_settings=SETTINGS,
         rich_markup_mode=None,
         invoke_without_command=True,
@@ -143,15 +171,13 @@ def run_typer(words: list[str], invocation: Invocation) -> int:
 def _root(
     ctx: typer.Context,
     directory: Annotated[
-        str | None, typer.Option("--dir", metavar="DIR", help="The repository's directory.")
+        str | None, typer.Option("--dir", metavar="DIR", help="Use this repository.")
     ] = None,
     folders: Annotated[
-        list[str] | None, typer.Option("-C", metavar="PATH", help="Go to this folder first.")
+        list[str] | None, typer.Option("-C", metavar="PATH", help="Run as if started in PATH.")
     ] = None,
-    no_color: Annotated[bool, typer.Option("--no-color", help="Do not colour the output.")] = False,
-    no_pager: Annotated[
-        bool, typer.Option("--no-pager", help="Do not show the output in a pager.")
-    ] = False,
+    no_color: Annotated[bool, typer.Option("--no-color", help="Do not color the output.")] = False,
+    no_pager: Annotated[bool, typer.Option("--no-pager", help="Do not use a pager.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> int:
     invocation: Invocation = ctx.obj
@@ -160,18 +186,21 @@ def _root(
         invocation.line(f"trace {__version__}")
         raise typer.Exit(EXIT_OK)
     if ctx.invoked_subcommand is None:
-        invocation.note(ctx.get_help())
+        invocation.line(ctx.get_help())
         raise typer.Exit(EXIT_USAGE)
     return EXIT_OK
 
 
 def _explain(error: ClickException, invocation: Invocation, program: str) -> None:
-    """Say on one line how the command was called wrongly, and where to read more."""
-    message = one_line(error.format_message()).rstrip(".").replace(*NO_NUMBER)
+    """Print what is wrong with the call, and where to read more."""
+    message = one_line(error.format_message()).rstrip(".").replace(*NOT_A_NUMBER)
     invocation.note(f"trace: error: {message[:1].lower()}{message[1:]}")
     context = error.ctx if isinstance(error, UsageError) else None
     path = context.command_path if context is not None else program
-    invocation.note(f"hint: `{path} --help` shows how it is called")
+    if path == program and message.startswith("No such command"):
+        invocation.note(f"hint: `{program} help -a` lists all commands")
+    else:
+        invocation.note(f"hint: `{path} --help` shows the usage")
 
 
 def _stub(command: Command) -> TyperCommand:
@@ -179,21 +208,21 @@ def _stub(command: Command) -> TyperCommand:
 
 
 def _help(command: Command, target: Any) -> str:
-    """The row's line, then what the docstring adds: of the module in plumbing, of the function elsewhere."""
+    """Return the row's line, and the rest of the docstring: of the module for plumbing, else of the function."""
     source = inspect.getmodule(target) if command.category == PLUMBING else target
     return "\n\n".join([f"{command.help}.", *_paragraphs(source)[1:]])
 
 
 def _paragraphs(source: Any) -> list[str]:
-    """The paragraphs of a docstring; without the mark in front, indented lines would be filled like prose."""
+    """Split a docstring into paragraphs, marked so that indented lines are not filled."""
     paragraphs = (inspect.getdoc(source) or "").split("\n\n")
     return [f"\b\n{each}" if each.startswith("    ") else each for each in paragraphs]
 
 
-def _group(group: Group) -> typer.Typer:
-    """Return a command of several as Typer knows it."""
+def _group(command: Command, group: Group) -> typer.Typer:
+    """Return the Typer form of a group."""
     app = typer.Typer(
-        help=group.help,
+        help="\n\n".join(filter(None, (f"{command.help}.", group.help))),
         invoke_without_command=group.bare is not None,
         no_args_is_help=False,
         rich_markup_mode=None,
@@ -210,7 +239,7 @@ def _group(group: Group) -> typer.Typer:
 
 
 def _alone(items: Sequence[Option | Argument], run: Any) -> Any:
-    """Return what runs without a subcommand; before one, its options are a mistake."""
+    """Return the callback of a group without a subcommand; options before a subcommand are an error."""
     generated = _generated(items, run)
 
     def call(ctx: typer.Context, **given: Any) -> int:
@@ -218,7 +247,7 @@ def _alone(items: Sequence[Option | Argument], run: Any) -> Any:
             return int(generated(ctx, **given))
         for item in items:
             if isinstance(item, Option) and given[item.name] not in (None, False, item.default):
-                raise usage_error(f"{item.flags[0]} stands behind {ctx.invoked_subcommand}")
+                raise usage_error(f"{item.flags[0]} goes after {ctx.invoked_subcommand}")
         return EXIT_OK
 
     call.__signature__ = generated.__signature__  # type: ignore[attr-defined]
@@ -227,7 +256,7 @@ def _alone(items: Sequence[Option | Argument], run: Any) -> Any:
 
 
 def _generated(items: Sequence[Option | Argument], run: Any) -> Any:
-    """Return a function with the signature that Typer reads a command's parameters from."""
+    """Return a callback whose signature declares the command's parameters to Typer."""
     parameters = [
         inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     ]
@@ -240,7 +269,7 @@ def _generated(items: Sequence[Option | Argument], run: Any) -> Any:
         )
 
     def call(ctx: typer.Context, **given: Any) -> int:
-        return run(ctx.obj, **_as_parsed(items, given, option_order(ctx))) or EXIT_OK
+        return run(ctx.obj, **_as_parsed(items, given, ctx.meta.get(OPTION_ORDER, ()))) or EXIT_OK
 
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in parameters}
@@ -250,7 +279,7 @@ def _generated(items: Sequence[Option | Argument], run: Any) -> Any:
 def _as_parsed(
     items: Sequence[Option | Argument], given: dict[str, Any], order: Sequence[str]
 ) -> dict[str, Any]:
-    """Return what Typer hands over as the parser in `arguments.py` does."""
+    """Convert Typer's values to those of the parser in `arguments.py`."""
     values: dict[str, Any] = {}
     joined: dict[str, tuple[list[Any], Iterator[Any]]] = {}
     for item in items:
@@ -274,7 +303,7 @@ def _as_parsed(
 
 
 def _completing(kind: str) -> Callable[[str], Any]:
-    """Return what completes values of a kind; few runs complete anything, so it is imported when one does."""
+    """Return the completion function of a kind of value; it is imported only when completing."""
 
     def complete(incomplete: str) -> Any:
         known = import_module("trace_cli.porcelain.completion").COMPLETED.get(kind)
@@ -292,7 +321,7 @@ def _option(item: Option) -> tuple[Any, Any]:
         return Annotated[bool, typer.Option(*flags, help=f"{item.help}.")], bool(item.off)
     if item.choices:
         known = typer.Option(*item.flags, help=f"{item.help}.")
-        if not item.default:  # not one of them: it is what is there when none is given
+        if not item.default:  # Typer accepts no default outside the choices
             return Annotated[_choice(item.choices) | None, known], None
         return Annotated[_choice(item.choices), known], item.default
     value: Any = int if item.number else str
@@ -307,7 +336,7 @@ def _option(item: Option) -> tuple[Any, Any]:
 
 
 def _choice(choices: Sequence[str]) -> Any:
-    """Return the type by which Typer knows the values that there are."""
+    """Return an enumeration of the accepted values, as Typer wants it."""
     return StrEnum("Choice", {name.upper(): name for name in choices})
 
 

@@ -1,14 +1,14 @@
-"""Options and arguments of commands, and the small parser that most runs of them need and no more.
+"""Options and arguments of commands, and a small parser for plain command lines.
 
-A command says what it takes above its function:
+A command declares its options above its function:
 
     @takes(Option("-n", "limit", "Stop after this many", "N", number=True), Argument("REVISION", "revision", "Where"))
     def run(invocation, *, limit, revision): ...
 
-Rule: what is declared here is declared nowhere else. The parser below and the Typer command, which knows help, errors
-and completion, are both made from it; the parser takes only what it is sure of.
+Rule: the parser below and the Typer command, which adds help, errors and completion, are both built from this
+declaration. The parser returns None for anything that it does not fully understand.
 
-Importing this module must stay cheap: it is on the way of every command.
+Every command imports this module, so it must stay cheap.
 """
 
 from __future__ import annotations
@@ -26,20 +26,13 @@ ONE, OPTIONAL, ANY, SOME, COMMAND = "1", "?", "*", "+", "$"
 class Option:
     """An option of a command.
 
-    Attributes:
-        flags: its spellings, such as ("-t", "--type").
-        name: the parameter that receives it.
-        help: one line.
-        metavar: what its value is called; "" for a switch.
-        number: whether the value is a whole number, from `least` to `most` (None: any).
-        off: the spelling that turns a switch off which is on when it is not given; "" for other options.
-        many: whether it may be given several times, so that the parameter is a list.
-        joins: the parameter that receives (name, value) of this option and of others that join it, in the order in
-            which they were given; "" when the option has a parameter of its own.
-        default: the value when it is not given.
-        completes: what completes its value; `metavar` when it is not said.
-        choices: the values that there are; none when any text is one.
-        bare: whether a number with a dash gives it by itself, as in `log -5`.
+    Attributes: flags: its spellings, such as ("-t", "--type"). name: the parameter that receives it. help: one line.
+    metavar: the placeholder of its value; "" for a switch. number: whether the value is an integer from `least` to
+    `most` (None: unlimited). off: the flag that turns off a switch that is on by default; "" for other options. many:
+    whether it can be repeated, so that the parameter is a list. joins: the parameter that receives (name, value) of
+    this and other options in the given order; "" if the option has its own parameter. default: the value if it is not
+    given. completes: what completes its value; by default `metavar`. choices: the accepted values; empty if any text
+    is. bare: whether `-5` is short for this option with value 5, as in `log -5`.
     """
 
     __slots__ = (
@@ -100,10 +93,9 @@ class Option:
 
 
 class Argument:
-    """A positional argument; the rest is as for an option.
+    """A positional argument; see `Option` for the other attributes.
 
-    Attributes:
-        count: ONE, OPTIONAL, ANY or SOME; COMMAND is a command and all its arguments, options too.
+    Attributes: count: ONE, OPTIONAL, ANY or SOME; COMMAND is a command with all its arguments, including options.
     """
 
     __slots__ = ("choices", "completes", "count", "default", "help", "metavar", "name")
@@ -129,7 +121,7 @@ class Argument:
 
 
 def takes(*items: Option | Argument) -> Callable[[F], F]:
-    """Say which options and arguments a command's function takes, each by a keyword."""
+    """Declare the options and arguments of a command; each is passed by keyword."""
 
     def declare(function: F) -> F:
         function.arguments = items  # type: ignore[attr-defined]
@@ -139,15 +131,14 @@ def takes(*items: Option | Argument) -> Callable[[F], F]:
 
 
 def arguments_of(function: object) -> tuple[Option | Argument, ...] | None:
-    """Return what a command's function takes; None when it does not say."""
+    """Return the declaration of a command; None if there is none."""
     return getattr(function, "arguments", None)
 
 
 def parse(items: Sequence[Option | Argument], words: list[str]) -> dict[str, Any] | None:
-    """Return the parameters that a command's function is called with.
+    """Return the keyword arguments for a command's function.
 
-    None means that the words are not understood here, be it a mistake or `--help`; the Typer command made
-    from the same declaration then says what is wrong.
+    None means that the words are not understood, because of a mistake or `--help`; the Typer command then reports.
     """
     values: dict[str, Any] = {}
     options: dict[str, Option] = {}
@@ -203,18 +194,18 @@ def parse(items: Sequence[Option | Argument], words: list[str]) -> dict[str, Any
 
 
 def bare_flags(items: Sequence[Option | Argument]) -> Sequence[str]:
-    """Return the flags of the option that a number with a dash stands for; none when it stands for none."""
+    """Return the flags of the option that `-5` is short for; empty if there is none."""
     bare = (item.flags for item in items if isinstance(item, Option) and item.bare)
     return next(bare, ())
 
 
 def takes_command(items: Sequence[Option | Argument]) -> bool:
-    """Tell whether no option is looked for behind the first positional word."""
+    """Return True if options end at the first positional word."""
     return any(isinstance(item, Argument) and item.count == COMMAND for item in items)
 
 
 def with_flags(flags: Sequence[str], words: list[str]) -> list[str]:
-    """Return words with a flag before each number that has a dash alone; what follows `--`, or a flag, stays."""
+    """Insert a flag before each bare `-5`, except after a flag or `--`."""
     if not flags:
         return words
     end = words.index("--") if "--" in words else len(words)
@@ -227,14 +218,14 @@ def with_flags(flags: Sequence[str], words: list[str]) -> list[str]:
 
 
 def _fits(option: Option, value: str) -> bool:
-    """Tell whether a value is a whole number that the option takes."""
+    """Return True if a value is an integer in the range of the option."""
     if not (value.isascii() and value.isdigit() and len(value) < 19):
         return False
     return option.least <= int(value) and (option.most is None or int(value) <= option.most)
 
 
 def _place(items: Sequence[Option | Argument], rest: list[str], values: dict[str, Any]) -> bool:
-    """Give positional words to the arguments; tell whether they fit."""
+    """Assign positional words to the arguments; return False if they do not fit."""
     for item in items:
         if isinstance(item, Option):
             continue

@@ -1,9 +1,9 @@
 """The table of commands.
 
-Rule: what this table says is said nowhere else. Help, shell completion, the reference pages and the lazy imports
-read it. What a command takes stands above its function (see `arguments.py`).
+Rule: what this table says is said nowhere else. Help, shell completion, the reference page and the lazy imports
+read it. A command declares its options above its function (see `arguments.py`).
 
-Importing this module must stay cheap: it is on the way of every command.
+Every command imports this module, so it must stay cheap.
 """
 
 from __future__ import annotations
@@ -12,10 +12,26 @@ PORCELAIN = "porcelain"
 ANCILLARY = "ancillary"
 PLUMBING = "plumbing"
 PANELS = {
-    PORCELAIN: "Everyday commands",
-    ANCILLARY: "Settings and upkeep",
-    PLUMBING: "Plumbing: for scripts, with output that is documented to the byte",
+    PORCELAIN: "Main commands",
+    ANCILLARY: "Ancillary commands: settings and upkeep",
+    PLUMBING: "Low-level commands (plumbing), with stable output for scripts",
 }
+
+COMMON = {
+    "Start a repository": ("init", "import"),
+    "Record messages": ("commit", "compile", "edit"),
+    "Examine history and state": ("status", "log", "show", "search"),
+    "Branch, merge and undo": ("switch", "merge", "undo"),
+    "Share": ("seal", "export", "bundle"),
+}
+"""The everyday commands that `trace` without a command lists."""
+
+TOPICS = {
+    "json": "The objects that --json prints",
+    "operations": "The fields and operations of a commit",
+    "revisions": "How to name commits, ranges and messages",
+}
+"""Help pages that are not about one command; the texts are in `topics/`."""
 
 
 class Command:
@@ -24,331 +40,315 @@ class Command:
     Attributes:
         name: what is typed.
         category: PORCELAIN, ANCILLARY or PLUMBING.
-        target: "module:attribute" that runs it, imported only then.
-        function: the library function it calls, as "module.function".
+        target: "module:attribute" that runs it, imported on use.
+        function: full name of the library function that it calls.
         help: one line.
     """
 
-    __slots__ = ("category", "function", "help", "name", "target")
+    __slots__ = ("_function", "_target", "category", "help", "name")
 
-    def __init__(self, name: str, category: str, target: str, function: str, help: str) -> None:
+    def __init__(self, name: str, target: str, function: str, help: str, category: str) -> None:
         self.name = name
         self.category = category
-        self.target = target
-        self.function = function
+        self._target = target
+        self._function = function
         self.help = help
 
+    @property
+    def target(self) -> str:
+        if self.category == PLUMBING:
+            return f"trace_cli.plumbing.{self._target.replace('-', '_')}:run"
+        return f"trace_cli.porcelain.{self._target}"
 
-def _porcelain(name: str, target: str, function: str, help: str) -> Command:
-    return Command(
-        name, PORCELAIN, f"trace_cli.porcelain.{target}", f"trace_store.{function}", help
-    )
-
-
-def _ancillary(name: str, target: str, function: str, help: str) -> Command:
-    return Command(
-        name, ANCILLARY, f"trace_cli.porcelain.{target}", f"trace_store.{function}", help
-    )
+    @property
+    def function(self) -> str:
+        return f"trace_store.{self._function}"
 
 
-def _plumbing(name: str, function: str, help: str) -> Command:
-    target = f"trace_cli.plumbing.{name.replace('-', '_')}:run"
-    return Command(name, PLUMBING, target, f"trace_store.{function}", help)
-
-
-COMMANDS = (
-    _porcelain("init", "commit:init", "store.handle.Store.init", "Make a repository in a folder"),
-    _porcelain(
+_PORCELAIN = (
+    ("init", "commit:init", "store.handle.Store.init", "Create a repository in a folder"),
+    (
         "import",
         "import_:import_",
         "importers.import_all.import_paths",
-        "Import transcripts of agent runs",
+        "Import transcripts of agent sessions",
     ),
-    _porcelain(
+    (
         "export",
         "export:export",
         "exporters.session.read_session",
-        "Write a session to a file, to read or to go on from",
+        "Write a session to a file, to read or to resume elsewhere",
     ),
-    _porcelain("status", "status:status", "repo.repository.Repo.status", "Show where things stand"),
-    _porcelain("log", "log:log", "repo.repository.Repo.log", "List commits, newest first"),
-    _porcelain("diff", "diff:diff", "history.diff.diff", "Show what differs between two contexts"),
-    _porcelain(
-        "blame",
-        "blame:blame",
-        "history.blame.blame",
-        "Show where each message of a context is from",
+    (
+        "status",
+        "status:status",
+        "repo.repository.Repo.status",
+        "Show the branch, its size and what is in progress",
     ),
-    _porcelain(
+    ("log", "log:log", "repo.repository.Repo.log", "List commits, newest first"),
+    ("diff", "diff:diff", "history.diff.diff", "Show changes between two contexts"),
+    ("blame", "blame:blame", "history.blame.blame", "Show which commit each message comes from"),
+    (
         "whohas",
         "blame:whohas",
         "history.whohas.whohas_text",
-        "List the branches and contexts that have a message or a text",
+        "List the branches that contain a message or a text",
     ),
-    _porcelain(
+    (
         "bisect",
         "bisect:GROUP",
         "history.bisect.next_step",
-        "Find the commit, or the message, that changed an outcome",
+        "Find the commit or message that changed an outcome",
     ),
-    _porcelain(
-        "sessions",
-        "sessions:GROUP",
-        "sessions.listing.list_sessions",
-        "List the sessions of agents",
+    ("sessions", "sessions:GROUP", "sessions.listing.list_sessions", "List agent sessions"),
+    ("search", "search:run", "search.query.search", "Search the text of messages"),
+    ("view", "view:view", "exporters.session.read_session", "Read a session"),
+    ("show", "show:show", "revision.resolve", "Show a commit, a message or an object"),
+    (
+        "branch",
+        "branch:branch",
+        "history.branches.list_branches",
+        "List, create or delete branches",
     ),
-    _porcelain("search", "search:run", "search.query.search", "Find messages by what they say"),
-    _porcelain("view", "view:view", "exporters.session.read_session", "Read a session"),
-    _porcelain("show", "show:show", "history.log", "Show a commit, a message or a blob"),
-    _porcelain(
-        "branch", "branch:branch", "history.branches.list_branches", "List, make or delete branches"
-    ),
-    _porcelain("switch", "switch:switch", "history.switch.switch", "Go to another branch"),
-    _porcelain(
+    ("switch", "switch:switch", "history.switch.switch", "Switch branches"),
+    (
         "checkout",
         "switch:checkout",
         "history.switch.detach",
-        "Go to a branch, or look at a commit",
+        "Switch branches or detach HEAD at a commit",
     ),
-    _porcelain("tag", "tag:tag", "history.tags.create_tag", "List, make or delete tags"),
-    _porcelain("reset", "undo:reset", "history.reset.reset_hard", "Move HEAD's branch to a commit"),
-    _porcelain("revert", "revert:revert", "merge.revert.revert", "Take commits back by new ones"),
-    _porcelain("undo", "undo:undo", "history.undo.undo", "Take back the last move of a ref"),
-    _porcelain("redo", "undo:redo", "history.undo.redo", "Take up again what was taken back"),
-    _porcelain(
+    ("tag", "tag:tag", "history.tags.create_tag", "List, create or delete tags"),
+    (
+        "checkpoint",
+        "checkpoint:GROUP",
+        "checkpoints.hard.save_checkpoint",
+        "Save states to return to, and summaries to continue from",
+    ),
+    ("fork", "fork:fork", "checkpoints.forks.fork", "Fork a branch, and compare or merge forks"),
+    ("reset", "undo:reset", "history.reset.reset_hard", "Reset the current branch to a commit"),
+    ("revert", "revert:revert", "merge.revert.revert", "Revert commits by adding new ones"),
+    ("undo", "undo:undo", "history.undo.undo", "Undo the last command"),
+    ("redo", "undo:redo", "history.undo.redo", "Redo what was undone"),
+    (
+        "trash",
+        "trash:GROUP",
+        "history.trash_entries.list_messages",
+        "List, restore or empty what was removed or deleted",
+    ),
+    (
         "reflog",
         "undo:reflog",
         "history.reflog.newest_first",
-        "List where HEAD or a branch has been",
+        "List the previous positions of HEAD or a branch",
     ),
-    _porcelain(
-        "commit", "commit:commit", "repo.repository.Repo.commit", "Record messages as one commit"
-    ),
-    _porcelain(
+    ("commit", "commit:commit", "repo.repository.Repo.commit", "Record messages as one commit"),
+    (
         "compile",
         "compile:compile_",
         "repo.repository.Repo.compile",
         "Print the context to send to a model",
     ),
-    _porcelain("edit", "edit:edit", "repo.repository.Repo.edit", "Give a message a new wording"),
-    _porcelain(
-        "pin", "edit:pin", "repo.repository.Repo.annotate", "Keep messages whatever is compressed"
-    ),
-    _porcelain(
-        "important", "edit:important", "repo.repository.Repo.annotate", "Mark messages as important"
-    ),
-    _porcelain(
-        "normal",
-        "edit:normal",
-        "repo.repository.Repo.annotate",
-        "Take a priority away from messages",
-    ),
-    _porcelain(
-        "skip", "edit:skip", "repo.repository.Repo.annotate", "Leave messages out of the context"
-    ),
-    _porcelain("label", "edit:label", "repo.repository.Repo.annotate", "Put labels on messages"),
-    _porcelain(
+    ("edit", "edit:edit", "repo.repository.Repo.edit", "Change the text of a message"),
+    ("pin", "edit:pin", "repo.repository.Repo.annotate", "Protect messages from compression"),
+    ("important", "edit:important", "repo.repository.Repo.annotate", "Mark messages as important"),
+    ("normal", "edit:normal", "repo.repository.Repo.annotate", "Reset the priority of messages"),
+    ("skip", "edit:skip", "repo.repository.Repo.annotate", "Leave messages out of the context"),
+    ("label", "edit:label", "repo.repository.Repo.annotate", "Add or remove labels of messages"),
+    (
         "remove",
         "edit:remove",
         "repo.repository.Repo.remove",
-        "Hide messages; they stay restorable",
+        "Hide messages; `trace restore` shows them again",
     ),
-    _porcelain(
+    (
         "restore",
         "edit:restore",
         "repo.repository.Repo.restore",
-        "Show hidden messages or earlier wordings",
+        "Restore hidden messages or earlier versions",
     ),
-    _porcelain(
-        "merge",
-        "merge:merge",
-        "merge.merge.merge",
-        "Bring another line of history into the branch",
+    ("trim", "trim:trim_command", "compression.trim.trim", "Make the context fit a token count"),
+    (
+        "dedupe",
+        "trim:dedupe",
+        "compression.trim.trim",
+        "Point repeated reads and outputs to the newest",
     ),
-    _porcelain(
-        "resolve", "merge:resolve", "merge.resolve.resolve", "Settle conflicts of what has stopped"
+    (
+        "suggest",
+        "trim:suggest_command",
+        "compression.suggest.suggest",
+        "Suggest what to shorten, replace or pin",
     ),
-    _porcelain(
+    (
+        "compress",
+        "compress:compress",
+        "compression.compress.compress",
+        "Replace messages by a summary",
+    ),
+    (
+        "expand",
+        "compress:expand",
+        "compression.expand.expand",
+        "Show a compressed, removed or edited message in full",
+    ),
+    ("merge", "merge:merge", "merge.merge.merge", "Merge another branch into this one"),
+    ("resolve", "merge:resolve", "merge.resolve.resolve", "List and resolve conflicts"),
+    (
         "cherry-pick",
         "rebase:cherry_pick",
         "merge.cherry_pick.cherry_pick",
-        "Bring commits or messages of another branch to this one",
+        "Apply commits or messages from another branch",
     ),
-    _porcelain(
-        "rebase",
-        "rebase:rebase",
-        "merge.rebase.rebase",
-        "Make commits anew on top of others, or in another order",
-    ),
-    _porcelain("move", "move:move", "merge.move.move", "Place messages elsewhere"),
-    _porcelain(
-        "repair",
-        "repair:repair",
-        "history.repair.repair",
-        "Make a sound branch beside a broken one",
-    ),
-    _porcelain(
+    ("rebase", "rebase:rebase", "merge.rebase.rebase", "Reapply commits on top of another base"),
+    ("move", "move:move", "merge.move.move", "Move messages to another position"),
+    ("repair", "repair:repair", "history.repair.repair", "Create a valid branch from a broken one"),
+    (
         "tools",
         "tools:GROUP",
         "repo.repository.Repo.set_tools",
-        "Set or show the tools a model is offered",
+        "Set or show the tools that a model is offered",
     ),
-    _porcelain(
+    (
         "usage",
         "usage:GROUP",
         "repo.repository.Repo.record_usage",
-        "Record or show what providers reported",
+        "Record or show token usage reported by providers",
     ),
-    _porcelain(
+    (
         "bundle",
         "bundle:GROUP",
         "bundles.create.create_bundle",
         "Share branches, tags and sessions as one file",
     ),
-    _ancillary("config", "config:config", "config", "Show and change settings"),
-    _ancillary(
-        "model", "model:GROUP", "llm.http_model.HttpModel", "Show which model is asked, and try it"
+)
+_ANCILLARY = (
+    ("config", "config:config", "config.Config", "Show and change settings"),
+    (
+        "model",
+        "model:GROUP",
+        "llm.http_model.HttpModel",
+        "Show which model Trace asks, and test it",
     ),
-    _ancillary(
-        "secrets", "secrets:GROUP", "secrets.engine.Scanner", "Find secrets, and say what is none"
+    ("secrets", "secrets:GROUP", "secrets.engine.Scanner", "Find secrets and mark false positives"),
+    (
+        "trust",
+        "trust:trust",
+        "store.trust.trust",
+        "Allow opening a repository that another user owns",
     ),
-    _ancillary(
-        "trust", "trust:trust", "store.trust.trust", "Let a repository of another user be opened"
-    ),
-    _ancillary("fsck", "fsck:fsck", "maintenance.fsck.fsck", "Check every object, ref and link"),
-    _ancillary(
+    ("fsck", "fsck:fsck", "maintenance.fsck.fsck", "Verify every object, ref and link"),
+    (
         "purge",
         "purge:purge",
         "maintenance.purge.purge",
-        "Remove content for good, and prove that it is gone",
+        "Delete content permanently and verify that it is gone",
     ),
-    _ancillary(
+    (
         "doctor",
         "doctor:doctor",
-        "maintenance.doctor.diagnose",
-        "Scan at what the repository stands on, and say what to do",
+        "repo.maintenance.Maintenance.doctor",
+        "Check file system, permissions and git settings",
     ),
-    _ancillary(
+    (
         "seal",
         "seal:seal",
         "repo.repository.Repo.seal",
-        "Make everything ready for `git add .trace`",
+        "Write everything to files that git can commit",
     ),
-    _ancillary(
+    (
         "adopt",
         "adopt:adopt",
-        "maintenance.adopt.adopt",
-        "Go on after git has moved refs under a running process",
+        "repo.maintenance.Maintenance.adopt",
+        "Accept refs that git changed under a running process",
     ),
-    _ancillary(
-        "pack",
-        "seal:pack",
-        "maintenance.repack.pack",
-        "Fold packs and loose objects together",
-    ),
-    _ancillary(
-        "gc",
-        "gc:gc",
-        "maintenance.gc.gc",
-        "Seal, pack, and clear away what is old",
-    ),
-    _ancillary(
+    ("pack", "seal:pack", "repo.maintenance.Maintenance.pack", "Combine packs and loose objects"),
+    ("gc", "gc:gc", "repo.maintenance.Maintenance.gc", "Seal, pack and delete unreachable data"),
+    (
         "prune",
         "gc:prune",
-        "maintenance.gc.prune",
-        "Remove what nothing leads to, also from packs",
+        "repo.maintenance.Maintenance.prune",
+        "Delete unreachable objects, also from packs",
     ),
-    _ancillary("du", "du:du", "maintenance.du.measure", "Show what takes how much space"),
-    _ancillary(
+    ("du", "du:du", "repo.maintenance.Maintenance.du", "Show disk usage"),
+    (
         "demo",
         "demo:demo",
         "importers.import_all.import_paths",
-        "See the main job done on a sample",
+        "Show how Trace works, on a sample session",
     ),
-    _ancillary(
+    (
         "completion",
         "completion:completion",
         "refs.database.RefDatabase.iterate",
-        "Print what a shell runs to complete branches and addresses",
+        "Print a shell completion script",
     ),
-    _ancillary("help", "help:show_help", "__version__", "Show help for a command"),
-    _ancillary("version", "version:show_version", "__version__", "Print the version"),
-    _plumbing(
+    ("help", "help:show_help", "__version__", "Show help for a command or a topic"),
+    ("version", "version:show_version", "__version__", "Print the version"),
+)
+_PLUMBING = (
+    (
         "hash-object",
         "objects.content.write_content",
-        "Print the id of content, and store it with -w",
+        "Compute an object id, and store the object with -w",
     ),
-    _plumbing(
-        "cat-file", "odb.database.ObjectDatabase.read", "Print an object, its kind or its size"
+    (
+        "cat-file",
+        "odb.database.ObjectDatabase.read",
+        "Print the content, type or size of an object",
     ),
-    _plumbing(
-        "write-commit",
-        "store.handle.Store.transact",
-        "Write the commit that JSON on standard input describes",
-    ),
-    _plumbing("rev-parse", "revision.resolve", "Print the object ids that revisions mean"),
-    _plumbing("rev-list", "graph.topological", "List the commits reachable from revisions"),
-    _plumbing(
-        "merge-base", "graph.merge_bases", "Print the best common ancestors of two revisions"
-    ),
-    _plumbing(
+    ("write-commit", "store.handle.Store.transact", "Create a commit from a JSON description"),
+    ("rev-parse", "revision.resolve", "Resolve revisions to object ids"),
+    ("rev-list", "graph.topological", "List the commits reachable from revisions"),
+    ("merge-base", "graph.merge_bases", "Print the best common ancestors of two revisions"),
+    (
         "update-ref",
         "store.handle.Store.transact",
-        "Move, make or delete refs, only if they stand where expected",
+        "Create, move or delete refs, checking their old values",
     ),
-    _plumbing(
+    (
         "symbolic-ref",
         "refs.database.RefDatabase.set_head",
-        "Print or set the ref that HEAD points to",
+        "Print or set the branch that HEAD points to",
     ),
-    _plumbing("for-each-ref", "refs.database.RefDatabase.iterate", "List refs, sorted by name"),
-    _plumbing(
-        "ls-context", "context.strategies.compile", "List the messages of a revision's context"
-    ),
-    _plumbing(
+    ("for-each-ref", "refs.database.RefDatabase.iterate", "List refs, sorted by name"),
+    ("ls-context", "context.strategies.compile", "List the messages of a context"),
+    (
         "cat-context",
         "context.object_stream.object_stream",
-        "Print the objects of a revision's context, as one stream of bytes",
+        "Print all objects of a context as one stream",
     ),
-    _plumbing(
-        "ls-parts",
-        "objects.message.part_blobs",
-        "List what messages are made of, over a whole history",
-    ),
-    _plumbing(
+    ("ls-parts", "objects.message.part_blobs", "List the parts of all messages in a history"),
+    (
         "compile-index",
-        "context.compile_index",
-        "Print, check or rebuild the compile index of a branch",
+        "context.compile_index.IndexView",
+        "Print, verify or rebuild a branch's compile index",
     ),
-    _plumbing("ls-objects", "odb.reachable.reachable", "List objects with their kinds and sizes"),
-    _plumbing(
+    ("ls-objects", "odb.reachable.reachable", "List objects with their types and sizes"),
+    (
         "pack-objects",
         "odb.pack_writer.PackEncoder",
-        "Write the objects that standard input names into packs",
+        "Write the objects named on standard input to packs",
     ),
-    _plumbing(
+    (
         "unpack-objects",
         "odb.verify.PackVerifier",
-        "Store the objects of packs on standard input one by one",
+        "Unpack the packs on standard input into single objects",
     ),
-    _plumbing(
+    (
         "index-pack",
         "odb.ingest.PackReceiver",
-        "Make a pack's index, or store packs from standard input",
+        "Create a pack index, or store packs from standard input",
     ),
-    _plumbing(
-        "verify-pack",
-        "odb.verify.PackVerifier",
-        "Read packs to their end and hash everything again",
-    ),
-    _plumbing("show-index", "odb.index_scan.IndexContent", "Print what the index of a pack holds"),
-    _plumbing(
-        "follow", "store.handle.Store.follow", "Print ref moves and emitted events as they come"
-    ),
-    _plumbing(
-        "emit", "store.handle.Store.emit", "Tell those who follow something that need not last"
-    ),
-    _plumbing("count-objects", "store.handle.Store", "Count objects and the space they take"),
+    ("verify-pack", "odb.verify.PackVerifier", "Verify packs by rehashing every object"),
+    ("show-index", "odb.index_scan.IndexContent", "Print the content of a pack index"),
+    ("follow", "store.handle.Store.follow", "Print ref moves and emitted events as they come"),
+    ("emit", "store.handle.Store.emit", "Emit an event to those who follow"),
+    ("count-objects", "store.handle.Store", "Count objects and their disk usage"),
 )
 
+COMMANDS = (
+    *[Command(*row, PORCELAIN) for row in _PORCELAIN],
+    *[Command(*row, ANCILLARY) for row in _ANCILLARY],
+    *[Command(name, name, function, help, PLUMBING) for name, function, help in _PLUMBING],
+)
 BY_NAME = {command.name: command for command in COMMANDS}

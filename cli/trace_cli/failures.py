@@ -1,7 +1,7 @@
-"""How a command ends when it cannot do what it is asked for: its exit codes, and the errors of the command line.
+"""Exit codes, and the errors of the command line itself.
 
-Rule: exit codes are stable; a new one is added, none is reused. What an error means and what may be done about it is
-in `advice`, which only a command that fails loads.
+Rule: exit codes are stable: new ones are added, none is reused. Hints are in `advice`, which only a failing command
+loads.
 """
 
 from __future__ import annotations
@@ -26,5 +26,5 @@ class OutputClosedError(Exception):
 
 
 def usage_error(message: str, hint: str = "") -> InvalidInputError:
-    """Return the error of a command that was called in a way it cannot be."""
+    """Return the error for a wrong call of a command."""
     return errors.InvalidInputError(message, hint=hint)

@@ -1,11 +1,12 @@
-"""The entry point: what is plainly typed runs at once, everything else through Typer.
+"""The entry points: parse plain command lines here, leave all others to Typer.
 
-Rule: this module decides what runs and turns a failure into one line, a hint and an exit code. It imports nothing
-that a plumbing command does not need.
+Rule: this module decides what runs, and turns an error into one line, a hint and an exit code. It imports nothing that
+a plumbing command does not need.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -19,7 +20,6 @@ from trace_cli.failures import (
     EXIT_OUTPUT_CLOSED,
     OutputClosedError,
 )
-from trace_cli.render.escape import guarded, safe
 from trace_cli.runtime import Invocation
 from trace_store import __version__, errors
 
@@ -29,20 +29,38 @@ if TYPE_CHECKING:
 
 
 READERS = frozenset(("compile", "export", "log", "show", "status", "view"))
-"""Where commits are missing, these show what is whole."""
+"""These show the newest complete state of a branch if commits are missing."""
+COLLECT_AFTER = 50_000
+"""Objects made before the first garbage collection; few commands make as many."""
+
+
+def run() -> int:
+    """Run the command of this process and exit without freeing memory: the console script.
+
+    Everything is written and closed by then. Freeing each object would take a tenth of the run.
+    """
+    gc.set_threshold(COLLECT_AFTER)
+    code = main()
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except (OSError, ValueError):
+        return code  # the interpreter reports the closed stream
+    os._exit(code)
 
 
 def main(arguments: Sequence[str] | None = None, invocation: Invocation | None = None) -> int:
     """Run one command and return its exit code; nothing is raised.
 
     Args:
-        arguments: the words after the program's name; those of the process when None.
-        invocation: the surroundings; those of the process when None.
+        arguments: the words after the program's name; None: those of the process.
+        invocation: streams and environment; None: those of the process.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     here = Invocation() if invocation is None else invocation
     here.run = lambda further: _run(further, here)
-    here.guard = guarded
+    here.guard = _guarded
     try:
         code = _run(words, here)
         here.close()
@@ -62,7 +80,7 @@ def main(arguments: Sequence[str] | None = None, invocation: Invocation | None =
         return EXIT_INTERRUPTED
     except OutputClosedError:
         if here.close():
-            return EXIT_OK  # somebody closed the pager, as one does
+            return EXIT_OK  # the user quit the pager
         _forget_output()
         return EXIT_OUTPUT_CLOSED
     except Exception as error:  # noqa: BLE001 - the last line of defence
@@ -70,7 +88,7 @@ def main(arguments: Sequence[str] | None = None, invocation: Invocation | None =
 
 
 def complain(invocation: Invocation, message: str, advice: str = "") -> None:
-    """Say what went wrong: one line, and one more with a hint."""
+    """Print an error line, and a hint line if there is one."""
     try:
         invocation.note(f"trace: error: {_flat(message)}")
         if advice:
@@ -80,7 +98,7 @@ def complain(invocation: Invocation, message: str, advice: str = "") -> None:
 
 
 def _may_show_rest(words: list[str], invocation: Invocation, error: errors.TraceError) -> bool:
-    """Return True if a reader that found an object missing has not shown anything yet."""
+    """Return True if a reading command failed for a missing object before it printed anything."""
     found = None if invocation.intact or invocation.wrote else _globals(words)
     missing = isinstance(error, errors.ObjectNotFoundError)
     if found is None or not missing or isinstance(error, errors.PurgedError):
@@ -111,7 +129,10 @@ def _run(words: list[str], invocation: Invocation) -> int:
 def _globals(
     words: list[str],
 ) -> tuple[list[str], str | None, dict[str, bool], list[str]] | None:
-    """Return (-C folders, --dir, whether colour and a pager are allowed, rest), or None when Typer must look at it."""
+    """Parse global options.
+
+    Returns (-C folders, --dir, keyword arguments of `Invocation.enter`, other words), or None if Typer has to report.
+    """
     folders: list[str] = []
     directory: str | None = None
     shown: dict[str, bool] = {}
@@ -144,12 +165,21 @@ def _load(target: str):  # type: ignore[no-untyped-def]
     return getattr(sys.modules[module], attribute)
 
 
+def _guarded(text: str) -> str:
+    """Escape what a terminal would obey."""
+    return str(_load("trace_cli.render.escape:guarded")(text))
+
+
+def _safe(text: str) -> str:
+    return str(_load("trace_cli.render.escape:safe")(text))
+
+
 def _flat(text: str) -> str:
-    return safe(text).replace("\n", "\\n").replace("\t", " ")
+    return _safe(text).replace("\n", "\\n").replace("\t", " ")
 
 
 def _forget_output() -> None:
-    """Let the interpreter's own flush at exit go nowhere instead of failing."""
+    """Redirect standard output to nowhere, so that the interpreter's flush at exit cannot fail."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -159,14 +189,14 @@ def _forget_output() -> None:
 
 
 def _defect(invocation: Invocation, error: Exception) -> int:
-    """Report an error that nobody foresaw."""
+    """Report an unexpected error."""
     if invocation.environment.debug:
         import traceback
 
-        invocation.note(safe("".join(traceback.format_exception(error))), end="")
+        invocation.note(_safe("".join(traceback.format_exception(error))), end="")
     complain(
         invocation,
         f"unexpected {type(error).__name__}: {error}",
-        "this is a defect of Trace; please report it, with the traceback that TRACE_DEBUG=1 adds",
+        "this is a bug in Trace; please report it with the traceback that TRACE_DEBUG=1 prints",
     )
     return EXIT_BUG

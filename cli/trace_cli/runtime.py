@@ -1,8 +1,7 @@
-r"""One run of the command line: where it happens, what it reads and where its output goes.
+r"""One run of the command line: its environment, input and output.
 
-Rule: commands touch the process's streams and its environment through an Invocation only. Data goes to standard
-output as UTF-8 bytes with "\n" line ends, whatever the locale and the platform; everything else goes to standard
-error.
+Rule: commands use the streams and the environment of the process through an Invocation only. Data goes to standard
+output as UTF-8 bytes with "\n" line ends, in every locale. Everything else goes to standard error.
 """
 
 from __future__ import annotations
@@ -23,32 +22,25 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 PAGER_VARIABLES = {"LESS": "FRX", "LV": "-c"}
-"""Default pager settings, as in git; the user's own variables win."""
+"""Default pager settings, as in git; the user's variables win."""
 MAXIMUM_INPUT_BYTES = 1024 * 1024 * 1024
-"""More than this is not taken from standard input or a file that is read whole."""
+"""Limit of standard input and of files that are read as a whole."""
 
 
 _DESCRIPTORS = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 INPUT_BYTES = 64 * 1024
-"""How much of standard input is asked for at once where it is read line by line."""
+"""Read size of line-by-line input."""
 
 
 class Invocation:
-    """The surroundings of one run.
+    """One run of the command line.
 
-    Attributes:
-        environment: what the process's environment says.
-        directory: the value of --dir, or None.
-        terminal: whether standard output is a terminal.
-        color: whether standard output may be coloured.
-        intact: whether a branch with missing commits is read at its newest whole state.
-        interactive: whether standard error is a terminal, so that progress may be shown.
-        output_failed: whether standard output takes nothing any more.
-        pages: whether a pager may be used; `--no-pager` says no.
-        run: runs further commands, for one that shows others; set by `main`.
-        wrote: whether anything was written to standard output.
-        guard: makes text safe for a terminal, whatever it holds; set by `main`. All that is written passes it where
-            standard output is a terminal, and all notes do.
+    Attributes: environment: environment variables. directory: the value of --dir, or None. terminal: whether standard
+    output is a terminal. color: whether output may have colors. intact: whether branches with missing commits are read
+    at their newest complete state. interactive: whether standard error is a terminal, so that progress can be shown.
+    output_failed: whether standard output is broken. pages: whether a pager may be used (`--no-pager`). run: runs
+    another command; set by `main`. wrote: whether anything was written to standard output. guard: escapes text for a
+    terminal; set by `main`. It is applied to all notes, and to output on a terminal.
     """
 
     __slots__ = (
@@ -102,26 +94,26 @@ class Invocation:
         color: bool = True,
         pages: bool = True,
     ) -> None:
-        """Apply the global options: -C folders in turn, --dir, --no-color, --no-pager.
+        """Apply the global options: -C folders in order, --dir, --no-color, --no-pager.
 
         Raises:
-            InvalidInputError: a folder is not there.
+            InvalidInputError: a folder does not exist.
         """
         for folder in () if self.intact else folders:  # it is run again, and there already
             try:
                 os.chdir(folder)
             except OSError as error:
-                raise usage_error(f"cannot go to {folder!r}: {error.strerror}") from error
+                raise usage_error(f"cannot change to {folder!r}: {error.strerror}") from error
         if directory is not None:
             self.directory = directory
         self.color = self.color and color
         self.pages = self.pages and pages
 
     def page(self) -> None:
-        """Show what is written from here on in the user's pager, where standard output is a terminal.
+        """Start the user's pager for the output that follows, if standard output is a terminal.
 
-        The pager is `TRACE_PAGER`, else `GIT_PAGER`, else git's `core.pager`, else `PAGER`, else `less`, which shows
-        colours and ends at once where all fits on one screen. An empty one, or `cat`, means none.
+        The pager is `TRACE_PAGER`, else `GIT_PAGER`, git's `core.pager`, `PAGER` or `less`, set to show colors and to
+        quit if the output fits on one screen. An empty value or `cat` means none.
         """
         if not self.terminal or not self.pages or self._output is not None:
             return
@@ -148,9 +140,9 @@ class Invocation:
         self._output = self._pager.stdin  # type: ignore[assignment]
 
     def close(self) -> bool:
-        """Hand over what was written, wait until a pager is closed, and return whether there was one.
+        """Flush the output, wait for the pager, and return True if there was one.
 
-        Raises as `write` where there is none.
+        Raises like `write` if there is no pager.
         """
         pager, self._pager = self._pager, None
         if pager is None:
@@ -175,7 +167,7 @@ class Invocation:
 
     @property
     def folder(self) -> str:
-        """The folder that the command runs in.
+        """The working directory.
 
         Raises:
             InvalidInputError: it was deleted.
@@ -184,14 +176,14 @@ class Invocation:
             return os.getcwd()
         except OSError as error:
             raise usage_error(
-                "the current folder is not there any more", "go to another"
+                "the current folder does not exist", "change to another folder"
             ) from error
 
     def write(self, data: bytes) -> None:
-        """Write data to standard output; to a terminal as text that it shows and does not obey.
+        """Write data to standard output, escaped if that is a terminal.
 
         Raises:
-            OutputClosedError: nobody reads it any more.
+            OutputClosedError: the reader stopped reading.
             StorageError: it cannot be written.
         """
         self.wrote = True
@@ -207,21 +199,21 @@ class Invocation:
             while len(rest):
                 taken = self._output.write(rest)
                 if taken is None:
-                    raise BlockingIOError(EAGAIN, "it takes nothing at the moment")
+                    raise BlockingIOError(EAGAIN, "it does not accept data")
                 rest = rest[taken:]
         except (OSError, ValueError) as error:
             raise self._failed(error) from error
 
     def line(self, text: str = "") -> None:
-        """Write one line of text, which is already safe to show, to standard output."""
+        """Write a line of escaped text to standard output."""
         self.write(text.encode("utf-8", "backslashreplace") + b"\n")
 
     def note(self, text: str, end: str = "\n") -> None:
-        """Write text, which is already safe to show, to standard error."""
+        """Write escaped text to standard error."""
         self._tell((text if self.guard is None else self.guard(text)) + end)
 
     def overwrite(self, text: str) -> None:
-        """Write text over the last line of standard error."""
+        """Replace the last line on standard error."""
         self._tell("\r" + (text if self.guard is None else self.guard(text)))
 
     def _tell(self, text: str) -> None:
@@ -237,7 +229,7 @@ class Invocation:
             pass  # nobody to tell
 
     def flush(self) -> None:
-        """Hand everything written so far to the system; raises as `write`."""
+        """Flush the output; raises like `write`."""
         if self._output is not None and not self.output_failed:
             try:
                 self._output.flush()
@@ -245,7 +237,7 @@ class Invocation:
                 raise self._failed(error) from error
 
     def _failed(self, error: OSError | ValueError | None) -> Exception:
-        """Note that standard output takes nothing any more, and return what to raise."""
+        """Record that standard output is broken, and return the error to raise."""
         self.output_failed = True
         if isinstance(error, BrokenPipeError):
             return OutputClosedError()
@@ -267,13 +259,13 @@ class Invocation:
 
     @property
     def waits_for_keyboard(self) -> bool:
-        """Whether reading standard input would wait for a person to type."""
+        """Whether standard input is a keyboard."""
         return self._input is None and _is_terminal(sys.stdin)
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the lines of standard input with their ends, and hand over what was written before waiting for more.
+        """Yield the lines of standard input with line ends, flushing output before each wait.
 
-        So a program that asks one thing at a time gets each answer, and one that asks many does not pay for each.
+        So a program can ask one question at a time, and batches stay fast.
         """
         begun: list[bytes] = []
         while True:
@@ -293,7 +285,7 @@ class Invocation:
             yield b"".join(begun)
 
     def input_lines(self) -> list[str]:
-        """Return the lines of standard input, empty ones left out.
+        """Return the nonempty lines of standard input.
 
         Raises:
             UnreadableInputError: a line is not UTF-8.
@@ -311,7 +303,7 @@ class Invocation:
         return found
 
     def read(self, path: str | None) -> bytes:
-        """Return the content of a file, or of standard input when the path is None or "-".
+        """Return the content of a file; of standard input for None or "-".
 
         Raises:
             UnreadableInputError: it cannot be read, is a folder or a named pipe, or is over 1 GiB.
@@ -334,10 +326,10 @@ class Invocation:
 
 
 def _refuse_named_pipe(path: str) -> None:
-    """Accept what can be read without waiting for ever; a shell's `<(…)` is a descriptor, which its writer closes.
+    """Refuse named pipes, which can block forever; a shell's `<(…)` is a descriptor and accepted.
 
     Raises:
-        UnreadableInputError: it is a pipe in a folder, which may have no writer.
+        UnreadableInputError: the path is a named pipe.
     """
     try:
         is_pipe = stat.S_ISFIFO(os.stat(path).st_mode)

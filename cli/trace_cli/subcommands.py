@@ -1,6 +1,6 @@
-"""Commands of several: `trace bundle create`, `trace bundle import`.
+"""Groups of subcommands: `trace bundle create`, `trace bundle import`.
 
-Rule: as with other commands, each says above its function what it takes, and this says only which there are.
+Rule: each subcommand declares its options above its function; a group only lists them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 class Group:
-    """A command whose first word says what it does: `trace bundle create`.
+    """A command with subcommands.
 
     Attributes:
-        help: what help says of the whole, its first line first.
-        commands: the functions by that word, each with what it `takes`.
-        bare: the function, which takes options alone, that runs without such a word; None when there has to be one.
+        help: what the help text says after the line in the table; may be empty.
+        commands: the functions by subcommand name.
+        bare: the function that runs without a subcommand and takes options only; None if a subcommand is required.
     """
 
     __slots__ = ("bare", "commands", "help")
@@ -33,6 +33,6 @@ class Group:
         self.bare = bare
 
     def choose(self, words: list[str]) -> tuple[Callable[..., Any] | None, list[str]]:
-        """Return the function that words are for, and the words that are left for it; None when there is none."""
+        """Return (function, its words); the function is None if no subcommand matches and none runs without one."""
         named = self.commands.get(words[0]) if words else None
         return (self.bare, words) if named is None else (named, words[1:])

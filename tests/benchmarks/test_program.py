@@ -236,5 +236,5 @@ def test_a_page_of_profiles_has_a_picture_and_a_table(work: Path, tmp_path: Path
     assert "| of the time | line at work |" in text
     assert text.endswith(f"{END}\nend\n")
     drawn = (tmp_path / "profiles" / "append-repetitive.svg").read_text("utf-8")
-    assert "trace_store.repo.writing.Writing.append" in drawn
+    assert "trace_store.repo.line.Line.append" in drawn
     ElementTree.fromstring(drawn)

@@ -395,9 +395,9 @@ def test_a_renamed_session_is_still_that_session(
         path = t.write(tmp_path)
         import_paths(store, [path])
         before = set(branches(store))
-        repo.rename_branch(f"sessions/claude-code/{SESSION}", "parser")
+        repo.branches.rename(f"sessions/claude-code/{SESSION}", "parser")
         if own_commit:
-            repo.switch("parser")
+            repo.branches.switch("parser")
             repo.append("user", "mine")
         if not remembers:
             shutil.rmtree(Path(store.layout.local_dir) / "imports")
@@ -424,7 +424,7 @@ def test_a_subagent_of_a_renamed_session_begins_at_its_call(tmp_path: Path) -> N
     with Repo.init(str(tmp_path / "project"), durability="fast") as repo:
         store = repo.store
         import_paths(store, [t.write(tmp_path)])
-        repo.rename_branch(f"sessions/claude-code/{SESSION}", "parser")
+        repo.branches.rename(f"sessions/claude-code/{SESSION}", "parser")
         import_paths(store, [agent.write(tmp_path, "agent-cd34")])
         side = branches(store)[f"{SESSION}/agents/cd34"]
         assert in_short(store, side) == ["dig", "dug"]
@@ -442,9 +442,9 @@ def test_a_deleted_session_comes_back_unless_a_copy_of_it_is_there(
         import_paths(store, [path])
         tip = store.refs.read(f"refs/heads/sessions/claude-code/{SESSION}")
         if copied:
-            repo.branch("copy")
+            repo.branches.create("copy")
         store.refs.set_head("refs/heads/elsewhere", message="test")
-        repo.delete_branch(f"sessions/claude-code/{SESSION}")
+        repo.branches.delete(f"sessions/claude-code/{SESSION}")
         import_paths(store, [path])
         assert (SESSION in branches(store)) is not copied
         name = "copy" if copied else f"sessions/claude-code/{SESSION}"

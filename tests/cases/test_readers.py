@@ -358,8 +358,8 @@ def test_an_interrupted_import_says_how_far_it_is(
         patch.setattr(Progress, "tell", stop)
         outcome = repository("import", "a.jsonl", "b.jsonl")
     assert outcome.code == 130
-    assert "the last file read was b.jsonl" in outcome.err
-    assert "the same command goes on" in outcome.err
+    assert "interrupted at b.jsonl" in outcome.err
+    assert "the same command continues" in outcome.err
     assert repository("rev-parse", "sessions/claude-code/s").code == 0
     assert repository("import", "a.jsonl", "b.jsonl").code == 0
     assert len(repository("branch").lines) == 2

@@ -1,4 +1,4 @@
-"""Bad input: one clear line, the documented exit code, no traceback, and a store that is as it was."""
+"""Bad input: one clear error line, the documented exit code, no traceback, an unchanged store."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_a_branch_without_a_commit(repository: Trace) -> None:
     for words in (["log"], ["show"], ["pin", "HEAD.0"]):
         outcome = repository(*words)
         refused(outcome, 6)
-        assert "makes the first commit" in outcome.err
+        assert "creates the first commit" in outcome.err
     assert repository("compile").out == b""
     assert repository("ls-context").out == b""
     refused(

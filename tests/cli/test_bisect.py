@@ -1,4 +1,4 @@
-"""`trace bisect`, as it is typed."""
+"""`trace bisect`."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def talk(ok: Run) -> Run:
 
 
 def test_by_hand(repository: Trace, talk: Run) -> None:
-    assert "8 commits in question" in talk("bisect", "start", "HEAD", "HEAD~8").text
+    assert "8 commits left" in talk("bisect", "start", "HEAD", "HEAD~8").text
     wanted = talk("rev-parse", "--short", "HEAD~3").text.strip()
     while (lines := talk("bisect", "next").lines)[0] != "the first bad commit:":
         number = int(lines[1].rpartition(" ")[2])
         talk("bisect", "bad" if number >= 5 else "good")
     assert lines[1].startswith(wanted)
     assert talk("bisect", "log").lines[1].startswith("good ")
-    refused(repository("bisect", "good"), 6, "nothing is left to try")
+    refused(repository("bisect", "good"), 6, "the search is finished")
     refused(repository("bisect", "good", "HEAD~1"), 2, "is good but comes after")
     talk("bisect", "reset")
-    refused(repository("bisect", "next"), 6, "no search is going on")
+    refused(repository("bisect", "next"), 6, "no search is in progress")
 
 
 def test_with_a_command(talk: Run) -> None:
@@ -86,12 +86,12 @@ def test_what_cannot_be_told(repository: Trace, talk: Run) -> None:
     talk("bisect", "start", "HEAD", "HEAD~8")
     skips = program("n = said.count('message'); sys.exit(125 if n in (6, 7) else n > 6)")
     found = repository("bisect", "run", "--", *skips)
-    assert (found.code, "3 points may be the first bad one" in found.err) == (3, True)
+    assert (found.code, "any of 3 may be the first bad one" in found.err) == (3, True)
     assert "among these" in found.lines[0]
     assert len(found.lines) == 4
     talk("bisect", "start", "HEAD", "HEAD~8")
     killed = program("import os; os.kill(os.getpid(), 9)")
-    refused(repository("bisect", "run", "--", *killed), 6, "was ended")
+    refused(repository("bisect", "run", "--", *killed), 6, "was killed")
     refused(repository("bisect", "run", "--", "no-such-program"), 6, "cannot run")
     outcome = repository("bisect", "run", "--", *program("sys.exit(0)"))
     assert outcome.code == 6
@@ -109,7 +109,7 @@ def test_a_command_that_is_not_deterministic(repository: Trace, talk: Run, tmp_p
     talk("bisect", "start", "HEAD", "HEAD~8")
     outcome = repository("bisect", "run", "--repeat", "3", "--", *program(text))
     assert outcome.code == 3
-    assert "2 of 3 runs failed, which decides nothing" in outcome.err
+    assert "2 of 3 runs failed, which is inconclusive" in outcome.err
     assert "--threshold K" in outcome.err
     talk("bisect", "start", "HEAD", "HEAD~8")
     decided = talk("bisect", "run", "--repeat", "3", "--threshold", "2", "--", *program(text))
@@ -121,8 +121,8 @@ def test_mistakes(repository: Trace, talk: Run) -> None:
     refused(repository("bisect", "start", "HEAD~3", "HEAD"), 2, "is good but comes after")
     refused(repository("bisect", "start", "HEAD", "HEAD"), 2, "both good and bad")
     refused(repository("bisect", "start", "nowhere"), 4, "nowhere")
-    refused(repository("bisect", "start", "--messages", "HEAD", "HEAD~1"), 2, "one context")
+    refused(repository("bisect", "start", "--messages", "HEAD", "HEAD~1"), 2, "one commit")
     talk("bisect", "start", "--messages")
-    refused(repository("bisect", "bad", "99"), 2, "not a number of messages")
+    refused(repository("bisect", "bad", "99"), 2, "not a message number")
     refused(repository("bisect", "run", "-f", "nothing", "--", "true"), 2, "unknown format")
     refused(repository("bisect", "run", "--threshold", "2", "--", "true"), 2, "--repeat")

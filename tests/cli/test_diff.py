@@ -1,4 +1,4 @@
-"""`trace diff`, as it is typed."""
+"""`trace diff`."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_terminal_obeys_nothing_of_it(ok: Run) -> None:
 
 def test_mistakes(repository: Trace, two: Run) -> None:
     refused(repository("diff", "nowhere"), 4, "nowhere")
-    refused(repository("diff", "a", "b", "c"), 2, "two contexts")
-    refused(repository("diff", "--stat", "--side"), 2, "give one")
+    refused(repository("diff", "a", "b", "c"), 2, "give two revisions")
+    refused(repository("diff", "--stat", "--side"), 2, "give only one")
     refused(repository("diff", "--format", "openai"), 2, "--compiled")
     refused(repository("diff", "--compiled", "--format", "nothing"), 2, "unknown format")

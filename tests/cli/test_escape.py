@@ -1,4 +1,4 @@
-"""Text of a repository is shown, never obeyed."""
+"""Text of a repository is escaped on a terminal."""
 
 from __future__ import annotations
 

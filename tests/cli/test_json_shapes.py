@@ -1,4 +1,4 @@
-"""What docs/json.md says of `--json` is what is printed: the same keys, no more and no fewer."""
+"""JSON output has exactly the keys that docs/json.md lists."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.command_line import Outcome
 from trace_cli.porcelain.demo import SAMPLE
+from trace_store.repo.records import SHAPES, VERSION
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "json.md"
 
@@ -27,6 +28,18 @@ def documented(section: str) -> list[list[str]]:
 def first(outcome: Outcome) -> dict[str, Any]:
     value: dict[str, Any] = json.loads(outcome.lines[0])
     return value
+
+
+def test_the_page_and_the_library_know_the_same_keys() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    sections = {
+        title: [key for keys in documented(title) for key in keys]
+        for title in re.findall(r"(?m)^## (.+)$", text)
+    }
+    assert {title: list(keys) for title, keys in SHAPES.items()} == {
+        title: list(dict.fromkeys(keys)) for title, keys in sections.items() if keys
+    }
+    assert VERSION == 1
 
 
 @pytest.fixture
@@ -49,9 +62,15 @@ def filled(ok: Callable[..., Outcome], tmp_path: Path) -> Callable[..., Outcome]
         ("switch, checkout", ["switch", "-c", "idea"], []),
         ("switch, checkout", ["checkout", "HEAD~1"], []),
         ("tag", ["tag", "v1", "-m", "x"], []),
+        ("checkpoint", ["checkpoint", "save", "here"], []),
+        ("checkpoint", ["checkpoint", "save", "summary", "--soft"], []),
+        ("fork", ["fork", "idea"], []),
+        ("fork compare", ["fork", "compare", "HEAD", "HEAD~1"], []),
         ("reset", ["reset", "HEAD~1"], []),
         ("revert", ["revert", "HEAD~1", "-X", "theirs"], []),
         ("undo, redo", ["undo"], []),
+        ("trash restore", ["trash", "restore", "--all"], []),
+        ("trash empty", ["trash", "empty"], []),
         ("reflog", ["reflog"], []),
         ("log", ["log", "--tokens"], []),
         ("log", ["log"], ["tokens_added", "token_count", "token_source"]),
@@ -90,6 +109,16 @@ def test_keys(
     found = first(filled(*words, *flags))
     (keys,) = documented(section)
     assert set(found) == set(keys) - set(left_out)
+
+
+def test_keys_of_the_trash(filled: Callable[..., Outcome]) -> None:
+    of_message, of_ref = documented("trash, trash search")
+    filled("remove", "HEAD~1.0", "-q")
+    filled("reset", "--hard", "HEAD~1", "-q")
+    filled("remove", "HEAD~1.0", "-q")
+    lines = [json.loads(line) for line in filled("trash", "--json").lines]
+    assert list(lines[0]) == of_message
+    assert list(lines[-1]) == of_ref
 
 
 def test_keys_of_what_is_shown(filled: Callable[..., Outcome]) -> None:

@@ -1,4 +1,4 @@
-"""`trace log`: its filters, and the lines that it draws."""
+"""`trace log`: filters and output."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_mistakes(repository: Trace, talk: Run) -> None:
     refused(repository("log", "--kind", "No thing"), 2, "one of instruction")
     refused(repository("log", "--role", "usr"), 2, "one of system")
     refused(repository("log", "--follow", "HEAD"), 2, "not a message address")
-    refused(repository("log", "--graph", "--json"), 2, "--graph draws for people")
+    refused(repository("log", "--graph", "--json"), 2, "--graph cannot be combined with --json")
 
 
 def test_a_line_and_a_merge(talk: Run) -> None:
@@ -213,7 +213,7 @@ def test_merge_bases(talk: Run, repository: Trace) -> None:
     refused(
         repository("merge-base", "--all", "--is-ancestor", "main", "side"),
         2,
-        "--is-ancestor does not",
+        "--is-ancestor exclude each other",
     )
     refused(repository("merge-base", "main"), 2, "B")
 
@@ -238,12 +238,12 @@ def test_what_each_commit_changed(repository: Trace, talk: Run) -> None:
     assert lines[0] == talk("log", "-1").lines[0]
     assert lines[1].startswith("M ")
     assert lines[2].startswith("1 message differs (1 edited)")
-    refused(repository("log", "--graph", "-p"), 2, "commits alone")
-    refused(repository("log", "--json", "--stat"), 2, "are for people")
+    refused(repository("log", "--graph", "-p"), 2, "cannot be combined")
+    refused(repository("log", "--json", "--stat"), 2, "cannot be combined")
 
 
 def test_what_is_no_number_of_commits_is_said_to_be_none(talk: Run, repository: Trace) -> None:
-    for value, said in (("x", "'x' is no whole number"), ("-1", "-1 is not in the range x>=0")):
+    for value, said in (("x", "'x' is not an integer"), ("-1", "-1 is not in the range x>=0")):
         for command in ("log", "reflog"):
             outcome = repository(command, "-n", value)
             assert outcome.code == 2

@@ -1,4 +1,4 @@
-"""The entry point: global options, streams, exit codes, and what happens when something goes wrong."""
+"""The entry point: global options, streams, exit codes and unexpected errors."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import trace_store
 from tests.support.command_line import Trace
 from trace_cli import main as entry
 from trace_cli.advice import EXIT_CODES, HINTS, OTHER_EXIT_CODES, exit_code, hint
+from trace_cli.commands import COMMANDS, TOPICS
 from trace_cli.main import main
 from trace_cli.runtime import Invocation
 from trace_store import errors
@@ -47,11 +48,39 @@ def test_version_is_said_in_three_ways(trace: Trace) -> None:
     assert trace("--no-color", "--version").out == said
 
 
-def test_no_command_shows_help_and_fails(trace: Trace) -> None:
+def test_no_command_lists_common_commands_and_fails(trace: Trace) -> None:
     outcome = trace()
     assert outcome.code == 2
-    assert "Everyday commands" in outcome.err
-    assert not outcome.out
+    assert "Record messages:" in outcome.lines
+    assert "  commit   Record messages as one commit" in outcome.lines
+    assert "rev-parse" not in outcome.text
+    assert "trace help -a" in outcome.text
+
+
+def test_all_commands_and_topics_are_listed_by_category(trace: Trace) -> None:
+    sections = trace("help", "-a").text.split(":\n\n")
+    main, upkeep, plumbing, topics = sections[1:]
+    assert "  merge " in main
+    assert "  fsck " in upkeep
+    assert "  cat-file " in plumbing
+    assert "  json " in topics
+    listed = trace("help", "-a").lines
+    assert [c.name for c in COMMANDS if f"  {c.name:<16}{c.help}" not in listed] == []
+    assert trace("help", "-a", "log").code == 2
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_topics_are_plain_text_that_fits_a_terminal(trace: Trace, topic: str) -> None:
+    outcome = trace("help", topic)
+    assert outcome.code == 0
+    assert max(map(len, outcome.lines)) < 80
+    assert not [mark for mark in ("|---", "```", "](") if mark in outcome.text]
+
+
+def test_topics_say_what_help_texts_refer_to_them_for(trace: Trace) -> None:
+    assert "  token_count " in trace("help", "json").text
+    assert "  HEAD, @ " in trace("help", "revisions").text
+    assert "  annotate " in trace("help", "operations").text
 
 
 def test_a_misspelt_command_is_guessed(trace: Trace) -> None:
@@ -61,7 +90,7 @@ def test_a_misspelt_command_is_guessed(trace: Trace) -> None:
         outcome.err.splitlines()[0]
         == "trace: error: no such command 'comit'. Did you mean 'commit', 'emit', 'compile'?"
     )
-    assert outcome.err.splitlines()[1].startswith("hint: ")
+    assert outcome.err.splitlines()[1] == "hint: `trace help -a` lists all commands"
 
 
 @pytest.mark.parametrize(
@@ -127,7 +156,9 @@ def test_an_ambiguous_prefix_lists_the_candidates() -> None:
     error = errors.AmbiguousRevisionError(
         "several", candidates=[ObjectId.parse(f"{n:064x}") for n in range(7)]
     )
-    assert hint(error) == f"it may be {', '.join([f'{n:064x}'[:16] for n in range(5)])} and 2 more"
+    assert (
+        hint(error) == f"candidates: {', '.join([f'{n:064x}'[:16] for n in range(5)])} and 2 more"
+    )
 
 
 def test_messages_and_hints_are_escaped_and_flat(trace: Trace) -> None:
@@ -257,14 +288,8 @@ def test_completion_works_from_the_table(tmp_path: Path) -> None:
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str], trace: Trace) -> None:
-    from trace_cli.commands import COMMANDS
-
     for command in COMMANDS:
         assert trace(command.name, "--help").code == 0
         text = capsys.readouterr().out
         assert text.startswith(f"Usage: trace {command.name}")
         assert command.help in text
-    assert trace("--help").code == 0
-    text = capsys.readouterr().out
-    for command in COMMANDS:
-        assert f"  {command.name} " in text

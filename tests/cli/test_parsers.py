@@ -1,4 +1,4 @@
-"""Two parsers, one declaration: what the small parser takes, Typer understands in the same way."""
+"""Both parsers read the same declaration in the same way."""
 
 from __future__ import annotations
 

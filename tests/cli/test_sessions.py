@@ -1,4 +1,4 @@
-"""`trace sessions`: which there are, and what they are called."""
+"""`trace sessions`: the list and the titles."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_title_stays_with_the_session(session: Trace) -> None:
     session("branch", "-m", "counts")
     session("gc")
     assert session("sessions", "show", "Word counts").lines[0].endswith("Word counts")
-    assert session("fsck").err == "everything is in order\n"
+    assert session("fsck").err == "no problems found\n"
     session("sessions", "rename", "Word counts")
     assert "Word counts" not in session("sessions").text
 
@@ -74,7 +74,7 @@ def test_a_session_is_deleted_with_its_subagents(session: Trace) -> None:
 def test_what_is_not_there_is_said(repository: Trace, session: Trace) -> None:
     outcome = repository("sessions", "show", "nothing")
     assert outcome.code == 4
-    assert "`trace sessions` lists them" in outcome.err
+    assert "`trace sessions` lists sessions" in outcome.err
 
 
 def test_only_sessions_that_changed_are_read(

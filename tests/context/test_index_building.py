@@ -251,7 +251,7 @@ def test_a_change_far_behind_an_index_is_found_by_making_it_anew(repo: Repo) -> 
 
 def test_carried_messages_have_records_of_their_own_address(repo: Repo) -> None:
     repo.append("user", "base")
-    repo.branch("side")
+    repo.branches.create("side")
     call = repo.append("assistant", [ToolCall("a", "look", "{}")]).addresses[0]
     repo.append("tool", [ToolResult("a", "seen")])
     ours = repo.append("user", "b").addresses[0]
@@ -260,7 +260,7 @@ def test_carried_messages_have_records_of_their_own_address(repo: Repo) -> None:
     repo.annotate(call, priority="pinned")
     state = repo.contexts.fold(repo.resolve("HEAD"))
     carried = [entry.carried() for entry in state.entries[1:]]
-    repo.switch("side")
+    repo.branches.switch("side")
     with repo.batch() as draft:
         draft.operations.append(ops.add(carried))
     context = repo.compile()

@@ -99,9 +99,9 @@ def test_what_changes_earlier_messages_changes_the_count_by_its_estimate(
     elif verb == "replace":
         repo.replace([first, last], [Message("user", "It was about a tower of 300 metres.")])
     else:
-        repo.switch("side", create=True, start="HEAD~1")
+        repo.branches.switch("side", create=True, start="HEAD~1")
         repo.append("user", "Said beside it.")
-        repo.switch("main")
+        repo.branches.switch("main")
         repo.merge("side")
     context = repo.compile()
     assert context.token_count == 5_100 + context.estimated_token_count - measured
@@ -130,7 +130,7 @@ def test_the_count_is_never_negative(repo: Repo) -> None:
 def test_a_branch_has_the_report_of_where_it_began(repo: Repo) -> None:
     repo.append("user", "And how wide?")
     answer(repo, "125 metres.", 9_000)
-    repo.switch("idea", create=True, start="HEAD~2")
+    repo.branches.switch("idea", create=True, start="HEAD~2")
     assert repo.compile().token_count == 5_000
     repo.edit((repo.resolve("HEAD~1"), 0), "How high is it?")
     assert repo.compile().reported_token_count == 5_000
@@ -160,7 +160,7 @@ def test_what_measures_another_context_does_not_count(repo: Repo) -> None:
 def test_a_copy_of_an_answer_brings_no_report_along(repo: Repo) -> None:
     repo.append("user", "And how wide?")
     answer(repo, "125 metres.", 9_000)
-    repo.switch("idea", create=True, start="HEAD~2")
+    repo.branches.switch("idea", create=True, start="HEAD~2")
     repo.append("user", "Something else.")
     repo.cherry_pick("main")
     context = repo.compile()

@@ -235,7 +235,7 @@ def test_a_fold_of_another_line_begins_where_the_lines_part(repo: Repo) -> None:
     side = RefEdit("refs/heads/side", repo.resolve("HEAD"), ANY)
     repo.store.transact(lambda _: Transaction([], [side]), author="ada")
     repo.append("user", "ours")
-    repo.switch("side")
+    repo.branches.switch("side")
     repo.append("user", "theirs")
     assert reads(repo, repo.resolve("HEAD")).total() == 1
     assert reads(repo, repo.resolve("main")).total() == 1

@@ -90,14 +90,14 @@ def test_only_what_is_seen_otherwise_is_counted(
 
 def test_a_placeholder_is_counted(repo: Repo) -> None:
     repo.remove("HEAD~20.0", ghost=True)
-    assert [text.partition(" ")[0] for text in counted(repo)] == ["[removed"]
+    assert [text.partition(" ")[0] for text in counted(repo)] == ["[removed:"]
     repo.restore(repo.compile().messages[9].address)
     assert [text.partition(" ")[0] for text in counted(repo)] == ["word"]
 
 
 def test_counts_of_another_branch_serve_one_that_begins_otherwise(repo: Repo) -> None:
-    repo.branch("side")
-    repo.switch("side")
+    repo.branches.create("side")
+    repo.branches.switch("side")
     repo.edit("HEAD~29.0", "said otherwise")
     assert counted(repo) == ["said otherwise"]
 

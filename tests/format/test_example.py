@@ -34,7 +34,7 @@ BY_HAND = "README.md"
 
 SHOWN = [
     ("system", "You keep a small Python project in order. Read before you write."),
-    ("user", "[removed bc3b9295.0]"),
+    ("user", "[removed: 6 tokens, bc3b9295.0]"),
     ("user", "The build is red. What is wrong?"),
     ("user", "It is called with [] by reports.py."),
     ("assistant", "mean.py divides by len(values). Of an empty list that is ZeroDivisionError."),

@@ -95,3 +95,20 @@ def test_change_commands(growth: Growth) -> None:
             place.trace(*words, "-q")
 
     growth.check(run, before=looked)
+
+
+def test_trim_commands(growth: Growth) -> None:
+    def run(place: Place) -> None:
+        place.trace("trim", "--percent", "50", "--partial", "-q")
+        place.trace("dedupe", "-q")
+        place.trace("suggest", "-q")
+
+    growth.check(run, before=looked)
+
+
+def test_compress_and_expand_commands(growth: Growth) -> None:
+    def run(place: Place) -> None:
+        place.trace("compress", "--to", "50%", "--extractive", "-q")
+        place.trace("expand", "HEAD.0", "-q")
+
+    growth.check(run, before=looked)

@@ -141,7 +141,7 @@ def test_the_page_names_the_limits_of_the_code() -> None:
 
 APPENDS = """
 from trace_store import Repo
-with Repo.open(".", durability="fast") as repo:
+with Repo.open_or_init(".", durability="fast") as repo:
     for number in range(int(sys.argv[1])):
         repo.append("user", f"message {number}")
 """

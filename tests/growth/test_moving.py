@@ -28,6 +28,67 @@ def test_move_commands(growth: Growth) -> None:
     growth.check(run, before=looked)
 
 
+def test_checkpoint_commands(growth: Growth) -> None:
+    def run(place: Place) -> None:
+        for words in (
+            ("checkpoint", "save", "here"),
+            ("checkpoint", "save", "there", "--ref", "HEAD~2"),
+            ("checkpoint", "restore", "there"),
+            ("checkpoint", "restore", "here", "--branch", "again"),
+            ("checkpoint", "delete", "there"),
+            ("fork", "idea"),
+        ):
+            place.trace(*words, "-q")
+        place.trace("checkpoint", "list")
+
+    growth.check(run, before=looked)
+
+
+def test_checkpoint_show_command(growth: Growth) -> None:
+    def saved(place: Place) -> None:
+        place.repo.checkpoints.save("here")
+        place.repo.append("user", "one more turn")
+        looked(place)
+
+    def run(place: Place) -> None:
+        place.trace("checkpoint", "show", "here")
+        place.trace("checkpoint", "diff", "here", "--stat")
+
+    growth.check(run, before=saved)
+
+
+def test_soft_checkpoint_commands(growth: Growth) -> None:
+    def run(place: Place) -> None:
+        place.trace("checkpoint", "save", "summary", "--soft", "-q")
+        place.trace("checkpoint", "show", "summary")
+        place.trace("checkpoint", "inject", "summary", "-q")
+
+    growth.check(run, before=looked)
+
+
+def test_compare_and_merge_forks(growth: Growth) -> None:
+    def forked(place: Place) -> None:
+        place.repo.fork("idea")
+        place.repo.append("user", "one more turn")
+        looked(place)
+
+    def run(place: Place) -> None:
+        place.trace("fork", "compare", "main", "idea")
+        place.trace("fork", "merge", "main", "idea", "-q")
+
+    growth.check(run, before=forked)
+
+
+def test_automatic_checkpoints(growth: Growth) -> None:
+    def begin(place: Place) -> None:
+        place.repo.store.config.set("automatic_checkpoints", "on")
+        looked(place)
+        place.repo.append("user", "before")
+        _ = place.repo.compile().token_count
+
+    growth.check(lambda place: place.repo.append("user", "one more turn"), before=begin)
+
+
 def test_undo_commands(growth: Growth) -> None:
     def reset(place: Place) -> None:
         place.trace("reset", "--hard", "HEAD~3", "-q")
@@ -39,6 +100,18 @@ def test_undo_commands(growth: Growth) -> None:
             place.trace(*words, "-q")
 
     growth.check(run, before=reset)
+
+
+def test_trash_command(growth: Growth) -> None:
+    def remove(place: Place) -> None:
+        place.trace("remove", "HEAD~3.0", "-q")
+        looked(place)
+
+    def run(place: Place) -> None:
+        place.trace("trash")
+        place.trace("trash", "search", "nothing like this")
+
+    growth.check(run, before=remove)
 
 
 def test_reflog_command(growth: Growth) -> None:

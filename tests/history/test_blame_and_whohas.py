@@ -48,7 +48,7 @@ def test_blame() -> None:
         first = repo.append("user", "first").addresses[0]
         start = str(repo.resolve("HEAD"))
         branch(repo, "side")
-        repo.author = "bob"
+        repo = Repo(repo.store, author="bob")
         call = [ToolCall("c", "look", "{}")]
         asked = repo.commit(
             [Message("assistant", call, model="m"), Message("tool", [ToolResult("c", "seen")])]
@@ -150,9 +150,9 @@ def test_whohas_a_commit_is_who_reaches_it(steps: list[tuple[int, int]]) -> None
 def test_an_inclusion_that_did_nothing_is_no_deed(tmp_path: Path) -> None:
     repo = Repo.init(tmp_path)
     first = repo.append("user", "a").addresses[0]
-    repo.switch("side", create=True)
+    repo.branches.switch("side", create=True)
     brought = repo.append("user", "b").addresses[0]
-    repo.switch("main")
+    repo.branches.switch("main")
     merged = repo.merge("side", fast_forward="never")
     state = context.snapshots.fold_of(repo.store, repo.resolve("main"))
     again = Commit(

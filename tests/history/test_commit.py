@@ -118,10 +118,10 @@ def test_the_same_content_is_stored_once(repo: Repo) -> None:
 
 def test_a_batch_goes_to_the_branch_that_it_began_on(repo: Repo) -> None:
     repo.append("user", "one")
-    repo.branch("other")
+    repo.branches.create("other")
     with repo.batch() as draft:
         draft.append("user", "meant for main")
-        repo.switch("other")
+        repo.branches.switch("other")
     assert [each.text for each in repo.compile("main").messages] == ["one", "meant for main"]
     assert [each.text for each in repo.compile("other").messages] == ["one"]
 
@@ -146,7 +146,7 @@ def test_every_operation_through_one_batch(repo: Repo) -> None:
         "C1",
         "C2",
         "A",
-        f"[removed {result.oid.short(8)}.1]",
+        f"[removed: 1 token, {result.oid.short(8)}.1]",
     ]
     assert context.messages[2].priority == "pinned"
     assert context.messages[2].labels == {"decision"}

@@ -86,10 +86,10 @@ def test_a_folder_that_is_not_there_is_no_other_folder(tmp_path: Path) -> None:
         Repo.open(tmp_path / "does" / "not" / "exist", environment=ADA)
 
 
-def test_open_finds_or_creates(tmp_path: Path) -> None:
+def test_open_creates_only_when_asked(tmp_path: Path) -> None:
     with pytest.raises(RepositoryNotFoundError):
-        Repo.open(tmp_path, create=False, environment=ADA)
-    with Repo.open(tmp_path, environment=ADA) as repo:
+        Repo.open(tmp_path, environment=ADA)
+    with Repo.open_or_init(tmp_path, environment=ADA) as repo:
         repo.append("user", "x")
     below = tmp_path / "a"
     below.mkdir()

@@ -22,7 +22,7 @@ def repo() -> Repo:
     call = ToolCall("c1", "Read", '{"path": "docs/plan.md"}')
     result = ToolResult("c1", "the plan is short")
     repo.commit([Message("assistant", [call]), Message("tool", [result])])
-    repo.author = "Bob"
+    repo = Repo(repo.store, author="Bob")
     repo.commit([Message("assistant", "Done.", kind="dialogue")], message="About the plan")
     repo.edit(asked, "Read docs/other.md")
     repo.annotate(asked, priority="pinned")

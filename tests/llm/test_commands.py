@@ -36,7 +36,7 @@ def user(trace: Trace, tmp_path: Path) -> Callable[..., Outcome]:
 
 
 def test_what_is_hinted_at_leads_somewhere(user: Callable[..., Outcome]) -> None:
-    assert "`trace config model` shows what else there is" in user("model").err
+    assert "`trace config model` lists the settings" in user("model").err
     outcome = user("config", "model")
     assert (outcome.code, outcome.text) == (0, "")
     assert "nothing is set; settings: model.api, model.url, model.name" in outcome.err
@@ -49,7 +49,7 @@ def test_what_is_hinted_at_leads_somewhere(user: Callable[..., Outcome]) -> None
     assert outcome.code == 16
     assert "trace model test" not in outcome.err
     assert "http://127.0.0.1:1/v1 was asked" in outcome.err
-    assert "`trace config model.url ADDRESS`" in outcome.err
+    assert "`trace config model.url URL`" in outcome.err
 
 
 def test_a_model_is_set_up_and_tried(user: Callable[..., Outcome], serving: Serving) -> None:

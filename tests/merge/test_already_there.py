@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.merge.support.lines import ADA, said
+from tests.merge.support.lines import ADA, pending, said
 from trace_store import FixedClock, Repo
 from trace_store.errors import ConflictError, InvalidInputError
 from trace_store.merge import in_progress
@@ -19,9 +19,9 @@ def repo(tmp_path: Path) -> Repo:
     """`main` with m, `side` with s1 and s2 beside it, both on q."""
     repo = Repo.init(tmp_path, environment=ADA, clock=FixedClock(step=1000))
     repo.append("user", "q")
-    repo.branch("side")
+    repo.branches.create("side")
     repo.append("user", "m")
-    repo.switch("side")
+    repo.branches.switch("side")
     repo.append("user", "s1")
     repo.append("user", "s2")
     return repo
@@ -30,12 +30,12 @@ def repo(tmp_path: Path) -> Repo:
 def test_a_branch_on_a_branch_follows_its_rebase(repo: Repo) -> None:
     second = repo.compile().messages[-1].address
     repo.annotate(second, priority="pinned")
-    repo.switch("topic", create=True)
+    repo.branches.switch("topic", create=True)
     repo.append("user", "t")
     repo.edit(second, "s2, reworded")
-    repo.switch("side")
+    repo.branches.switch("side")
     assert repo.rebase("main").there == ()
-    repo.switch("topic")
+    repo.branches.switch("topic")
     found = repo.rebase("side")
     assert (len(found.made), len(found.there)) == (2, 3)
     assert said(repo) == ["q", "m", "s1", "s2, reworded", "t"]
@@ -45,9 +45,9 @@ def test_a_branch_on_a_branch_follows_its_rebase(repo: Repo) -> None:
 
 def test_what_is_said_of_a_copy_is_said_of_what_it_is_made_anew_as(repo: Repo) -> None:
     """The pin is there already, but on what the copy was made from."""
-    repo.branch("before")
+    repo.branches.create("before")
     repo.annotate(repo.compile().messages[-1].address, priority="pinned")
-    repo.branch("pinned")
+    repo.branches.create("pinned")
     repo.rebase("main")
     copy = repo.compile().messages[-1].address
     repo.merge("before")
@@ -58,11 +58,11 @@ def test_what_is_said_of_a_copy_is_said_of_what_it_is_made_anew_as(repo: Repo) -
 
 def test_what_was_squashed_is_there_where_its_message_is(repo: Repo) -> None:
     """The first of what was put together brought none; what is said of the message since follows it all the same."""
-    repo.switch("main")
-    repo.switch("label", create=True)
+    repo.branches.switch("main")
+    repo.branches.switch("label", create=True)
     repo.annotate(repo.compile().messages[0].address, labels="decision")
     repo.append("user", "l")
-    repo.branch("apart")
+    repo.branches.create("apart")
     repo.rebase(
         "main~1",
         plan=lambda steps: [steps[0], Step(PICK, steps[1].oid), Step(SQUASH, steps[2].oid)],
@@ -74,7 +74,7 @@ def test_what_was_squashed_is_there_where_its_message_is(repo: Repo) -> None:
 
 
 def test_back_on_what_it_was_before_a_rebase(repo: Repo) -> None:
-    repo.branch("before")
+    repo.branches.create("before")
     repo.rebase("main")
     repo.append("user", "s3")
     found = repo.rebase("before")
@@ -87,24 +87,24 @@ def test_a_pick_that_was_written_is_not_written_again(
 ) -> None:
     first = repo.compile().messages[0].address
     repo.edit(first, "q, reworded")
-    repo.switch("main")
+    repo.branches.switch("main")
     repo.edit(first, "q, otherwise")
     repo.cherry_pick("side")
-    repo.settle("all", "theirs")
+    pending(repo).resolve("all", "theirs")
     with monkeypatch.context() as killed:
         killed.setattr(in_progress, "clear_stop", lambda _: None)  # the process ends before it
-        assert repo.resume().outcome == "done"
+        assert pending(repo).continue_().outcome == "done"
     tip = repo.resolve("HEAD")
-    assert repo.resume().outcome == "up-to-date"
-    assert (repo.resolve("HEAD"), repo.waiting()) == (tip, None)
+    assert pending(repo).continue_().outcome == "up-to-date"
+    assert (repo.resolve("HEAD"), repo.in_progress) == (tip, None)
 
 
 @pytest.mark.parametrize("onto", ["side", "side~1", "main"])
 def test_commits_do_not_go_on_themselves(repo: Repo, onto: str) -> None:
     repo.annotate(repo.compile().messages[-1].address, priority="pinned")
-    repo.switch("main")
+    repo.branches.switch("main")
     repo.merge("side~1")
-    repo.switch("side")
+    repo.branches.switch("side")
     before = said(repo)
     found = repo.rebase("main~1^1", onto=onto, plan=lambda every: list(reversed(every)))
     assert said(repo) == (before if onto != "main" else ["q", "m", "s1", "s2"])
@@ -114,18 +114,18 @@ def test_commits_do_not_go_on_themselves(repo: Repo, onto: str) -> None:
 
 @pytest.mark.parametrize("name", ["v1.0", "v1.9"])
 def test_a_tag_that_ends_in_a_number_is_a_commit(repo: Repo, name: str) -> None:
-    repo.tag(name, "side~1")
-    repo.branch("v1", "side")
-    repo.switch("main")
+    repo.tags.create(name, "side~1")
+    repo.branches.create("v1", "side")
+    repo.branches.switch("main")
     repo.cherry_pick(name)
     assert said(repo) == ["q", "m", "s1"]
 
 
 @pytest.mark.parametrize("copied", ["side~1", "side", "side~2..side"])
 def test_what_was_picked_is_not_made_anew(repo: Repo, copied: str) -> None:
-    repo.switch("main")
+    repo.branches.switch("main")
     repo.cherry_pick(copied)
-    repo.switch("side")
+    repo.branches.switch("side")
     found = repo.rebase("main")
     assert len(found.there) == (2 if ".." in copied else 1)
     assert sorted(said(repo)) == ["m", "q", "s1", "s2"]
@@ -133,7 +133,7 @@ def test_what_was_picked_is_not_made_anew(repo: Repo, copied: str) -> None:
 
 
 def test_copies_are_not_made_anew_on_what_they_were_made_from(repo: Repo) -> None:
-    repo.switch("main")
+    repo.branches.switch("main")
     repo.cherry_pick("side~2..side")
     repo.append("user", "later")
     found = repo.rebase("side")
@@ -142,22 +142,22 @@ def test_copies_are_not_made_anew_on_what_they_were_made_from(repo: Repo) -> Non
 
 
 def test_what_a_squash_was_made_of_is_there_and_a_part_of_one_is_not_the_whole(repo: Repo) -> None:
-    repo.switch("topic", create=True)
+    repo.branches.switch("topic", create=True)
     repo.append("user", "t")
-    repo.switch("side")
+    repo.branches.switch("side")
 
     def squashed(steps: Sequence[Step]) -> Sequence[Step]:
         return [steps[0], Step(SQUASH, steps[1].oid)]
 
     repo.rebase("main", plan=squashed)
-    repo.switch("topic")
-    repo.branch("parts")
+    repo.branches.switch("topic")
+    repo.branches.create("parts")
     assert len(repo.rebase("side").there) == 2
     assert said(repo) == ["q", "m", "s1", "s2", "t"]
-    repo.switch("side")
+    repo.branches.switch("side")
     repo.reset("main", hard=True)
     repo.cherry_pick("parts~2")  # s1 alone
-    repo.switch("topic")
+    repo.branches.switch("topic")
     assert repo.rebase("side").there == ()
 
 
@@ -188,11 +188,11 @@ def test_an_unsound_plan_is_refused(repo: Repo, plan: object, problem: str) -> N
 
 
 def test_a_squash_of_what_another_line_squashed_comes_in_once(repo: Repo) -> None:
-    repo.switch("other", create=True)
+    repo.branches.switch("other", create=True)
     repo.reset("main", hard=True)
     repo.append("user", "o")
     repo.merge("side", squash=True)
-    repo.switch("main")
+    repo.branches.switch("main")
     repo.merge("side", squash=True)
     repo.merge("other")
     assert sorted(said(repo)) == ["m", "o", "q", "s1", "s2"]
@@ -201,25 +201,25 @@ def test_a_squash_of_what_another_line_squashed_comes_in_once(repo: Repo) -> Non
 @pytest.fixture
 def with_third(repo: Repo) -> Repo:
     """`side` has merged `third`, on which are t1 and t2, and goes on; HEAD is on main."""
-    repo.switch("third", create=True)
+    repo.branches.switch("third", create=True)
     repo.reset("main~1", hard=True)
     repo.append("user", "t1")
     repo.append("user", "t2")
-    repo.switch("side")
+    repo.branches.switch("side")
     repo.merge("third")
     repo.append("user", "s3")
-    repo.switch("main")
+    repo.branches.switch("main")
     return repo
 
 
 def test_what_a_merge_said_of_what_it_brought_is_said_of_the_copies(with_third: Repo) -> None:
     repo = with_third
-    repo.switch("side")
+    repo.branches.switch("side")
     repo.reset("HEAD~2", hard=True)
     first = repo.compile("third").messages[1].address
     repo.edit(repo.compile().messages[0].address, "q, reworded")
     repo.merge("third", fast_forward="never")
     repo.edit(first, "t1, reworded")
-    repo.switch("main")
+    repo.branches.switch("main")
     repo.cherry_pick("main..side")
     assert said(repo) == ["q, reworded", "m", "s1", "s2", "t1, reworded", "t2"]

@@ -21,7 +21,7 @@ def repo() -> Iterator[Repo]:
         made.append("system", "S")
         made.append("user", "Q")
         made.append("assistant", "A")
-        made.branch("idea")
+        made.branches.create("idea")
         yield made
 
 
@@ -32,7 +32,7 @@ def shown(repo: Repo) -> list[str]:
 
 def on(repo: Repo, branch: str, *said: tuple[str, str]) -> list[CommitResult]:
     """Switch to a branch and append messages, each as a commit."""
-    repo.switch(branch)
+    repo.branches.switch(branch)
     return [repo.append(role, text) for role, text in said]
 
 
@@ -50,7 +50,7 @@ class TestPicked:
     def test_a_commit_and_then_the_edit_of_it(self, repo: Repo) -> None:
         _, answer = on(repo, "idea", ("user", "F1"), ("assistant", "F2"))
         edit = repo.edit(answer.addresses[0], "F2 better")
-        repo.switch("main")
+        repo.branches.switch("main")
         repo.cherry_pick(answer.oid)
         repo.cherry_pick(edit.oid)
         assert shown(repo) == ["S", "Q", "A", "F2 better"]
@@ -61,16 +61,16 @@ class TestPicked:
         repo.edit(answer.addresses[0], "F2 better")
         repo.annotate(answer.addresses[0], priority="pinned")
         on(repo, "main", ("user", "M1"))
-        repo.branch("rebased", "idea")
+        repo.branches.create("rebased", "idea")
         repo.merge("idea")
         merged = shown(repo)
-        repo.switch("rebased")
+        repo.branches.switch("rebased")
         repo.rebase("main~1")
         assert sorted(shown(repo)) == sorted(merged)
 
     def test_what_is_there_makes_no_commit(self, repo: Repo) -> None:
         (first,) = on(repo, "idea", ("user", "F1"))
-        repo.switch("main")
+        repo.branches.switch("main")
         repo.cherry_pick(first.oid)
         found = repo.cherry_pick(first.oid)
         assert (found.outcome, found.there) == ("up-to-date", (first.oid,))
@@ -78,7 +78,7 @@ class TestPicked:
 
     def test_picked_pinned_and_merged_is_one_message(self, repo: Repo) -> None:
         first, second = on(repo, "idea", ("user", "F1"), ("assistant", "F2"))
-        repo.switch("main")
+        repo.branches.switch("main")
         repo.cherry_pick(second.oid)
         repo.annotate(second.addresses[0], priority="pinned")
         repo.merge("idea")
@@ -87,7 +87,7 @@ class TestPicked:
 
     def test_picked_removed_and_merged_stays_removed(self, repo: Repo) -> None:
         _, second = on(repo, "idea", ("user", "F1"), ("assistant", "F2"))
-        repo.switch("main")
+        repo.branches.switch("main")
         repo.cherry_pick(second.oid)
         repo.remove(second.addresses[0])
         repo.merge("idea")
@@ -100,7 +100,7 @@ def test_squashed_edited_and_squashed_again_is_one_message_each(repo: Repo) -> N
     repo.merge("idea", squash=True)
     repo.edit(second.addresses[0], "F2 reworded")
     on(repo, "idea", ("user", "F3"))
-    repo.switch("main")
+    repo.branches.switch("main")
     repo.merge("idea", squash=True)
     assert shown(repo) == ["S", "Q", "A", "M1", "F1", "F2 reworded", "F3"]
     repo.merge("idea")
@@ -109,12 +109,12 @@ def test_squashed_edited_and_squashed_again_is_one_message_each(repo: Repo) -> N
 
 def test_a_rebased_branch_meets_an_old_copy_of_itself(repo: Repo) -> None:
     first, _ = on(repo, "idea", ("user", "F1"), ("user", "F2"))
-    repo.branch("old")
+    repo.branches.create("old")
     on(repo, "main", ("user", "M1"))
-    repo.switch("idea")
+    repo.branches.switch("idea")
     repo.rebase("main")
     repo.annotate(first.addresses[0], priority="pinned")
-    repo.switch("old")
+    repo.branches.switch("old")
     repo.append("user", "G1")
     repo.merge("idea")
     assert sorted(shown(repo)) == ["A", "F1*", "F2", "G1", "M1", "Q", "S"]
@@ -123,7 +123,7 @@ def test_a_rebased_branch_meets_an_old_copy_of_itself(repo: Repo) -> None:
 class TestUnits:
     @pytest.fixture
     def exchange(self, repo: Repo) -> tuple[CommitResult, CommitResult]:
-        repo.switch("idea")
+        repo.branches.switch("idea")
         call = repo.commit([Message("assistant", [ToolCall("c1", "read", "{}")])])
         result = repo.commit([Message("tool", [ToolResult("c1", "found")])])
         return call, result
@@ -142,9 +142,9 @@ class TestUnits:
         self, repo: Repo, exchange: tuple[CommitResult, CommitResult]
     ) -> None:
         call, result = exchange
-        repo.branch("other")
+        repo.branches.create("other")
         repo.remove(result.addresses[0])
-        repo.switch("other")
+        repo.branches.switch("other")
         repo.annotate(call.addresses[0], priority="pinned")
         met: list[str] = []
         repo.merge("idea", resolver=answering(met, "ours"))
@@ -161,22 +161,22 @@ class TestUnits:
 class TestRebased:
     def test_two_answers_to_one_question(self, repo: Repo) -> None:
         on(repo, "main", ("user", "Q2"))
-        repo.branch("one")
+        repo.branches.create("one")
         on(repo, "one", ("assistant", "ours"))
         on(repo, "main", ("assistant", "upstream's"))
-        repo.switch("one")
+        repo.branches.switch("one")
         met: list[str] = []
         repo.rebase("main", resolver=answering(met, "both"))
         assert met == ["two-answers"]
 
     def test_it_warns_of_a_reworded_question(self, repo: Repo) -> None:
         (asked,) = on(repo, "main", ("user", "Q2"))
-        repo.branch("one")
+        repo.branches.create("one")
         on(repo, "one", ("assistant", "an answer"))
-        repo.switch("main")
+        repo.branches.switch("main")
         repo.edit(asked.addresses[0], "another question")
         repo.append("system", "Be brief.")
-        repo.switch("one")
+        repo.branches.switch("one")
         found = repo.rebase("main")
         assert {each.kind for each in found.warnings} == {"question-reworded", "instruction-added"}
 
@@ -186,7 +186,7 @@ class TestRebased:
         (first,) = on(repo, "idea", ("user", "F1"))
         repo.edit(first.addresses[0], "F1 better")
         on(repo, "main", ("user", "M1"))
-        repo.switch("idea")
+        repo.branches.switch("idea")
         met: list[str] = []
         repo.rebase(
             "main",
@@ -222,11 +222,11 @@ def test_both_edited_is_a_conflict_and_the_same_edit_is_none(repo: Repo) -> None
     answer = repo.compile().messages[2].address
     on(repo, "idea", ("user", "F1"))
     repo.edit(answer, "A better")
-    repo.switch("main")
+    repo.branches.switch("main")
     repo.edit(answer, "A better")
     assert repo.merge("idea").outcome == "merged"
     repo.edit(answer, "A other")
-    repo.switch("idea")
+    repo.branches.switch("idea")
     repo.edit(answer, "A best")
-    repo.switch("main")
+    repo.branches.switch("main")
     assert [each.kind for each in repo.merge("idea").conflicts] == ["both-edited"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.merge.support.lines import ADA, branch, on, said
+from tests.merge.support.lines import ADA, branch, on, pending, said
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import (
     FixedClock,
@@ -338,7 +338,7 @@ def test_a_merge_does_not_go_on_without_its_branch(repo: Repo) -> None:
     apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
     brought(repo)
     with pytest.raises(StateError, match="in progress"):
-        repo.rename_branch("main", "trunk")
+        repo.branches.rename("main", "trunk")
     history.branches.rename_branch(
         repo.store, "main", "trunk", author="eve"
     )  # as another program may
@@ -371,7 +371,7 @@ def test_a_note_that_another_version_wrote_is_named(repo: Repo, change: dict[str
     path = Path(repo.store.layout.stopped_file)
     fields = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({**fields, **change}), encoding="utf-8")
-    for use in (lambda: brought(repo), lambda: open_conflicts(repo.store), repo.resume):
+    for use in (lambda: brought(repo), lambda: open_conflicts(repo.store), pending(repo).continue_):
         with pytest.raises(FormatError, match="not readable"):
             use()
     abort(repo.store)
@@ -543,8 +543,8 @@ def test_what_each_side_chose_otherwise_is_asked_again(
     brought(repo, str(mine), favour="ours")
     on(repo, "main")
     assert [each.kind for each in brought(repo).conflicts] == ["two-answers"]
-    repo.settle("1", choice, "MariaDB" if choice == "text" else "")
-    assert repo.resume().outcome == "merged"
+    pending(repo).resolve("1", choice, "MariaDB" if choice == "text" else "")
+    assert pending(repo).continue_().outcome == "merged"
     shown = [json.dumps(each) for each in repo.compile().to_openai()["messages"][1 + calls :]]
     wanted = {"ours": ["SQLite"], "theirs": ["Postgres"], "text": ["MariaDB"]}
     for name in wanted.get(choice, ["SQLite", "Postgres"]):
@@ -619,8 +619,8 @@ def test_a_text_that_stands_for_a_call_takes_its_result_along(repo: Repo) -> Non
 
     apart(repo, ours, lambda: repo.append("assistant", "theirs"))
     assert [each.kind for each in brought(repo).conflicts] == ["two-answers"]
-    repo.settle("1", "text", "Both.")
-    assert repo.resume().outcome == "merged"
+    pending(repo).resolve("1", "text", "Both.")
+    assert pending(repo).continue_().outcome == "merged"
     assert said(repo) == ["q", "Both.", "meanwhile"]
 
 
@@ -628,8 +628,8 @@ def test_the_text_is_said_by_who_answered_and_not_by_his_tool(repo: Repo) -> Non
     repo.append("user", "q")
     apart(repo, lambda: looked(repo), lambda: repo.append("assistant", "theirs"))
     brought(repo)
-    repo.settle("1", "text", "Both.")
-    assert repo.resume().outcome == "merged"
+    pending(repo).resolve("1", "text", "Both.")
+    assert pending(repo).continue_().outcome == "merged"
     assert [(m.role, m.text) for m in repo.compile().messages] == [
         ("user", "q"),
         ("assistant", "Both."),
@@ -745,8 +745,8 @@ def test_each_of_several_tips_has_conflicts_of_its_own(tmp_path: Path) -> None:
     found: object = repo.merge()
     for choice in ("theirs", "ours"):
         assert [each.kind for each in open_conflicts(repo.store)] == ["both-edited"]
-        repo.settle("", choice)
-        found = repo.resume()
+        pending(repo).resolve("", choice)
+        found = pending(repo).continue_()
     assert isinstance(found, Merge)
     assert found.outcome == "merged"
     assert said(repo) == texts[1]
@@ -834,7 +834,7 @@ def test_a_resolver_that_answers_nonsense_is_told(repo: Repo) -> None:
         InvalidInputError, match="both-edited is resolved by ours, theirs, both, text"
     ):
         repo.merge("side", resolver=lambda _: "mine")
-    assert repo.waiting() is None
+    assert repo.in_progress is None
 
 
 def test_who_settles_a_conflict_reads_what_both_sides_say(repo: Repo) -> None:

@@ -60,10 +60,10 @@ def _do(repo: Repo, kind: str) -> None:
         with contextlib.suppress(InvalidOperationError):  # a call and its result are one
             repo.move(shown[-1], after=shown[-3] if number % 3 else None)
     elif kind == "side":
-        repo.branch(f"side{number}", "HEAD")
-        repo.switch(f"side{number}")
+        repo.branches.create(f"side{number}", "HEAD")
+        repo.branches.switch(f"side{number}")
         repo.append("user", f"s{number}")
-        repo.switch("main")
+        repo.branches.switch("main")
         repo.append("system", f"m{number}")
         repo.merge(f"side{number}", favour="ours")
     elif kind == "say":

@@ -57,15 +57,15 @@ def test_two_continuations(path: Path, tmp_path: Path) -> None:
     """One goes on as it did; the other goes on from the same message with what was said at the end."""
     with Repo.init(tmp_path, durability="fast", environment=ADA, secrets="off") as repo:
         import_paths(repo.store, [str(path)])
-        lines = {each.name: [e.oid for e in repo.log(each.name)] for each in repo.branches()}
+        lines = {each.name: [e.oid for e in repo.log(each.name)] for each in repo.branches.list()}
         name, line = max(lines.items(), key=lambda item: len(item[1]))
         if len(line) < FEWEST_COMMITS:
             pytest.skip("too short to part")
         line.reverse()
         quarter = len(line) // 4
-        repo.branch("own", line[3 * quarter - 1])
-        repo.branch("other", line[2 * quarter - 1])
-        repo.switch("other")
+        repo.branches.create("own", line[3 * quarter - 1])
+        repo.branches.create("other", line[2 * quarter - 1])
+        repo.branches.switch("other")
         repo.cherry_pick(f"{line[3 * quarter - 1]}..{name}", favour="ours")
         before = state(repo)
         known = faults(repo, "own") + faults(repo, "HEAD")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.merge.support.lines import ADA, branch, on, said
+from tests.merge.support.lines import ADA, branch, on, pending, said
 from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import FixedClock, Message, ObjectId, Repo, Text, ToolCall, ToolResult
@@ -318,8 +318,8 @@ def test_a_side_that_is_favoured_words_nothing(repo: Repo, favour: str) -> None:
     repo.append("user", "b")
     found = rebased(repo, "HEAD~1", "edit 0", favour=favour)
     assert [each.kind for each in found.conflicts] == ["rewording"]
-    repo.settle("", Resolution("text", "c"))
-    repo.resume()
+    pending(repo).resolve("", Resolution("text", "c"))
+    pending(repo).continue_()
     assert said(repo) == ["a", "c"]
 
 
@@ -498,8 +498,8 @@ def test_a_rebased_merge_asks_where_both_reworded_what_it_goes_on(repo: Repo) ->
     on(repo, "main")
     found = rebased(repo, "earlier")
     assert [each.kind for each in found.conflicts] == ["both-edited"]
-    repo.settle("all", "theirs")
-    repo.resume()
+    pending(repo).resolve("all", "theirs")
+    pending(repo).continue_()
     assert said(repo) == ["a, on main", "c, in side", "b"]
 
 
@@ -513,11 +513,11 @@ def test_a_conflict_of_an_earlier_step_may_be_settled_anew(repo: Repo) -> None:
 
     apart(repo, lambda: reworded("mine"), lambda: reworded("theirs"))
     repo.rebase("side")
-    repo.settle("1", "text", "one of both")
-    assert [each.number for each in repo.resume().conflicts] == [2]
-    assert [each.number for each in repo.settle("1", "theirs")] == [2]
-    assert not repo.settle("2", "theirs")
-    assert repo.resume().outcome == "done"
+    pending(repo).resolve("1", "text", "one of both")
+    assert [each.number for each in pending(repo).continue_().conflicts] == [2]
+    assert [each.number for each in pending(repo).resolve("1", "theirs")] == [2]
+    assert not pending(repo).resolve("2", "theirs")
+    assert pending(repo).continue_().outcome == "done"
     assert said(repo) == ["one of mine", "other of mine"]
 
 
@@ -534,8 +534,8 @@ def test_what_one_commit_rewords_twice_is_asked_once(repo: Repo, choice: str, sh
 
     apart(repo, ours, lambda: repo.edit(address, "main's"))
     assert [each.kind for each in repo.rebase("side").conflicts] == ["both-edited"]
-    assert not repo.settle("1", choice, "both" if choice == "text" else "")
-    assert repo.resume().outcome == "done"
+    assert not pending(repo).resolve("1", choice, "both" if choice == "text" else "")
+    assert pending(repo).continue_().outcome == "done"
     assert said(repo) == [shown]
 
 
@@ -574,8 +574,8 @@ def test_what_one_commit_offers_twice_is_asked_once(
 
     apart(repo, ours, lambda: repo.set_tools([{"name": "m"}]))
     repo.rebase("side")
-    repo.settle("1", choice)
-    assert repo.resume().outcome == "done"
+    pending(repo).resolve("1", choice)
+    assert pending(repo).continue_().outcome == "done"
     assert [tool["name"] for tool in repo.compile().tools] == names
 
 
@@ -768,13 +768,13 @@ def test_what_was_written_is_not_made_again_when_only_the_note_of_it_is_left(
 ) -> None:
     """The process ended between the two; of a pick one commit came to nothing, so that no link tells of it."""
     first = repo.append("user", "a").addresses[0]
-    repo.branch("side")
+    repo.branches.create("side")
     repo.edit(first, "ours")
     mine = repo.resolve("HEAD")
-    repo.switch("side")
+    repo.branches.switch("side")
     repo.edit(first, "theirs")
     repo.append("assistant", "new")
-    repo.switch("main")
+    repo.branches.switch("main")
     if command == "revert":
         repo.edit(first, "ours, later")
         found = repo.revert(str(mine))
@@ -782,38 +782,38 @@ def test_what_was_written_is_not_made_again_when_only_the_note_of_it_is_left(
         wanted = ["side~1", "side"] if command == "cherry_pick" else ["side"]
         found = getattr(repo, command)(*wanted)
     assert found.outcome == "stopped"
-    repo.settle("", "theirs" if command == "revert" else "ours")
+    pending(repo).resolve("", "theirs" if command == "revert" else "ours")
     with monkeypatch.context() as killed:
         killed.setattr(in_progress, "clear_stop", lambda _: None)
-        repo.resume()
+        pending(repo).continue_()
     tip, before = repo.resolve("HEAD"), said(repo)
-    assert repo.waiting() is not None
-    repo.resume()
-    assert (repo.resolve("HEAD"), said(repo), repo.waiting()) == (tip, before, None)
+    pending(repo).continue_()
+    assert (repo.resolve("HEAD"), said(repo)) == (tip, before)
+    assert repo.in_progress is None
 
 
 def test_what_somebody_else_went_on_with_is_not_gone_on_with(
     repo: Repo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = repo.append("user", "a").addresses[0]
-    repo.branch("side")
+    repo.branches.create("side")
     repo.edit(first, "ours")
-    repo.switch("side")
+    repo.branches.switch("side")
     repo.edit(first, "theirs")
     repo.append("assistant", "new")
-    repo.switch("main")
+    repo.branches.switch("main")
     repo.cherry_pick("side~1", "side", resolver=lambda _: None)
-    repo.settle("", "ours")
+    pending(repo).resolve("", "ours")
     note = in_progress.save_tip
 
     def after_the_other(*given: Any) -> None:
         monkeypatch.setattr(in_progress, "save_tip", note)
-        repo.resume()
+        pending(repo).continue_()
         note(*given)
 
     monkeypatch.setattr(in_progress, "save_tip", after_the_other)
     with pytest.raises(StateError, match="another process has continued"):
-        repo.resume()
+        pending(repo).continue_()
     assert said(repo) == ["ours", "new"]
 
 
@@ -824,8 +824,8 @@ def test_a_result_that_is_listed_before_its_call_is_asked_about(repo: Repo) -> N
     repo.append("assistant", "done")
     found = repo.rebase("HEAD~3", plan=lambda s: [s[1], s[0], s[2]])
     assert [each.kind for each in found.conflicts] == ["missing-target"]
-    repo.settle("1", "theirs")
-    assert repo.resume().outcome == "done"
+    pending(repo).resolve("1", "theirs")
+    assert pending(repo).continue_().outcome == "done"
     assert [each.role for each in repo.compile()] == ["user", "assistant", "tool", "assistant"]
     assert_valid_requests(repo.compile().messages)
 
@@ -909,8 +909,8 @@ def test_a_call_that_both_lines_answer_has_one_result(
         on(repo, "side")
     found = repo.cherry_pick(mine) if picks else repo.rebase("side")
     assert [(c.kind, c.addresses) for c in found.conflicts] == [("two-answers", (call,))]
-    repo.settle("1", choice)
-    repo.resume()
+    pending(repo).resolve("1", choice)
+    pending(repo).continue_()
     results = [
         [part.text for part in result.content if isinstance(part, Text)]
         for message in repo.compile("HEAD").messages
@@ -966,10 +966,10 @@ def test_a_result_that_is_shown_again_is_not_a_second_one(repo: Repo, result: st
     repo.merge("side~1", favour="ours")
     found = repo.cherry_pick("side")
     assert [each.kind for each in found.conflicts] == ["missing-target"]
-    repo.settle("1", "theirs")
-    assert [each.kind for each in repo.resume().conflicts] == ["two-answers"]
-    repo.settle("2", {"mine": "ours"}.get(result, "theirs"))
-    repo.resume()
+    pending(repo).resolve("1", "theirs")
+    assert [each.kind for each in pending(repo).continue_().conflicts] == ["two-answers"]
+    pending(repo).resolve("2", {"mine": "ours"}.get(result, "theirs"))
+    pending(repo).continue_()
     (answer,) = [m for m in repo.compile().messages if isinstance(m.parts[0], ToolResult)]
     assert answer.parts == (ToolResult("one", result),)
     assert answer.priority == "pinned"  # as the whole exchange is
@@ -1000,8 +1000,8 @@ def test_a_commit_that_does_more_than_answer_brings_no_second_result(
 
     apart(repo, mine, theirs)
     assert [each.kind for each in repo.rebase("side").conflicts] == ["two-answers"]
-    repo.settle("1", choice)
-    repo.resume()
+    pending(repo).resolve("1", choice)
+    pending(repo).continue_()
     shown = repo.compile().messages
     assert len(shown) == 3
     assert shown[0].priority == "pinned"
@@ -1024,8 +1024,8 @@ def test_an_exchange_that_a_merge_took_in_is_not_answered_twice(repo: Repo) -> N
     repo.merge("third")
     found = repo.rebase("side")
     assert [each.kind for each in found.conflicts] == ["two-answers"]
-    repo.settle("1", "theirs")
-    repo.resume()
+    pending(repo).resolve("1", "theirs")
+    pending(repo).continue_()
     (result,) = [m for m in repo.compile().messages if m.role == "tool"]
     assert "'mine'" in repr(result.parts)
     assert_valid_requests(repo.compile().messages)
@@ -1043,8 +1043,8 @@ def test_what_answers_other_calls_besides_keeps_those(repo: Repo, choice: str, f
         lambda: repo.append("tool", [ToolResult("one", "theirs")]),
     )
     assert [each.kind for each in repo.rebase("side").conflicts] == ["two-answers"]
-    repo.settle("1", choice)
-    repo.resume()
+    pending(repo).resolve("1", choice)
+    pending(repo).continue_()
     results = {
         part.call_id: [each.text for each in part.content if isinstance(each, Text)]
         for message in repo.compile("HEAD").messages
@@ -1068,8 +1068,8 @@ def test_a_tool_whose_result_is_not_taken_says_nothing(repo: Repo, choice: str, 
     apart(repo, answer("mine"), answer("theirs"))
     found = repo.rebase("side") if joins == "rebase" else repo.merge("side")
     assert [each.kind for each in found.conflicts] == ["two-answers"]
-    repo.settle("1", choice)
-    repo.resume()
+    pending(repo).resolve("1", choice)
+    pending(repo).continue_()
     assert len([m for m in repo.compile().messages if m.role == "tool"]) == 1
     assert_valid_requests(repo.compile().messages)
 

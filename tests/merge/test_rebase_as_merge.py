@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.merge.support.lines import ADA, said
+from tests.merge.support.lines import ADA, pending, said
 from trace_store import FixedClock, Message, Repo
 from trace_store.merge.conflicts import Resolution
 
@@ -62,12 +62,12 @@ def lines(repo: Repo, ours: Line, theirs: Line) -> list[Address]:
     """Let `main` and `side` part, and HEAD be on `side`; return the messages that both have."""
     at = repo.commit([Message("user", text) for text in "abcde"]).addresses
     repo.edit(at[1], "b, again")
-    repo.switch("side", create=True)
+    repo.branches.switch("side", create=True)
     theirs(repo, list(at))
     repo.append("user", "f")
-    repo.switch("main")
+    repo.branches.switch("main")
     ours(repo, list(at))
-    repo.switch("side")
+    repo.branches.switch("side")
     return list(at)
 
 
@@ -79,10 +79,10 @@ def test_the_same_conflict_as_in_a_merge(repo: Repo, kind: str, choice: str) -> 
         stopped = join("main")
         assert (stopped.outcome, [each.kind for each in stopped.conflicts]) == ("stopped", [kind])
         if join == repo.merge:
-            repo.abort()
+            pending(repo).abort()
             assert said(repo) == before
-    assert repo.settle("1", Resolution(choice)) == ()
-    assert repo.resume().outcome == "done"
+    assert pending(repo).resolve("1", Resolution(choice)) == ()
+    assert pending(repo).continue_().outcome == "done"
     tools = [each["name"] for each in repo.compile().tools]
     assert (tools if "tools" in kind else said(repo)[:-1]) == SHOWN[kind, choice]
     assert said(repo)[-1] == "f"

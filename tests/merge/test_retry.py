@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.merge.support.lines import ADA, said
+from tests.merge.support.lines import ADA, pending, said
 from trace_store import Conflict, FixedClock, Message, Repo, Resolution, ToolCall
 from trace_store.errors import RefChangedError, StorageError
 from trace_store.merge import replay, revert
@@ -25,14 +25,14 @@ class Pair:
         )
         self.other = Repo.open(folder, environment=ADA)
         self.first = self.repo.append("user", "a").addresses[0]
-        self.repo.branch("side")
+        self.repo.branches.create("side")
         self.repo.edit(self.first, "ours")
         self.edit = str(self.repo.resolve("HEAD"))
         self.repo.append("system", "b")
-        self.repo.switch("side")
+        self.repo.branches.switch("side")
         self.repo.edit(self.first, "theirs")
         self.repo.append("system", "c")
-        self.repo.switch("main")
+        self.repo.branches.switch("main")
         self.asked: list[Conflict] = []
         self.appended = 0
 
@@ -77,7 +77,7 @@ def test_it_is_worked_out_anew_and_nobody_is_asked_again(
     assert [each.kind for each in pair.asked] == ["both-edited"]
     assert said(pair.repo) == shown
     assert pair.repo.contexts.verify("HEAD").matches
-    assert pair.repo.waiting() is None
+    assert pair.repo.in_progress is None
 
 
 def test_what_the_other_did_is_what_is_asked_about(pair: Pair) -> None:
@@ -153,10 +153,10 @@ def test_advice_about_something_else_by_now_is_asked_for_again(pair: Pair) -> No
     """Meanwhile there is another answer: nobody has said that it is hidden."""
     pair.repo.reset("HEAD~1", hard=True)
     pair.repo.append("assistant", "mine")
-    pair.repo.switch("side")
+    pair.repo.branches.switch("side")
     pair.repo.reset("HEAD~1", hard=True)
     pair.repo.append("assistant", "theirs")
-    pair.repo.switch("main")
+    pair.repo.branches.switch("main")
     asked = []
 
     def model(prompt: Any) -> str:
@@ -173,10 +173,10 @@ def test_advice_about_something_else_by_now_is_asked_for_again(pair: Pair) -> No
 
 def test_what_a_resolver_says_beside_advice_that_is_used_again_is_stored(pair: Pair) -> None:
     pair.repo.reset("HEAD~1", hard=True)
-    pair.repo.switch("side")
+    pair.repo.branches.switch("side")
     pair.repo.reset("HEAD~1", hard=True)
     pair.repo.append("assistant", "theirs")
-    pair.repo.switch("main")
+    pair.repo.branches.switch("main")
 
     def model(_: Any) -> str:
         pair.other.append("assistant", "mine")
@@ -217,9 +217,9 @@ def test_a_judge_is_asked_once(pair: Pair, command: str) -> None:
         return '{"warnings": []}'
 
     # A commit parts a call from its result, so that there is something to judge.
-    pair.repo.switch("side")
+    pair.repo.branches.switch("side")
     pair.repo.commit([Message("assistant", [ToolCall("c", "look", "{}")])])
-    pair.repo.switch("main")
+    pair.repo.branches.switch("main")
     found = getattr(pair.repo, command)("side", favour="ours", judge=judge)
     assert found.outcome == "done"
     assert len(asked) == 1
@@ -241,8 +241,8 @@ def test_a_rebase_that_failed_before_it_wrote_is_not_taken_for_written(
     with monkeypatch.context() as full:
         full.setattr(repo.store.refs, "set_original", fail)
         with pytest.raises(StorageError):
-            repo.resume(skip=True)
-    found = repo.resume(skip=True)
+            pending(repo).continue_(skip=True)
+    found = pending(repo).continue_(skip=True)
     assert found.outcome == "done"
     assert said(repo) == ["ours", "b"]
 

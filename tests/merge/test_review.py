@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.merge.support.lines import ADA, said
+from tests.merge.support.lines import ADA, pending, said
 from tests.merge.test_merge import apart, commit_of, files
 from tests.merge.test_semantic import USAGE
 from trace_store import FixedClock, Repo, errors
@@ -137,21 +137,21 @@ def test_a_model_that_fails_leaves_all_as_it_was(repo: Repo) -> None:
     with pytest.raises(errors.ModelUnreachableError):
         repo.rebase("side", judge=model)
     assert files(repo) == before
-    assert repo.waiting() is None
+    assert repo.in_progress is None
 
 
 def test_what_stopped_is_judged_when_it_goes_on(repo: Repo) -> None:
     target = repo.append("user", "one").addresses[0]
-    repo.switch("other", create=True)
+    repo.branches.switch("other", create=True)
     repo.edit(target, "two")
-    repo.switch("main")
+    repo.branches.switch("main")
     repo.edit(target, "three")
     model = Scripted({"warnings": []})
     assert repo.rebase("other", judge=model).outcome == "stopped"
     assert model.prompts == []
-    repo.settle("", "ours")
+    pending(repo).resolve("", "ours")
     repo.append("user", "four")
-    assert repo.resume(judge=model).outcome == "done"
+    assert pending(repo).continue_(judge=model).outcome == "done"
     assert len(model.prompts) == 1
     reworded, last = model.question["messages"][-2:]
     assert (reworded["text"], reworded["said"], last["text"]) == ("two", "three", "four")

@@ -291,7 +291,7 @@ def test_an_answer_that_cannot_be_used_is_told_why_and_changes_nothing(
 def test_every_conflict_that_is_left_open_is_named(repo: Repo) -> None:
     """The model is asked once more, so that it has to be told of all at once."""
     for branch in ("side", "main"):
-        repo.switch(branch)
+        repo.branches.switch(branch)
         repo.edit("HEAD~2.0" if branch == "main" else "HEAD~4.0", f"as {branch} says")
     with pytest.raises(errors.ModelNonsenseError) as raised:
         semantic(repo, Scripted({"conflicts": []}))

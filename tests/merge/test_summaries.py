@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.merge.support.lines import ADA, branch, on, said
+from tests.merge.support.lines import ADA, branch, on, pending, said
 from trace_store import FixedClock, Message, Repo
 
 
@@ -65,8 +65,8 @@ def test_what_theirs_says_of_a_message_is_kept_when_its_summary_goes(work: Work)
 def test_a_summary_of_a_summary_stands_for_all(twice: Work, choice: str, shown: list[str]) -> None:
     repo = twice.repo
     assert [each.kind for each in repo.merge("side").conflicts] == ["both-compressed"]
-    repo.settle("1", choice)
-    repo.resume()
+    pending(repo).resolve("1", choice)
+    pending(repo).continue_()
     assert said(repo) == shown
 
 
@@ -77,8 +77,8 @@ def test_a_rebase_asks_the_same(twice: Work, choice: str, shown: list[str]) -> N
     repo = twice.repo
     on(repo, "side")
     assert [each.kind for each in repo.rebase("main").conflicts] == ["both-compressed"]
-    repo.settle("1", choice)
-    repo.resume()
+    pending(repo).resolve("1", choice)
+    pending(repo).continue_()
     assert said(repo) == shown
 
 

@@ -139,7 +139,7 @@ def test_trace_adopt_in_another_terminal_lets_the_process_go_on(project: Project
     done = run(project.folder, "adopt")
     assert done.code == 0
     assert "refs/heads/main is at" in done.text
-    assert "is not here any more" in done.err, "git has it, and brings it back"
+    assert "is missing" in done.err, "git has it, and brings it back"
     project.say("three")
     assert project.texts() == ["one", "three"]
     git(project.folder, "checkout", "-q", "-f", "code")
@@ -210,7 +210,7 @@ def test_what_git_clean_deletes_is_refused_and_told(project: Project) -> None:
     git(project.folder, "checkout", "-q", "--", ".trace")
     assert project.refuses().now is not None
     done = run(project.folder, "adopt", "--keep-mine")
-    assert "nothing was moved" in done.err, "git clean took along what tells of it"
+    assert "no ref had moved" in done.err, "git clean took along what tells of it"
     project.refuses()
     assert adopt(project.agent.store, keep_mine=True).gone == (), "the process can read it still"
     project.say("four")

@@ -161,7 +161,17 @@ def test_a_file_runs_nothing(
 
 def test_only_these_settings_can_be_changed(place: Path, trace: Trace) -> None:
     """Who adds one has to think about strangers: none of these runs, opens or trusts anything."""
-    assert set(KNOWN_KEYS) <= {"budget", "default_branch", "tokenizer", "secrets"}
+    assert set(KNOWN_KEYS) <= {
+        *("budget", "default_branch", "tokenizer", "secrets"),
+        *("automatic_checkpoints", "automatic_checkpoint_days", "automatic_checkpoint_limit"),
+        *(
+            "automatic_checkpoint_tokens",
+            "trash_count",
+            "trash_keep",
+            "trash_retention",
+            "trash_size",
+        ),
+    }
     before = state(place)
     for key in (
         "store_id",

@@ -184,8 +184,7 @@ def test_the_gate_lets_our_own_colours_through_and_no_others() -> None:
 
 GATES = {
     "cli/trace_cli/runtime.py": "the gate: `write`, `line`, `note`",
-    "cli/trace_cli/console.py": "flushes, and writes nothing",
-    "cli/trace_cli/main.py": "lets the interpreter's last flush go nowhere",
+    "cli/trace_cli/main.py": "flushes, and redirects the last flush to nowhere",
     "cli/trace_cli/render/tables.py": "asks how wide the terminal is",
     "trace_store/maintenance/log.py": "logs for programs that listen; what is not printable is escaped",
     "trace_store/maintenance/pack_proofs.py": "a child process hands its findings to its parent",

@@ -337,7 +337,7 @@ def test_closing_on_a_full_disk_is_no_error_when_all_is_durable(
         "not sealed: no space left on device"
     ]
     monkeypatch.undo()
-    with Repo.open(tmp_path) as repo:
+    with Repo.open_or_init(tmp_path) as repo:
         assert [m.text for m in repo.compile().messages] == ["one"]
         assert repo.seal().transactions == 1
     monkeypatch.setattr(sealing, "seal", refused)

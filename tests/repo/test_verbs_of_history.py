@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.merge.support.lines import pending
 from trace_store import (
     Conflict,
     Environment,
@@ -42,9 +43,9 @@ def said(repo: Repo, revision: str = "HEAD") -> list[str]:
 def two_wordings(repo: Repo) -> tuple[bytes, int]:
     """Let `main` and `idea` word one message differently; HEAD is on main."""
     asked = repo.append("user", "Which store?").addresses[0]
-    repo.switch("idea", create=True)
+    repo.branches.switch("idea", create=True)
     repo.edit(asked, "Which database?")
-    repo.switch("main")
+    repo.branches.switch("main")
     repo.edit(asked, "Which file?")
     return asked
 
@@ -52,26 +53,26 @@ def two_wordings(repo: Repo) -> tuple[bytes, int]:
 def test_what_has_an_id_names_its_commit(repo: Repo) -> None:
     first = repo.append("user", "a")
     second = repo.append("user", "b")
-    branch = repo.branch("idea", first)
+    branch = repo.branches.create("idea", first)
     entry = next(repo.log(limit=1))
     assert repo.resolve(first) == repo.resolve(branch) == first.oid
     assert repo.resolve(entry) == repo.resolve(second.oid) == second.oid
     assert [message.text for message in repo.compile(branch)] == ["a"]
     assert [each.oid for each in repo.log(branch)] == [first.oid]
     assert len(repo.diff(first, second).changes) == 1
-    repo.switch("idea")
+    repo.branches.switch("idea")
     assert repo.merge(entry).after == second.oid
     repo.reset(first, hard=True)
     assert repo.cherry_pick(second).outcome == "done"
     for nothing in (None, 3, [first.oid]):
+        with pytest.raises(errors.InvalidInputError, match="revision: a commit is named by text"):
+            repo.compile(nothing)  # type: ignore[arg-type]
         with pytest.raises(errors.InvalidInputError, match="a commit is named by text"):
-            repo.compile(nothing)  # type: ignore[call-overload]
-        with pytest.raises(errors.InvalidInputError, match="a commit is named by text"):
-            repo.switch(nothing)  # type: ignore[arg-type]
+            repo.branches.switch(nothing)  # type: ignore[arg-type]
 
 
 def test_the_author_may_be_given(tmp_path: Path) -> None:
-    with Repo.open(tmp_path, author="agent:reviewer") as repo:
+    with Repo.open_or_init(tmp_path, author="agent:reviewer") as repo:
         repo.append("user", "a")
     with Repo.open(tmp_path, author="agent:writer", environment=ADA) as repo:
         repo.append("user", "b")
@@ -81,40 +82,40 @@ def test_the_author_may_be_given(tmp_path: Path) -> None:
 def test_branches_are_made_listed_renamed_and_deleted(repo: Repo) -> None:
     first = repo.append("user", "a")
     repo.append("user", "b")
-    made = repo.branch("idea", first.oid)
+    made = repo.branches.create("idea", first.oid)
     assert (made.name, made.oid, made.is_current) == ("idea", first.oid, False)
-    assert [(each.name, each.is_current) for each in repo.branches()] == [
+    assert [(each.name, each.is_current) for each in repo.branches.list()] == [
         ("idea", False),
         ("main", True),
     ]
-    compared = repo.track("idea", "main").tracking
+    compared = repo.branches.track("idea", "main").tracking
     assert compared is not None
     assert (compared.ahead, compared.behind) == (0, 1)
-    assert repo.track("idea", None).tracking is None
-    assert repo.rename_branch("idea", "plan").name == "plan"
+    assert repo.branches.track("idea", None).tracking is None
+    assert repo.branches.rename("idea", "plan").name == "plan"
     with pytest.raises(errors.AlreadyExistsError):
-        repo.branch("plan")
-    assert repo.branch("plan", "main", force=True).oid == repo.resolve("main")
-    (gone,) = repo.delete_branch("plan")
+        repo.branches.create("plan")
+    assert repo.branches.create("plan", "main", force=True).oid == repo.resolve("main")
+    (gone,) = repo.branches.delete("plan")
     assert repo.resolve(gone.kept[0]) == gone.oid
-    assert [each.name for each in repo.branches()] == ["main"]
+    assert [each.name for each in repo.branches.list()] == ["main"]
 
 
 def test_head_goes_to_branches_and_commits(repo: Repo) -> None:
     first = repo.append("user", "a")
     repo.append("user", "b")
-    assert repo.switch("idea", create=True, start=first.oid).created
+    assert repo.branches.switch("idea", create=True, start=first.oid).created
     assert said(repo) == ["a"]
     repo.append("user", "c")
-    assert repo.switch("-").after.ref == "refs/heads/main"
-    assert repo.checkout(first.oid).after.ref is None
+    assert repo.branches.switch("-").after.ref == "refs/heads/main"
+    assert repo.branches.checkout(first.oid).after.ref is None
     assert said(repo) == ["a"]
-    assert repo.checkout("idea").after.ref == "refs/heads/idea"
+    assert repo.branches.checkout("idea").after.ref == "refs/heads/idea"
     assert said(repo) == ["a", "c"]
-    assert "moving from" in repo.reflog()[0].message
-    assert repo.reflog("idea")[0].new == repo.resolve("HEAD")
+    assert "moving from" in repo.branches.reflog()[0].message
+    assert repo.branches.reflog("idea")[0].new == repo.resolve("HEAD")
     with pytest.raises(errors.RefNotFoundError):
-        repo.reflog("nowhere")
+        repo.branches.reflog("nowhere")
 
 
 def test_steps_back_and_forth(repo: Repo) -> None:
@@ -135,10 +136,12 @@ def test_steps_back_and_forth(repo: Repo) -> None:
     for _ in range(3):
         repo.redo()
     assert repo.compile().prefix_hash == before
-    repo.tag("v1", message="as it was")
-    assert [(each.name, each.target) for each in repo.tags("v*")] == [("v1", repo.resolve("HEAD"))]
-    repo.delete_tag("v1")
-    assert repo.tags() == []
+    repo.tags.create("v1", message="as it was")
+    assert [(each.name, each.target) for each in repo.tags.list("v*")] == [
+        ("v1", repo.resolve("HEAD"))
+    ]
+    repo.tags.delete("v1")
+    assert repo.tags.list() == []
 
 
 def test_a_resolver_answers_with_words_or_resolutions(repo: Repo) -> None:
@@ -159,16 +162,17 @@ def test_a_resolver_answers_with_words_or_resolutions(repo: Repo) -> None:
 def test_what_stops_waits_is_settled_and_goes_on(repo: Repo) -> None:
     asked = two_wordings(repo)
     before = repo.resolve("HEAD")
-    assert repo.waiting() is None
-    assert repo.conflicts() == ()
+    assert repo.in_progress is None
     stopped = repo.merge("idea")
     assert stopped.outcome == "stopped"
-    waiting = repo.waiting()
-    assert waiting is not None
+    waiting = pending(repo)
     assert (waiting.kind, waiting.ref) == ("merge", "refs/heads/main")
+    for name in ("after", "included", "oid"):
+        with pytest.raises(errors.StateError, match="stopped at conflicts"):
+            getattr(stopped, name)
     for verb in (
-        lambda: repo.switch("idea"),
-        lambda: repo.checkout("idea"),
+        lambda: repo.branches.switch("idea"),
+        lambda: repo.branches.checkout("idea"),
         lambda: repo.reset("HEAD~1"),
         lambda: repo.undo(),
         lambda: repo.revert("HEAD"),
@@ -176,40 +180,41 @@ def test_what_stops_waits_is_settled_and_goes_on(repo: Repo) -> None:
     ):
         with pytest.raises(errors.StateError, match="in progress"):
             verb()
-    assert repo.abort().kind == "merge"
+    waiting.abort()
     assert repo.resolve("HEAD") == before
     repo.merge("idea")
-    (conflict,) = repo.conflicts()
+    (conflict,) = pending(repo).conflicts
     assert conflict.addresses == (asked,)
-    assert repo.settle(conflict, "both") == ()
-    assert repo.resume().outcome == "merged"
+    assert pending(repo).resolve(conflict, "both") == ()
+    assert pending(repo).continue_().outcome == "merged"
+    assert repo.in_progress is None
     with pytest.raises(errors.StateError, match="in progress"):
-        repo.resume()
+        waiting.continue_()
 
 
 def test_a_rebase_and_a_pick_go_on_alike(repo: Repo) -> None:
     two_wordings(repo)
     repo.append("user", "more")
     assert repo.rebase("idea").outcome == "stopped"
-    repo.settle("", "ours")
-    assert repo.resume().outcome == "done"
+    pending(repo).resolve("", "ours")
+    assert pending(repo).continue_().outcome == "done"
     assert said(repo) == ["Which database?", "more"]
     repo.undo()
     assert said(repo) == ["Which file?", "more"]
     assert repo.cherry_pick("idea").outcome == "stopped"
-    assert repo.resume(resolver=lambda conflict: "theirs").outcome == "done"
+    assert pending(repo).continue_(resolver=lambda conflict: "theirs").outcome == "done"
     assert said(repo) == ["Which database?", "more"]
 
 
 def test_picks_take_addresses_and_plans_take_steps(repo: Repo) -> None:
     first = repo.append("user", "a")
-    repo.switch("idea", create=True)
+    repo.branches.switch("idea", create=True)
     second = repo.commit([{"role": "user", "content": "b"}, {"role": "user", "content": "c"}])
     repo.append("user", "d")
-    repo.switch("main")
+    repo.branches.switch("main")
     assert repo.cherry_pick(second.addresses[1]).outcome == "done"
     assert said(repo) == ["a", "c"]
-    repo.switch("idea")
+    repo.branches.switch("idea")
     done = repo.rebase(
         first.oid, plan=lambda steps: [steps[0], Step(DROP, steps[1].oid)], onto="main"
     )
@@ -278,7 +283,7 @@ def test_in_memory_nothing_waits(repo: Repo) -> None:
     repo = Repo.memory(author="ada")
     two_wordings(repo)
     found = repo.merge("idea")
-    assert (found.outcome, len(found.conflicts), repo.waiting()) == ("stopped", 1, None)
+    assert (found.outcome, len(found.conflicts), repo.in_progress) == ("stopped", 1, None)
     assert repo.merge("idea", resolver=lambda conflict: "theirs").outcome == "merged"
     assert said(repo) == ["Which database?"]
 
@@ -288,8 +293,8 @@ def test_what_is_said_about_a_commit_has_no_secret(repo: Repo) -> None:
     repo.append("user", "a")
     repo.append("user", "b")
     repo.revert("HEAD", message=f"the key was {key}")
-    repo.tag("v1", message=f"and is {key}")
-    (tag,) = repo.tags()
+    repo.tags.create("v1", message=f"and is {key}")
+    (tag,) = repo.tags.list()
     assert tag.tag is not None
     for text in (tag.tag.message, next(repo.log(limit=1)).commit.message):
         assert key not in text
@@ -299,11 +304,12 @@ def test_what_is_said_about_a_commit_has_no_secret(repo: Repo) -> None:
 def test_opening_a_repository_loads_no_verb_of_history() -> None:
     script = (
         "import sys; from trace_store import Repo; Repo.memory().append('user', 'a');"
-        "print(*(m for m in sys.modules if m.startswith(('trace_store.joining.',"
-        " 'trace_store.comparing.', 'trace_store.branching.'))))"
+        "print(*(m for m in sys.modules if m.startswith(('trace_store.merge.', 'trace_store.search.',"
+        " 'trace_store.importers.', 'trace_store.exporters.', 'trace_store.bundles.'))))"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert set(run.stdout.split()) <= {"trace_store.merge.inputs", "trace_store.merge.conflicts"}
+    rarely = set(run.stdout.split())
+    assert rarely <= {f"trace_store.merge.{name}" for name in ("conflicts", "inputs", "llm_assist")}
 
 
 def test_a_message_keeps_its_address_through_a_rebase(repo: Repo) -> None:
@@ -330,7 +336,7 @@ def test_what_is_looked_for_may_be_an_address_as_text(repo: Repo) -> None:
     for name in ("HEAD.0", f"{made.oid}.0", "a 1.0"):
         assert [found.wording.address for found in repo.whohas(name)] == [made.addresses[0]]
     assert repo.whohas("1.0")  # no commit is called so: it is a text
-    with pytest.raises(InvalidInputError, match="whohas_commit"):
+    with pytest.raises(InvalidInputError, match=r"branches\.containing"):
         repo.whohas(made.oid)
 
 
@@ -352,14 +358,14 @@ def test_an_exchange_is_moved_as_one(repo: Repo) -> None:
 
 def test_what_was_picked_with_another_is_not_picked_again(repo: Repo) -> None:
     repo.append("user", "a")
-    repo.switch("side", create=True)
+    repo.branches.switch("side", create=True)
     exchange = repo.commit(
         [
             Message("assistant", [ToolCall("c", "look", "{}")]),
             Message("tool", [ToolResult("c", "x")]),
         ]
     )
-    repo.switch("main")
+    repo.branches.switch("main")
     found = repo.cherry_pick(*exchange.addresses, at="side")
     assert (len(found.made), found.dropped) == (1, ())
     assert [each.role for each in repo.compile()] == ["user", "assistant", "tool"]
@@ -373,11 +379,11 @@ def test_a_log_of_a_time_and_of_what_is_gone(repo: Repo) -> None:
         assert len(list(repo.log(since=since))) == 1
     with pytest.raises(InvalidInputError, match="not a time"):
         repo.log(since="some day")
-    repo.branch("gone")
-    repo.delete_branch("gone")
-    assert repo.reflog("gone")[-1].old is None
+    repo.branches.create("gone")
+    repo.branches.delete("gone")
+    assert repo.branches.reflog("gone")[-1].old is None
     with pytest.raises(RefNotFoundError):
-        repo.reflog("never")
+        repo.branches.reflog("never")
 
 
 def test_a_plan_is_steps_and_rewords_with_a_message(repo: Repo) -> None:
@@ -411,4 +417,4 @@ def test_a_text_settles_as_a_text_alone(repo: Repo) -> None:
     two_wordings(repo)
     repo.merge("idea")
     with pytest.raises(InvalidInputError, match="beside the word"):
-        repo.settle(1, "ours", "a text")
+        pending(repo).resolve(1, "ours", "a text")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.merge.support.lines import ADA, said
+from tests.merge.support.lines import ADA, pending, said
 from trace_store import FixedClock, Message, Repo
 from trace_store.errors import (
     ClosedError,
@@ -36,11 +36,11 @@ def repo(tmp_path: Path) -> Repo:
 def stopped(repo: Repo) -> Repo:
     """A merge that waits, since both sides reworded a."""
     target = repo.compile().messages[0].address
-    repo.branch("idea")
+    repo.branches.create("idea")
     repo.edit(target, "mine")
-    repo.switch("idea")
+    repo.branches.switch("idea")
     repo.edit(target, "yours")
-    repo.switch("main")
+    repo.branches.switch("main")
     assert repo.merge("idea").outcome == "stopped"
     return repo
 
@@ -62,21 +62,21 @@ NO_NAMES: Sequence[Any] = (None, 7, b"main", ["main"], {})
 
 @pytest.mark.parametrize("name", NO_NAMES)
 def test_a_name_is_a_text(repo: Repo, name: Any) -> None:
-    repo.tag("kept")
+    repo.tags.create("kept")
     for use in (
-        lambda: repo.branch(name),
-        lambda: repo.switch(name),
-        lambda: repo.rename_branch("main", name),
-        lambda: repo.rename_branch(name, "other"),
-        lambda: repo.delete_branch(name),
-        lambda: repo.track(name, "main"),
-        lambda: repo.tag(name),
-        lambda: repo.delete_tag(name),
-        lambda: repo.reflog(name),
+        lambda: repo.branches.create(name),
+        lambda: repo.branches.switch(name),
+        lambda: repo.branches.rename("main", name),
+        lambda: repo.branches.rename(name, "other"),
+        lambda: repo.branches.delete(name),
+        lambda: repo.branches.track(name, "main"),
+        lambda: repo.tags.create(name),
+        lambda: repo.tags.delete(name),
+        lambda: repo.branches.reflog(name),
     ):
         with pytest.raises(InvalidInputError):
             use()
-    assert [each.name for each in repo.branches()] == ["main"]
+    assert [each.name for each in repo.branches.list()] == ["main"]
 
 
 @pytest.mark.parametrize("wrong", [7, b"x", ["x"], [], {}, "", ("x", 0), (b"x", "0")])
@@ -104,11 +104,11 @@ def test_nothing_is_no_wish(repo: Repo) -> None:
         lambda: repo.merge("main", favour=favour),
         lambda: repo.commit([], message=message),
         lambda: repo.commit(one),
-        lambda: repo.tag("t", message=message),
+        lambda: repo.tags.create("t", message=message),
     ):
         with pytest.raises(TraceError):
             use()
-    assert (repo.resolve("HEAD"), repo.tags()) == (before, [])
+    assert (repo.resolve("HEAD"), repo.tags.list()) == (before, [])
 
 
 @pytest.mark.parametrize("reason", [b"summary", 1, ["summary"]])
@@ -159,27 +159,32 @@ def test_a_rebase_that_leaves_nothing_is_refused(repo: Repo) -> None:
 )
 def test_what_settles_nothing_is_refused(stopped: Repo, how: Any, text: Any) -> None:
     with pytest.raises(InvalidInputError):
-        stopped.settle("1", how, text)
+        pending(stopped).resolve("1", how, text)
     with pytest.raises(InvalidInputError):
-        stopped.resume(resolver=lambda _: how if how == "text" else True)  # type: ignore[arg-type,return-value]
-    assert [each.number for each in stopped.conflicts()] == [1]
-    assert stopped.settle("1", "theirs") == ()
-    stopped.resume()
+        pending(stopped).continue_(resolver=lambda _: how if how == "text" else True)  # type: ignore[arg-type,return-value]
+    assert [each.number for each in pending(stopped).conflicts] == [1]
+    assert pending(stopped).resolve("1", "theirs") == ()
+    pending(stopped).continue_()
     assert said(stopped) == ["yours", "b"]
 
 
 @pytest.mark.parametrize("by", ["number", "address", "conflict"])
 def test_a_conflict_is_named_in_any_way(stopped: Repo, by: str) -> None:
-    (conflict,) = stopped.conflicts()
+    (conflict,) = pending(stopped).conflicts
     which = {"number": 1, "address": conflict.addresses[0], "conflict": conflict}[by]
-    assert stopped.settle(which, "text", "ours") == ()  # type: ignore[arg-type]
-    stopped.resume()
+    assert pending(stopped).resolve(which, "text", "ours") == ()  # type: ignore[arg-type]
+    pending(stopped).continue_()
     assert said(stopped) == ["ours", "b"]
 
 
 def test_a_closed_repository_answers_nothing(stopped: Repo) -> None:
+    found = pending(stopped)
     stopped.close()
-    for ask in (stopped.waiting, stopped.conflicts, lambda: stopped.settle("1", "ours")):
+    for ask in (
+        lambda: stopped.in_progress,
+        lambda: found.conflicts,
+        lambda: found.resolve("1", "ours"),
+    ):
         with pytest.raises(ClosedError):
             ask()
 
@@ -217,7 +222,7 @@ WRONG: dict[str, Any] = {
     "a model that is a number": lambda repo, a: repo.compile(model=7),
     "a model of a diff": lambda repo, a: repo.diff("HEAD~1", model=7),
     "a model of the status": lambda repo, a: repo.status(model=7),
-    "a pattern of branches": lambda repo, a: repo.branches(7),
+    "a pattern of branches": lambda repo, a: repo.branches.list(7),
     "tools that are no list": lambda repo, a: repo.set_tools(7),
     "a source that is nowhere": lambda repo, a: repo.replace([a], [], sources=[(bytes(32), 0)]),
     "a source without a message": lambda repo, a: repo.replace([a], [], sources=[(a[0], 9)]),

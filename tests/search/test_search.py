@@ -89,7 +89,7 @@ def test_filters(ok: Callable[..., Outcome], repository: Trace) -> None:
     assert not hits("--until", "2026-03-01", "tabs")
     assert hits("--regex", r"t[a]bs\b") >= 1
     assert hits("-n", "1", "count") == 1
-    assert ok("search", "-n", "1", "count").err == "there are more than 1: -n shows more\n"
+    assert ok("search", "-n", "1", "count").err == "more than 1 hits; -n shows more\n"
     assert hits("--rank", "count") >= 1
 
 
@@ -173,7 +173,7 @@ def test_what_cannot_be_searched_is_said(repository: Trace) -> None:
     assert repository("search", "...").code == 2
     assert repository("search", "--regex", "(").code == 2
     assert repository("search", "nothing").err.startswith(
-        "nothing was found: words are found whole"
+        "nothing was found: only whole words match"
     )
     assert repository("search", "nothing*").err == "nothing was found\n"
     assert repository("search").code == 2

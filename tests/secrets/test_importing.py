@@ -261,7 +261,7 @@ def test_who_takes_a_file_back_is_told_of_placeholders(
     path = tmp_path / "session.jsonl"
     path.write_text(f"{record(0, f'{TOKEN} and {OTHER}')}\n{record(1, TOKEN)}\n")
     assert repository("import", "session.jsonl", "-q").code == 0
-    note = "note: 3 placeholders stand where secrets were; their values are stored nowhere\n"
+    note = "note: 3 placeholders stand in place of secrets, whose values are not stored\n"
     printed = repository("export", "--native")
     assert printed.err == note
     assert PLACEHOLDER.sub(b"*", printed.out) == masked(path.read_bytes(), TOKEN, OTHER)

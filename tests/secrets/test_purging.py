@@ -176,12 +176,12 @@ def test_everyone_who_held_it_is_listed(tmp_path: Path) -> None:
 def test_a_message_is_named_by_its_address_wherever_it_is_held(tmp_path: Path) -> None:
     with Repo.init(str(tmp_path)) as repo:
         first = repo.append("user", "before").addresses[0]
-        repo.branch("side")
+        repo.branches.create("side")
         repo.append("user", "meanwhile")
-        repo.switch("side")
+        repo.branches.switch("side")
         edited = repo.edit(first, SAID)
         said = repo.append("user", SAID)
-        repo.switch("main")
+        repo.branches.switch("main")
         repo.cherry_pick(said.oid)
         picked = repo.resolve("HEAD")
         plan = plan_purge(repo.store, [], [SECRET])

@@ -161,15 +161,15 @@ def test_an_image_becomes_a_text(tmp_path: Path) -> None:
 def test_messages_keep_their_addresses(tmp_path: Path) -> None:
     with Repo.init(str(tmp_path), clock=FixedClock()) as repo:
         asked = repo.append("user", PIN).addresses[0]
-        repo.branch("side")
+        repo.branches.create("side")
         call = repo.append("assistant", [ToolCall("c", "run", {"pin": PIN})]).addresses[0]
         result = repo.append("tool", [ToolResult("c", f"ran with {PIN}")]).addresses[0]
         repo.annotate(asked, priority="pinned")
         repo.edit(result, [ToolResult("c", "ran")])
-        repo.switch("side")
+        repo.branches.switch("side")
         early = repo.append("user", f"again {PIN}")
         late = repo.append("user", "and more")
-        repo.switch("main")
+        repo.branches.switch("main")
         assert repo.cherry_pick(late.oid).outcome == "done"
         repo.merge("side")
         addresses = [asked, call, result, late.addresses[0], early.addresses[0]]
@@ -188,7 +188,7 @@ def test_messages_keep_their_addresses(tmp_path: Path) -> None:
         assert hidden == {call, result}
         for address in addresses:
             repo.annotate(address.hex, labels=["named"])
-        repo.switch("side")
+        repo.branches.switch("side")
         repo.edit(late.addresses[0], "and less")
         assert repo.merge("main").outcome == "merged"
         assert sorted(m.address for m in repo.compile()) == sorted({*addresses} - {call, result})

@@ -318,13 +318,13 @@ def test_an_old_commit_near_its_root_has_one_row(tmp_path: Path) -> None:
     """A commit outside of the newest rows is not new: diverged branches keep their common history."""
     repo = Repo.init(tmp_path, durability="fast", environment=Environment(author="ada"))
     repo.append("system", "a")
-    repo.branch("side")
+    repo.branches.create("side")
     for number in range(RECENT_ROWS + 10):
         repo.append("system", str(number))
     assert len(list(repo.log())) == RECENT_ROWS + 11
-    repo.switch("side")
+    repo.branches.switch("side")
     repo.append("system", "b")
-    repo.switch("main")
+    repo.branches.switch("main")
     before = len(repo.compile())
     assert repo.merge("side").outcome == "merged"
     assert len(repo.compile()) == before + 1

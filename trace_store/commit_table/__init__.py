@@ -9,5 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.commit_table import commits as commits
     from trace_store.commit_table import table as table
+    from trace_store.commit_table import walks as walks
 
 __getattr__ = submodules(__name__)

@@ -6,8 +6,7 @@ incomplete, the objects are walked.
 
 from __future__ import annotations
 
-from trace_store import errors, graph
-from trace_store.commit_table import walks
+from trace_store import commit_table, errors, graph
 from trace_store.objects.commit import parents_of, read_commit
 from trace_store.oid import ObjectId
 
@@ -93,7 +92,7 @@ class Commits:
         indexed = self.rows([*starts, *hidden], limit=limit)
         if indexed is not None:
             rows, numbers = indexed
-            spans = walks.Spans(
+            spans = commit_table.walks.Spans(
                 rows, numbers[: len(starts)], numbers[len(starts) :], first_parent=first_parent
             )
             try:
@@ -152,7 +151,7 @@ class Commits:
         if indexed is not None:
             rows, (one, other) = indexed
             try:
-                return walks.is_ancestor(rows, one, other)
+                return commit_table.walks.is_ancestor(rows, one, other)
             except errors.CorruptIndexError:
                 self.discard_table()
         return graph.is_ancestor(candidate, descendant, self.parents)
@@ -163,7 +162,7 @@ class Commits:
         if indexed is not None:
             rows, (first, second) = indexed
             try:
-                return sorted(map(rows.oid, walks.merge_bases(rows, first, second)))
+                return sorted(map(rows.oid, commit_table.walks.merge_bases(rows, first, second)))
             except errors.CorruptIndexError:
                 self.discard_table()
         return graph.merge_bases(one, other, self.parents)
@@ -178,7 +177,7 @@ class Commits:
         if indexed is not None:
             rows, (number,) = indexed
             try:
-                number, left = walks.ancestor(rows, number, generations)
+                number, left = commit_table.walks.ancestor(rows, number, generations)
                 return rows.oid(number), left
             except errors.CorruptIndexError:
                 self.discard_table()

@@ -6,11 +6,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.context import compiler as compiler
     from trace_store.context import fold as fold
+    from trace_store.context import ghost as ghost
     from trace_store.context import index_update as index_update
     from trace_store.context import object_stream as object_stream
-    from trace_store.context import plain as plain
     from trace_store.context import prefetch as prefetch
     from trace_store.context import snapshots as snapshots
+    from trace_store.context import tokens as tokens
     from trace_store.context import usage as usage
 
 __getattr__ = submodules(__name__)

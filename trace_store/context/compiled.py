@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from _collections_abc import Sequence  # that of collections.abc, without the rest of collections
 
-from trace_store import context
+from trace_store import context, errors
+from trace_store.context import tokens
 from trace_store.context.compile_index import IndexView
-from trace_store.context.content import ghost_text, message_at, wording_at
+from trace_store.context.content import message_at, wording_at
 from trace_store.context.index_records import (
     EDITED,
     GHOST,
@@ -26,6 +27,7 @@ from trace_store.gc_pause import paused
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address, resolve_calls
 from trace_store.objects.commit import Commit
+from trace_store.objects.content import bytes_of
 from trace_store.objects.message import FREEFORM, Message, kind_of, load_parts
 from trace_store.objects.parts import Part, Text
 from trace_store.oid import ObjectId, digest
@@ -36,17 +38,20 @@ if TYPE_CHECKING:
     from typing import Any, Protocol, TypeAlias, overload
 
     from trace_store.context.fold import ReadCommit
-    from trace_store.context.plain import PlainContext
     from trace_store.context.prefetch import Said
     from trace_store.context.tokens.models import TokenCounting
     from trace_store.context.tokens.tokenizer import Tokenizer
 
-    class MessageSource(Protocol):
-        """Reads the objects and commits of messages."""
+    class ObjectSource(Protocol):
+        """Reads objects and commits."""
 
         def read(self, oid: bytes) -> bytes: ...
-        def read_data(self, oids: Iterable[bytes]) -> Iterator[bytes]: ...
         def read_commit(self, oid: bytes) -> Commit: ...
+
+    class MessageSource(ObjectSource, Protocol):
+        """Reads the objects and commits of messages."""
+
+        def read_data(self, oids: Iterable[bytes]) -> Iterator[bytes]: ...
         def labels(self, tip: bytes, address: Address) -> frozenset[str]: ...
 
     class Source(MessageSource, Protocol):
@@ -214,7 +219,7 @@ class CompiledMessage:
         stored = self.stored
         record = self.record
         if record.flags & GHOST:
-            parts: tuple[Part, ...] = (Text(ghost_text(record.address)),)
+            parts: tuple[Part, ...] = (Text(ghost_of(record, self._reading.source)),)
         else:
             parts = load_parts(stored["parts"], self._reading.source.read)
         return stored.get("name", ""), stored.get("model", ""), stored.get("id", ""), parts
@@ -233,6 +238,16 @@ def stored_message(record: MessageRecord, read_commit: ReadCommit) -> Mapping[st
     else:
         parts = resolve_calls(stored["parts"], home[0])
     return {**ops.without_state(stored), "parts": parts}
+
+
+def ghost_of(record: MessageRecord, source: ObjectSource) -> str:
+    """Return the placeholder of a removed message; the message's own commit and content are read.
+
+    Raises:
+        ObjectNotFoundError, CorruptObjectError: the commit is missing or damaged, or has no such message.
+    """
+    stored = message_at((record.home_commit, record.home_number), source.read_commit)
+    return context.ghost.ghost_text(record.address, stored, source.read)
 
 
 class CompiledMessages(Sequence[CompiledMessage]):
@@ -461,11 +476,96 @@ class CompiledContext(RenderableContext):
 
     def plain(self, messages: Sequence[Message]) -> PlainContext:
         """Return a context of other messages, counted and rendered like this one."""
-        return context.plain.PlainContext(
-            messages,
-            self._tools,
-            self._tokenizer,
-            self._counting,
-            commit=self.commit,
-            model=self.model,
-        )
+        return PlainContext(self, messages)
+
+    @property
+    def has_addresses(self) -> bool:
+        """Whether its messages have addresses; those of a strategy or a custom compiler have none."""
+        return True
+
+
+class PlainContext(CompiledContext):
+    """A context of plain messages, from a strategy or a custom compiler.
+
+    They are `Message` values without addresses. There is no provider's report on them, so all counts are estimates.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, made_from: CompiledContext, messages: Sequence[Message]) -> None:
+        self._tokenizer = made_from._tokenizer
+        self._counting = made_from._counting
+        self._tools = made_from._tools
+        self.commit = made_from.commit
+        self.model = made_from.model
+        self.messages = tuple(messages)  # type: ignore[assignment]
+
+    @property
+    def has_addresses(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def prefix_hash(self) -> bytes:
+        """32 bytes over the content of the messages."""
+        return self.prefix_hashes()[-1] if self.messages else digest(b"")
+
+    def prefix_hashes(self) -> list[bytes]:
+        """Return the hash of the context up to and including each message."""
+        import json
+
+        found, before = [], b""
+        for each in self.to_json()["messages"]:
+            before = digest(before + json.dumps(each, sort_keys=True).encode())
+            found.append(before)
+        return found
+
+    @property
+    def report(self) -> None:
+        """None, since there is no provider's report."""
+
+    @property
+    def estimated_token_count(self) -> int:
+        """Estimated tokens of all messages, the tool schemas and the overhead of a request."""
+        if not self.messages:
+            return 0
+        import json
+
+        schemas = [
+            json.dumps(each, ensure_ascii=False, separators=(",", ":")) for each in self.tools
+        ]
+        tools = sum(tokens.tokenizer.estimate_from_bytes(len(bytes_of(each))) for each in schemas)
+        return self._request(sum(count.total for count in self._counts()) + tools)
+
+    @property
+    def message_token_count(self) -> int:
+        """`estimated_token_count` without the tool schemas."""
+        return self._request(sum(count.total for count in self._counts()))
+
+    @property
+    def text_token_count(self) -> int:
+        """Tokens of the text alone, without framing, images and opaque parts."""
+        return self._counting.scale(sum(count.text for count in self._counts()))
+
+    def message_tokens(self, start: int = 0, stop: int | None = None) -> list[tuple[int, int]]:
+        """Return (tokens, text tokens) of each message or a range of them, scaled for the model."""
+        scale = self._counting.scale
+        return [(scale(count.total), scale(count.text)) for count in self._counts()[start:stop]]
+
+    def tokens_before(self, position: int) -> int:
+        """Return the tokens of the messages before a position, without the overhead of a request."""
+        return self._counting.scale(sum(count.total for count in self._counts()[:position]))
+
+    def shown_messages(self) -> list[MessageLike]:
+        """Return the messages to render."""
+        return list(self.messages)
+
+    def objects(self) -> Iterator[bytes]:
+        """Raise StateError: the messages are not stored."""
+        raise errors.StateError("these messages are not stored: a strategy or compiler made them")
+
+    def _counts(self) -> list[tokens.overhead.MessageTokens]:
+        return [
+            tokens.overhead.count_message(self._tokenizer, each)  # type: ignore[arg-type]
+            for each in self.messages
+        ]

@@ -13,8 +13,7 @@ from trace_store import revision as revisions
 from trace_store.column_file import DiskColumn, MemoryColumn
 from trace_store.context import tokens
 from trace_store.context.compile_index import CompileIndex, History, IndexView, cold_view
-from trace_store.context.compiled import CompiledContext, MeasuredReport, stored_message
-from trace_store.context.content import ghost_text
+from trace_store.context.compiled import CompiledContext, MeasuredReport, ghost_of, stored_message
 from trace_store.context.index_records import GHOST, MessageRecord, TokenRecord
 from trace_store.context.token_column import TokenColumn
 from trace_store.context.tokens.models import TokenCounting
@@ -99,6 +98,13 @@ class ContextCompiler:
         )
         return self._context(view, index, model, reasoning=reasoning, cold=cold)
 
+    def on(self, store: Store) -> ContextCompiler:
+        """Return a compiler for a view of the same store, sharing its caches."""
+        view = ContextCompiler(store, tokenizer=self._tokenizer)
+        view._commits, view._indexes = self._commits, self._indexes
+        view._token_columns = self._token_columns
+        return view
+
     def _context(
         self, view: IndexView, index: str, model: str = "", *, reasoning: bool = True, cold: bool
     ) -> CompiledContext:
@@ -168,8 +174,14 @@ class ContextCompiler:
                 del self._commits[next(iter(self._commits))]
         return commit
 
-    def weigh_added(self, commit: Commit) -> int:
+    def weigh_added(self, commit: Commit | bytes) -> int:
         """Return the tokens of the messages that a commit adds, in the repository's encoding."""
+        if isinstance(commit, bytes):
+            commit = self.read_commit(commit)
+        return sum(self.weigh([message for _, message in added_messages(commit, HERE)]))
+
+    def weigh(self, messages: Iterable[Mapping[str, Any]]) -> list[int]:
+        """Return the tokens of each of some stored messages, in the repository's encoding."""
         tokenizer, _ = self._counting("")
         if self._memo is None:
             self._memo = self.token_memo(tokenizer)
@@ -178,10 +190,10 @@ class ContextCompiler:
             tokens.overhead.count_stored_message(
                 tokenizer, message, read, memo, self.store.objects.purged
             ).total
-            for _, message in added_messages(commit, HERE)
+            for message in messages
         ]
         memo.flush()
-        return sum(counts)
+        return counts
 
     def token_memo(self, tokenizer: Tokenizer, *, read_back: bool = True) -> TokenMemo:
         """Return the token cache of an encoding; without `read_back` it is write-only."""
@@ -410,7 +422,7 @@ class _Source:
         purged = self.purged
         for record in records:
             if record.flags & GHOST:
-                text = ghost_text(record.address)
+                text = ghost_of(record, self)
                 yield tokens.overhead.MessageTokens(
                     text=tokenizer.count(text), framing=tokens.overhead.MESSAGE_TOKENS
                 )

@@ -35,7 +35,7 @@ def seen_of_entry(entry: Entry) -> bytes:
     """Return the hash of what a model sees of an entry: role, name and parts, or its placeholder."""
     message = entry.message
     if entry.is_ghost:
-        return seen_of_ghost(message["role"], entry.address)
+        return seen_of_ghost(message, entry.address)
     return seen_of(message["role"], message.get("name", ""), entry.parts)
 
 
@@ -44,19 +44,24 @@ def seen_of(role: str, name: str, parts: Sequence[Stored]) -> bytes:
 
     The links of results to their calls are not part of it.
     """
-    if any(part["type"] == RESULT and "call" in part for part in parts):
-        parts = [{key: part[key] for key in part if key != "call"} for part in parts]
-    return digest(encode(["message", {"name": name, "parts": parts, "role": role}]))
+    return digest(encode(["message", {"name": name, "parts": _without_calls(parts), "role": role}]))
 
 
-def seen_of_ghost(role: str, address: Address) -> bytes:
-    """Return the hash of a removed message's placeholder."""
-    return digest(encode(["ghost", {"role": role, "text": ghost_text(address)}]))
+def seen_of_ghost(stored: Stored, address: Address) -> bytes:
+    """Return the hash of a removed message's placeholder: of all that its text is derived from, so no content is read.
+
+    `stored` is the message as it was created.
+    """
+    parts = _without_calls(stored["parts"])
+    named = {"address": address.short(8), "parts": parts, "role": stored["role"]}
+    return digest(encode(["ghost", named]))
 
 
-def ghost_text(address: tuple[bytes, int]) -> str:
-    """Return the placeholder of a removed message, which names the address to restore."""
-    return f"[removed {Address(*address).short(8)}]"
+def _without_calls(parts: Sequence[Stored]) -> Sequence[Stored]:
+    """Return stored parts without the links of results to their calls."""
+    if not any(part["type"] == RESULT and "call" in part for part in parts):
+        return parts
+    return [{key: part[key] for key in part if key != "call"} for part in parts]
 
 
 def message_at(home: Place, read_commit: ReadCommit) -> Stored:

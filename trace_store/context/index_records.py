@@ -48,7 +48,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-VERSION = 4
+VERSION = 5
 SEED = 0x2144DF1C
 """The CRC-32 of any bytes followed by their own CRC-32, so consecutive records can be checked together."""
 MESSAGES_MAGIC = b"TRIX"

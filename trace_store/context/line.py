@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 LINE_WIDTH = 300
 """Maximum number of quoted characters in a line."""
 
@@ -48,13 +52,19 @@ def result_line(text: str) -> str:
     return f"-> {first}" if first else "-> (nothing)"
 
 
-def _main_argument(arguments: str) -> str:
+def argument_of(arguments: str, names: Sequence[str]) -> str:
+    """Return the first of some arguments that a call has, as text; "" without one.
+
+    Args:
+        arguments: JSON or other text, which may be cut off anywhere.
+        names: the arguments, in order of preference.
+    """
     if not arguments.lstrip().startswith("{"):
-        return arguments
+        return ""
     import json  # as dear as a command; only where calls are shown
 
     decoder = json.JSONDecoder()
-    for key in _MAIN:
+    for key in names:
         _, mark, rest = arguments.partition(f'"{key}":')
         if not mark:
             continue
@@ -68,4 +78,8 @@ def _main_argument(arguments: str) -> str:
             found = " ".join(str(each) for each in found)
         if isinstance(found, str) and found.strip():
             return found
-    return "" if arguments.strip() == "{}" else arguments
+    return ""
+
+
+def _main_argument(arguments: str) -> str:
+    return argument_of(arguments, _MAIN) or ("" if arguments.strip() == "{}" else arguments)

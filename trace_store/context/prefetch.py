@@ -16,6 +16,7 @@ from trace_store.context.index_records import (
     unpack_places,
 )
 from trace_store.gc_pause import paused
+from trace_store.objects.address import resolve_calls
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts, part_blobs
 from trace_store.objects.operations import added_messages
@@ -133,7 +134,8 @@ class Loader:
                 current, added = commit, [m for _, m in added_messages(decoded, commit)]
             if number >= len(added):
                 break
-            found.append(added[number])
+            parts = resolve_calls(added[number]["parts"], commit)
+            found.append({**added[number], "parts": parts})
         self._decoded = current, added
         return found
 

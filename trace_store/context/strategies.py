@@ -10,7 +10,6 @@ from trace_store import revision as revisions
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import one_line
-from trace_store.context.plain import PlainContext
 from trace_store.objects.message import Message
 from trace_store.objects.operations import LEAVES_CONTEXT
 from trace_store.oid import ObjectId
@@ -28,13 +27,13 @@ STRATEGIES = ("full", "messages")
 def compile(
     contexts: ContextCompiler,
     revision: str | ObjectId = "HEAD",
-    *,
     at: str = "",
     strategy: str = "full",
+    *,
     reasoning: bool = True,
     model: str = "",
     compiler: Compiler | None = None,
-) -> CompiledContext | PlainContext:
+) -> CompiledContext:
     """Return the context of a revision.
 
     Args:
@@ -61,6 +60,21 @@ def compile(
     if compiler is not None:
         return context.plain(compiler(context))
     return context
+
+
+def check_budget(contexts: ContextCompiler, context: CompiledContext, budget: int | None) -> None:
+    """Check that a context is within a budget in tokens; None is the repository's, if it has one.
+
+    Raises:
+        BudgetError: it is over budget.
+    """
+    limit = contexts.store.config.budget if budget is None else budget
+    if limit is not None and context.token_count > limit:
+        raise errors.BudgetError(
+            f"the context has {context.token_count:,} tokens, and the budget is {limit:,}",
+            needed=context.token_count,
+            allowed=limit,
+        )
 
 
 def _commit_at(contexts: ContextCompiler, revision: str | ObjectId, at: str) -> ObjectId:

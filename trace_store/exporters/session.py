@@ -71,7 +71,7 @@ def read_session(
     ref = find_branch(store, revision)
     revisions.resolve_commit(store, revision)
     context = compile(contexts, revision, at=at, model=model)
-    if not isinstance(context, CompiledContext) or context.commit is None:
+    if context.commit is None:
         raise RevisionNotFoundError(f"{revision} has no context", revision=revision)
     turns = tuple(read_turns(contexts, context, hidden=hidden))
     format_, id_, thread = session_name(ref) or ("", ref.removeprefix(BRANCHES), "")

@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from trace_store.history import reflog as reflog
     from trace_store.history import request_diff as request_diff
     from trace_store.history import reset as reset
+    from trace_store.history import retention as retention
     from trace_store.history import summary as summary
     from trace_store.history import switch as switch
     from trace_store.history import tags as tags
     from trace_store.history import text_diff as text_diff
     from trace_store.history import token_history as token_history
     from trace_store.history import trash as trash
+    from trace_store.history import trash_changes as trash_changes
+    from trace_store.history import trash_entries as trash_entries
     from trace_store.history import undo as undo
     from trace_store.history import whohas as whohas
 

@@ -17,7 +17,7 @@ from trace_store.ident import count_of, is_count
 from trace_store.oid import ObjectId
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.log_messages import rename_message
-from trace_store.refs.names import BRANCHES, branch_ref, check_text
+from trace_store.refs.names import BRANCHES, CHECKPOINTS, TAGS, branch_ref, check_text
 from trace_store.refs.upstreams import upstream_in
 from trace_store.revision import commits_of, upstreams
 
@@ -213,7 +213,7 @@ def name_taken(ref: str) -> errors.AlreadyExistsError:
     """Return the error that a branch exists already."""
     return errors.AlreadyExistsError(
         f"branch {short(ref)} already exists",
-        hint="`branch -f`, `branch -M` and `switch -C` overwrite it; the old tip goes to the trash",
+        code=errors.ErrorCode.BRANCH_EXISTS,
         ref=ref,
     )
 
@@ -318,8 +318,8 @@ def matches_any(name: str, patterns: Sequence[str]) -> bool:
 
 
 def short(ref: str) -> str:
-    """Return a ref's short name, without `refs/heads/` or `refs/tags/`."""
-    return ref.removeprefix(BRANCHES).removeprefix("refs/tags/")
+    """Return a ref's short name, without `refs/heads/`, `refs/tags/` or `refs/checkpoints/`."""
+    return ref.removeprefix(BRANCHES).removeprefix(TAGS).removeprefix(CHECKPOINTS)
 
 
 @value

@@ -325,7 +325,7 @@ class _Appender:
         oid = hash_object(data)
         parents = () if tip is None else (tip,)
         ref = self._ref if isinstance(self._ref, str) else None
-        self._result = CommitResult(oid, ref, len(pieces), parents, found)
+        self._result = CommitResult(oid, ref, len(pieces), parents, found, is_redacted=bool(meta))
         return oid, [*gathering.objects, (oid, data)]
 
     def written(self) -> CommitResult:
@@ -400,7 +400,10 @@ class _Writer:
         oid = hash_object(data)
         found = self._draft.gathering.secrets
         count = self._draft.message_count
-        self._result = CommitResult(oid, ref, count, made.parents, found, self._changed_along)
+        is_redacted = bool(self._draft.gathering.facts)
+        self._result = CommitResult(
+            *(oid, ref, count, made.parents, found, self._changed_along), is_redacted=is_redacted
+        )
         return oid, [*self._draft.objects, (oid, data)]
 
     def prepare(self, tip: ObjectId | None) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from trace_store.context.compiled import CompiledContext, CompiledMessage, stored_message
-from trace_store.context.content import seen_of, seen_of_ghost
+from trace_store.context.content import message_at, seen_of, seen_of_ghost
 from trace_store.context.index_records import GHOST, LABELLED, START, MessageRecord
 from trace_store.frozen import value
 from trace_store.history.log import named
@@ -534,7 +534,8 @@ class _Comparison:
 
     def _content_hash(self, record: MessageRecord) -> bytes:
         if record.flags & GHOST:
-            return seen_of_ghost(record.role, record.address)
+            home = record.home_commit, record.home_number
+            return seen_of_ghost(message_at(home, self._contexts.read_commit), record.address)
         stored = stored_message(record, self._contexts.read_commit)
         return seen_of(stored["role"], stored.get("name", ""), stored["parts"])
 

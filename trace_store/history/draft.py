@@ -45,11 +45,15 @@ class CommitResult:
         ref: the branch that now points to it; None if HEAD is detached.
         message_count: number of messages that it adds.
         parents: ids of its parents.
-        secrets: how many secrets of each kind were found and, by default, redacted.
+        secrets: how many secrets of each kind were found.
+        redacted: how many of each kind were replaced by placeholders: all of them, or none.
         also: messages that were changed along with a call or result of their unit.
+        weigh: counts the tokens of the messages that a commit adds, or None.
     """
 
-    __slots__ = ("also", "message_count", "oid", "parents", "ref", "secrets")
+    __slots__ = ("also", "message_count", "oid", "parents", "redacted", "ref", "secrets", "weigh")
+
+    weigh: Callable[[ObjectId], int] | None
 
     def __init__(
         self,
@@ -59,13 +63,17 @@ class CommitResult:
         parents: tuple[ObjectId, ...] = (),
         secrets: Mapping[str, int] = NO_SECRETS,
         also: tuple[Address, ...] = (),
+        *,
+        is_redacted: bool = False,
     ) -> None:
         self.secrets = secrets
+        self.redacted = secrets if is_redacted else NO_SECRETS
         self.also = also
         self.oid = oid
         self.ref = ref
         self.message_count = message_count
         self.parents = parents
+        self.weigh = None
 
     def __repr__(self) -> str:
         return f"CommitResult({self.oid.short()}, {self.ref}, {self.message_count} messages)"
@@ -74,6 +82,19 @@ class CommitResult:
     def addresses(self) -> list[Address]:
         """Addresses of the messages that it adds, all of them new."""
         return [Address.of(self.oid, n) for n in range(self.message_count)]
+
+    @property
+    def token_count(self) -> int:
+        """Tokens of the messages that it adds, counted when it is first asked for.
+
+        Raises:
+            StateError: it was not made by a `Repo`, so nothing counts tokens.
+        """
+        if not self.message_count:
+            return 0
+        if self.weigh is None:
+            raise errors.StateError("nothing counts tokens here: commit with a Repo")
+        return self.weigh(self.oid)
 
 
 class Savepoint:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import islice, repeat
 
-from trace_store import errors, history
+from trace_store import commit_table, errors, history, secrets
 from trace_store.commit_table.commits import STEPS
 from trace_store.commit_table.rows import (
     AUTHOR_OVERFLOW,
@@ -20,17 +20,18 @@ from trace_store.commit_table.rows import (
     facts_of,
     names_of,
 )
-from trace_store.commit_table.walks import Spans
 from trace_store.history.line_cache import NEAR, Lines
 from trace_store.objects import operations as ops
+from trace_store.objects.codec import links
 from trace_store.objects.commit import read_commit
+from trace_store.objects.content import bytes_of
 from trace_store.oid import ObjectId
 from trace_store.revision import commits_of, reach, reach_of_several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, TypeAlias
 
     from trace_store.commit_table.commits import Commits
     from trace_store.commit_table.rows import CommitRows, Row
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit, Operation
     from trace_store.store.handle import Store
+
+    Weigh: TypeAlias = Callable[[Commit], int]
 
 
 def log(
@@ -47,6 +50,7 @@ def log(
     limit: int | None = None,
     first_parent: bool = False,
     in_lines: bool = False,
+    weigh: Weigh | None = None,
 ) -> Iterator[LogEntry]:
     """Yield the commits of revisions or ranges, newest first; a child comes before its parents.
 
@@ -59,6 +63,7 @@ def log(
         limit: the maximum number of entries.
         first_parent: follow only first parents, which make up the context.
         in_lines: never interleave lines, as for a graph.
+        weigh: counts the tokens of the messages that a commit adds, for `LogEntry.token_count`.
 
     Raises:
         InvalidInputError: the limit is not a non-negative integer.
@@ -78,7 +83,8 @@ def log(
     found = _rows(commits, [*starts, *hidden], near)
     if found is None:
         # Many commits have no row yet, so show the newest ones before the table is built.
-        for entry in _line(store, starts, STEPS if limit is None else limit) if not hidden else ():
+        near = STEPS if limit is None else limit
+        for entry in _line(store, starts, near, weigh) if not hidden else ():
             yield entry
             given += 1
             if given == limit or not entry.commit.parents:
@@ -87,10 +93,12 @@ def log(
             found = _rows(commits, [*starts, *hidden], None)
     if found is not None:
         rows, numbers = found
-        source = LogSource(store, rows, whole=limit is None)
+        source = LogSource(store, rows, whole=limit is None, weigh=weigh)
         old = numbers[len(starts) :]
         heads = numbers[: len(starts)]
-        spans = Spans(rows, heads, old, first_parent=first_parent, by_time=by_time)
+        spans = commit_table.walks.Spans(
+            rows, heads, old, first_parent=first_parent, by_time=by_time
+        )
         try:
             for high, low in spans.between(given, limit):
                 for first, data in rows.newest_first(high, low):
@@ -101,7 +109,7 @@ def log(
             commits.discard_table()
     walked = commits.walk(starts, hidden, first_parent=first_parent, by_time=by_time)
     for oid in islice(walked, given, limit):
-        yield entry_of(store, oid, read_commit(oid, store.objects.read))
+        yield entry_of(store, oid, read_commit(oid, store.objects.read), weigh)
 
 
 def _rows(
@@ -114,7 +122,9 @@ def _rows(
         return None
 
 
-def _line(store: Store, starts: list[ObjectId], limit: int) -> Iterator[LogEntry]:
+def _line(
+    store: Store, starts: list[ObjectId], limit: int, weigh: Weigh | None
+) -> Iterator[LogEntry]:
     """Yield a commit and its ancestors, up to a limit, until one has several parents."""
     for _ in range(limit):
         if len(starts) != 1:
@@ -122,7 +132,7 @@ def _line(store: Store, starts: list[ObjectId], limit: int) -> Iterator[LogEntry
         commit = read_commit(starts[0], store.objects.read)
         if len(commit.parents) > 1:
             return
-        yield entry_of(store, starts[0], commit)
+        yield entry_of(store, starts[0], commit, weigh)
         starts = list(commit.parents)
 
 
@@ -158,9 +168,10 @@ class LogSource:
         store: has the commits.
         rows: the commit table, if it is used.
         authors: decoded authors by their bytes in a row, so that each is decoded once.
+        weigh: counts the tokens of the messages that a commit adds.
     """
 
-    __slots__ = ("_commit", "_lines", "_whole", "authors", "rows", "store")
+    __slots__ = ("_commit", "_lines", "_whole", "authors", "rows", "store", "weigh")
 
     def __init__(
         self,
@@ -169,6 +180,7 @@ class LogSource:
         *,
         whole: bool = False,
         commit: tuple[bytes, Commit] | None = None,
+        weigh: Weigh | None = None,
     ) -> None:
         """Create the source of a log.
 
@@ -177,7 +189,9 @@ class LogSource:
             rows: the commit table.
             whole: whether the log covers a whole history, so that storing all lines pays.
             commit: the id of a commit that was read already, and the commit.
+            weigh: counts the tokens of the messages that a commit adds.
         """
+        self.weigh = weigh
         self.store = store
         self.rows = rows
         self.authors = _Authors()
@@ -257,6 +271,32 @@ class LogEntry:
         names = None if rows is None else names_of(rows.row(self._number)[7])
         return [each.name for each in self.commit.operations] if names is None else names
 
+    @property
+    def token_count(self) -> int:
+        """Tokens of the messages that it adds, counted when it is first asked for.
+
+        Raises:
+            StateError: the log was not asked of a `Repo`, so nothing counts tokens.
+        """
+        if not self.message_count:
+            return 0
+        if self._source.weigh is None:
+            raise errors.StateError("nothing counts tokens here: take the log of a Repo")
+        return self._source.weigh(self.commit)
+
+    @property
+    def redacted(self) -> dict[str, int]:
+        """How many secrets of each kind were replaced in what it stores; a look-up in its content."""
+        commit, found = self.commit, dict[str, int]()
+        if secrets.guard.FACT not in commit.meta:
+            return found
+        read = self._source.store.objects.read
+        kept = [read(oid) for oid in links(commit.encode()) if oid not in commit.parents]
+        for data in (bytes_of(commit.message), *kept):
+            for kind in secrets.placeholders.kinds_in(data):
+                found[kind] = found.get(kind, 0) + 1
+        return found
+
     def summary(self, width: int = 72) -> str:
         """Return a one-line summary that quotes at most `width` characters of a message."""
         lines = self._source.lines
@@ -322,10 +362,10 @@ def entries_of(source: LogSource, first: int, data: bytes) -> Iterator[LogEntry]
     )
 
 
-def entry_of(store: Store, oid: ObjectId, commit: Commit) -> LogEntry:
-    """Return the log entry of a commit."""
+def entry_of(store: Store, oid: ObjectId, commit: Commit, weigh: Weigh | None = None) -> LogEntry:
+    """Return the log entry of a commit; `weigh` as in `log`."""
     count = facts_of(commit)[1]
-    source = LogSource(store, commit=(oid, commit))
+    source = LogSource(store, commit=(oid, commit), weigh=weigh)
     entry = LogEntry(oid, commit.author, commit.time, count, -1, source)
     entry.message = commit.message
     return entry

@@ -189,7 +189,8 @@ def staged(store: Store) -> Staged | None:
                 break
             raise errors.StateError(
                 "the staged commits do not continue from HEAD",
-                hint=f"`trace branch NAME {ref.removeprefix('refs/')}` creates a branch from them",
+                code=errors.ErrorCode.STAGED_ELSEWHERE,
+                staged=ref.removeprefix("refs/"),
             )
         oid = parents[0]
     return Staged(ref, tip, tuple(reversed(found)))
@@ -210,9 +211,7 @@ def commit_staged(store: Store, *, author: str, message: str = "") -> StagedComm
     check_author(author)
     ready = staged(store)
     if ready is None:
-        raise errors.StateError(
-            "nothing is staged", hint="`trace reset REVISION` stages the commits after it"
-        )
+        raise errors.StateError("nothing is staged", code=errors.ErrorCode.NOTHING_STAGED)
     commits = [read_commit(oid, store.objects.read) for oid in ready.commits]
     made = squash(ready.commits, commits, author, store.clock.now(), message)
     data = made.encode()

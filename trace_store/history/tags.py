@@ -98,7 +98,7 @@ def create_tag(
         if before is not None and not force:
             raise errors.AlreadyExistsError(
                 f"tag {short(ref)} already exists",
-                hint="-f moves it; the old target goes to the trash",
+                code=errors.ErrorCode.TAG_EXISTS,
                 ref=ref,
             )
         edits = [RefEdit(ref, oid, before)]

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 _TOO_LONG = TRASH + "long/"
+TRASHED = (("heads/", "branch"), ("tags/", "tag"), ("checkpoints/", "checkpoint"))
+"""Namespaces whose deleted refs can be restored under their names, each with the kind of its refs."""
+OTHER = "other"
 _NEAR = 8
 
 
@@ -28,6 +31,13 @@ def keep_in_trash(ref: str, oid: ObjectId) -> RefEdit:
     name = f"{TRASH}{ref.removeprefix('refs/')}/{oid.short()}"
     # A ref whose own name is almost too long has no room for the prefix.
     return RefEdit(name if is_ref_name(name) else f"{_TOO_LONG}{oid.short()}", oid, ANY)
+
+
+def original_of(ref: str) -> tuple[str, str]:
+    """Return (kind, full name) of the ref whose value a ref in the trash keeps; (OTHER, "") for HEAD and the like."""
+    name = ref.removeprefix(TRASH).rpartition("/")[0]
+    kind = next((kind for space, kind in TRASHED if name.startswith(space)), OTHER)
+    return kind, "" if kind == OTHER else f"refs/{name}"
 
 
 def keep_other_tips(refs: RefReader, ref: str) -> list[RefEdit]:

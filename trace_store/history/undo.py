@@ -26,7 +26,7 @@ from trace_store.refs.log_messages import (
     read_switch,
     split_undo,
 )
-from trace_store.refs.names import BRANCHES, TRASH
+from trace_store.refs.names import AUTOMATIC, BRANCHES, TRASH
 from trace_store.refs.reflog import GIT, ReflogEntry
 from trace_store.revision import resolve_commit
 from trace_store.store.reflogs import all_logs
@@ -130,7 +130,7 @@ def _last(store: Store) -> CommandChanges:
             skipped -= 1
         else:
             return group
-    raise errors.StateError("nothing to undo", hint=_NOTHING_HINT)
+    raise errors.StateError("nothing to undo", code=errors.ErrorCode.NOTHING_TO_UNDO)
 
 
 def _last_undone(store: Store) -> CommandChanges:
@@ -145,10 +145,7 @@ def _last_undone(store: Store) -> CommandChanges:
             return group
         elif not redone:
             break
-    raise errors.StateError("nothing to redo", hint="`redo` repeats what `undo` undid last")
-
-
-_NOTHING_HINT = "what moves no ref, such as purge, prune and config, cannot be undone"
+    raise errors.StateError("nothing to redo", code=errors.ErrorCode.NOTHING_TO_REDO)
 
 
 def _transactions(store: Store) -> Iterator[CommandChanges]:
@@ -181,8 +178,13 @@ def _transactions(store: Store) -> Iterator[CommandChanges]:
             pair = (group.head.old, group.head.new)
             if any((old, new) == pair for _, old, new in group.entries):
                 group.head = None  # it repeats the move of HEAD's branch
-        if newest.author != GIT:
+        if newest.author != GIT and not _is_automatic(group):
             yield group
+
+
+def _is_automatic(group: CommandChanges) -> bool:
+    """Return True if a transaction only made or dropped automatic checkpoints, which no command asked for."""
+    return bool(group.entries) and all(name.startswith(AUTOMATIC) for name, _, _ in group.entries)
 
 
 def _advance(heads: dict[str, ReflogEntry], name: str, entries: Iterator[ReflogEntry]) -> None:

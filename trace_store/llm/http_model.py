@@ -163,7 +163,7 @@ class HttpModel:
         if 300 <= answer.status < 400:
             return errors.ModelUnreachableError(
                 f"{self.settings.url} redirects ({answer.status}), and keys are not sent elsewhere",
-                hint="`trace config model.url` sets the address",
+                code=errors.ErrorCode.REDIRECTED,
                 status=answer.status,
                 retryable=False,
             )

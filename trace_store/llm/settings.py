@@ -91,7 +91,8 @@ def read_settings(disk: Disk, environment: Environment) -> ModelSettings:
     if url in VENDOR_KEYS and not key:
         raise errors.StateError(
             f"{url} needs a key",
-            hint=f"set {VENDOR_KEYS[url]} or TRACE_MODEL_KEY, or `trace config model.key -`",
+            code=errors.ErrorCode.NO_KEY,
+            variable=VENDOR_KEYS[url],
         )
     if key and not url.startswith("https://") and not kept.get("allow_http"):
         _check_own(url)
@@ -119,7 +120,7 @@ def _key(kept: dict[str, Any], kept_url: str, told: dict[str, str], url: str) ->
         if url not in VENDOR_KEYS:
             raise errors.StateError(
                 f"the key in your settings is for {kept_url}; it is not sent to {url}",
-                hint="set TRACE_MODEL_KEY to the key of this address",
+                code=errors.ErrorCode.OTHER_KEY,
             )
     variable = VENDOR_KEYS.get(url, "")
     return (checked_key(told[variable]), variable) if variable in told else (Secret(), "")
@@ -130,7 +131,7 @@ def _check_own(url: str) -> None:
     if _host(url) not in _OWN_HOSTS:
         raise errors.StateError(
             f"a key would be sent to {url} without encryption",
-            hint="use https, or `trace config model.allow_http true` on a network of your own",
+            code=errors.ErrorCode.UNENCRYPTED,
         )
 
 

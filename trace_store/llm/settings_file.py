@@ -53,7 +53,9 @@ def read_settings_file(disk: Disk, environment: Environment) -> Kept:
     kept = _check_values(_parse(_text(disk, path), path), path)
     if own is not None and kept.get("key") and found.st_mode & _READABLE_BY_OTHERS:
         raise errors.StateError(
-            f"others can read the model key in {path}", hint=f"`chmod 600 {path}`"
+            f"others can read the model key in {path}",
+            code=errors.ErrorCode.READABLE_KEY,
+            path=path,
         )
     return kept
 

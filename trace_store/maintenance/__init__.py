@@ -7,11 +7,18 @@ from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_store.maintenance import adopt as adopt
+    from trace_store.maintenance import doctor as doctor
+    from trace_store.maintenance import du as du
+    from trace_store.maintenance import fsck as fsck
+    from trace_store.maintenance import fsck_refs as fsck_refs
+    from trace_store.maintenance import gc as gc
     from trace_store.maintenance import git_settings as git_settings
     from trace_store.maintenance import lock_wait as lock_wait
     from trace_store.maintenance import log as log
     from trace_store.maintenance import loose_damage as loose_damage
     from trace_store.maintenance import lost_found as lost_found
+    from trace_store.maintenance import purge as purge
     from trace_store.maintenance import repack as repack
     from trace_store.maintenance import repair as repair
     from trace_store.maintenance import repair_config as repair_config
@@ -20,5 +27,6 @@ if TYPE_CHECKING:
     from trace_store.maintenance import schedule as schedule
     from trace_store.maintenance import seal as seal
     from trace_store.maintenance import second_copies as second_copies
+    from trace_store.maintenance import secret_scan as secret_scan
 
 __getattr__ = submodules(__name__)

@@ -153,6 +153,28 @@ def measure(store: Store) -> StoreUsage:
     )
 
 
+def own_amounts(store: Store, names: Sequence[str]) -> list[Amount]:
+    """Return the disk usage of some refs that no other ref or HEAD shares.
+
+    An object that several of them reach counts for the first one, so the last amounts are what deleting the last refs
+    would free.
+
+    Raises:
+        StorageError: the disk refuses.
+    """
+    numbers = {name: number for number, name in enumerate(names, 1)}
+    groups = [_Group("others"), *map(_Group, names)]
+    for ref, tips in store.refs.iterate_tips("refs/"):
+        groups[numbers.get(ref, 0)].starts += tips
+    head = store.refs.head().oid
+    groups[0].starts += [head] if head else []
+    sums = [_Sum() for _ in groups]
+    for mask, total in _shares(groups, dict(_objects(store))).items():
+        if mask:
+            sums[(mask & -mask).bit_length() - 1].merge(total)
+    return [each.amount() for each in sums[1:]]
+
+
 def _groups(store: Store) -> tuple[list[_Group], list[_Group], list[_Group]]:
     """Return the branches, the sessions with all their refs, and the other refs."""
     branches: list[_Group] = []

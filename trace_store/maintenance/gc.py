@@ -7,7 +7,7 @@ target is missing, stops everything before any change.
 
 from __future__ import annotations
 
-from trace_store import commit_table
+from trace_store import commit_table, errors
 from trace_store.frozen import replace, value
 from trace_store.maintenance.consolidate import file_size, git_index, is_tracked
 from trace_store.maintenance.expiry import empty_quarantine, expire_logs, size_of
@@ -36,7 +36,7 @@ class GcReport:
     Attributes:
         reachable: number of reachable objects.
         taken: objects moved to quarantine.
-        bytes_taken: size of the files moved.
+        bytes_taken: size of the files moved; of a dry run of prune, of the objects before compression.
         young: unreachable objects within the grace period, or reachable from such.
         sealed: unreachable objects that stay because they are packed.
         packs, replaced: packs written and packs removed.
@@ -176,7 +176,7 @@ class _Collector:
         if self._dry_run or not scan.doomed:
             if not self._dry_run:
                 save_ages(store, scan.packed)
-            return replace(report, taken=len(scan.doomed))
+            return replace(report, taken=len(scan.doomed), bytes_taken=self._bytes(scan.doomed))
         with brief_lock(store, "trace prune"):
             written = write_without(
                 store,
@@ -194,6 +194,16 @@ class _Collector:
             replaced=len(written.replaced),
             damaged=written.damaged,
         )
+
+    def _bytes(self, oids: set[ObjectId]) -> int:
+        """Return the size of objects before compression; one that cannot be read counts nothing."""
+        total = 0
+        for oid in oids:
+            try:
+                total += len(self._objects.read(oid))
+            except (errors.NotFoundError, errors.FormatError):
+                continue
+        return total
 
     def _scan(self, reflog_days: tuple[int, int] | None) -> ReachabilityScan:
         """Find unreachable objects; if that succeeds, seal and search again."""

@@ -218,7 +218,7 @@ def purge(
     database.refresh()
     work = Eraser(store, plan.texts, plan.contents)
     for _ in range(MAXIMUM_ROUNDS):
-        store.alone(lambda: None)  # each writer looks anew before it writes again
+        store.alone(lambda: None)  # closes the journal, so each writer looks anew for tombstones
         seal(store)
         with OperationLock(store, "trace purge"):
             work.clean()

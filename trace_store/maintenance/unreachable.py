@@ -24,6 +24,7 @@ from trace_store.maintenance.expiry import is_expired
 from trace_store.maintenance.reachability import ReachableSet, find_roots
 from trace_store.odb.database import ObjectDatabase
 from trace_store.oid import OID_BYTES, ObjectId, digest
+from trace_store.refs.names import TRASH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -168,9 +169,12 @@ class ReachabilityScan:
         marking.add(roots.named, step)
         entries = [entry for log in roots.logs.values() for entry in log]
         if self._days is not None:
+            # The log of a ref in the trash tells how long it has been there.
+            trash = {name for name, _ in store.refs.iterate(TRASH)}
             self.expired = {
                 entry
-                for entry in entries
+                for name, log in roots.logs.items()
+                for entry in (() if name in trash else log)
                 if is_expired(
                     entry, marking.reached, since=since, unreachable_since=unreachable_since
                 )

@@ -192,6 +192,24 @@ def write_stop(store: Store, stop: Stop, instead_of: bytes | None = None) -> Non
     )  # under the journal's lock, so that no other process writes the file meanwhile
 
 
+def on_branch(store: Store, stop: Stop) -> Store:
+    """Return a store whose HEAD is the branch that an operation began on.
+
+    Raises:
+        RefChangedError: the branch no longer exists.
+    """
+    if not stop.ref.startswith("refs/"):
+        return store  # it began on a detached HEAD
+    if stop.before is not None and store.refs.read(stop.ref) is None:
+        raise errors.RefChangedError(
+            f"{stop.ref} no longer exists, so {stop.said} cannot continue",
+            code=errors.ErrorCode.BRANCH_GONE,
+            ref=stop.ref,
+            expected=stop.before,
+        )
+    return store.on(stop.ref)
+
+
 def save_tip(store: Store, stop: Stop, tip: ObjectId) -> None:
     """Save the commit that a resumed operation is about to move the branch to.
 

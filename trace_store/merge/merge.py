@@ -116,13 +116,7 @@ def continue_merge(
         in_progress.clear_stop(store)
         tip = store.refs.read(stop.ref)
         return Merge(UP_TO_DATE, stop.ref, tip, tip, ())
-    if stop.before is not None and store.refs.read(stop.ref) is None:
-        raise errors.RefChangedError(
-            f"{stop.ref} no longer exists, so {stop.said} cannot continue",
-            hint="`trace branch NAME ORIG_HEAD` or `trace undo` restores it; --abort aborts the merge",
-            ref=stop.ref,
-            expected=stop.before,
-        )
+    store = in_progress.on_branch(store, stop)
     if message:
         stop.inputs["message"] = message
     if skip:

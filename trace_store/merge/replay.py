@@ -170,7 +170,7 @@ class Replay:
             self._refuse_to_drop_pinned(found.before, line)
         if found.after is None and found.before is not None:
             raise errors.InvalidInputError(
-                "no commit would be left; `trace branch -d` deletes a branch"
+                "no commit would be left on the branch", code=errors.ErrorCode.NO_COMMIT_LEFT
             )
         if self._judge is not None and found.outcome == DONE:
             found = self._review(self._judge, found, line)

@@ -135,13 +135,14 @@ def continue_revert(
     guard: Guard | None = None,
     resolver: Resolver | None = None,
 ) -> Revert:
-    """Continue a stopped revert on the current HEAD; `skip` leaves out the commit that it stopped at.
+    """Continue a stopped revert on the current tip of its branch; `skip` leaves out the commit that it stopped at.
 
     Raises:
         StateError: no revert is in progress.
-        RefChangedError: HEAD is on another branch.
+        RefChangedError: the branch no longer exists, or it began on a detached HEAD that is now on a branch.
     """
     stop = in_progress.required_stop(store, in_progress.REVERT)
+    store = in_progress.on_branch(store, stop)
     if in_progress.is_written(store, stop):
         in_progress.clear_stop(store)
         tip = revisions.resolve_commit(store, "HEAD")
@@ -154,7 +155,7 @@ def continue_revert(
 def look_at_revert(store: Store) -> Revert:
     """Return the current result of the revert in progress without writing it; raises as `continue_revert`."""
     stop = in_progress.required_stop(store, in_progress.REVERT)
-    return _RevertRun(store, stop, "nobody", None, None).look()
+    return _RevertRun(in_progress.on_branch(store, stop), stop, "nobody", None, None).look()
 
 
 class _RevertRun:

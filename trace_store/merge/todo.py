@@ -119,7 +119,7 @@ def read(text: str, known: Sequence[ObjectId]) -> list[Step]:
         if action not in ACTIONS or len(words) < 2:
             raise errors.InvalidInputError(
                 f"line {number} of the to-do list is not valid: {line[:80]!r}",
-                hint=f"a line is one of {', '.join(ACTIONS)}, and a prefix of a commit id",
+                code=errors.ErrorCode.INVALID_TODO,
                 line=number,
             )
         oid = _find_commit(words[1], known, number)

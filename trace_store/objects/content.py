@@ -119,6 +119,15 @@ def read_content(oid: bytes, read: Read) -> bytes:
     raise errors.CorruptObjectError(f"object {ObjectId(oid)} is not content", oid=ObjectId(oid))
 
 
+def content_size(oid: bytes, read: Read) -> int:
+    """Return the size of content in bytes; the chunks of long content are not read. Raises as `read_content`."""
+    data = read(oid)
+    fields = decode(data)[1] if kind_of(data) == LIST else None
+    if isinstance(fields, dict) and isinstance(size := fields.get("size"), int):
+        return size
+    return len(read_content(oid, read))
+
+
 def text_of(content: bytes) -> str:
     """Decode content to text, preserving lone surrogates, as in JSON transcripts."""
     return content.decode("utf-8", "surrogatepass")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import struct
 from itertools import accumulate, islice
-from operator import lt
 
 from trace_store import errors
 from trace_store.odb.compression import Dictionary
@@ -132,7 +131,7 @@ def has_valid_entries(index: bytes) -> bool:
     if list(entries) != [wanted[number] for number in numbers]:
         return False
     in_order = [ids[OID_BYTES * number : OID_BYTES * (number + 1)] for number in numbers]
-    return all(map(lt, in_order, islice(in_order, 1, None)))
+    return all(map(bytes.__lt__, in_order, islice(in_order, 1, None)))
 
 
 def walk_by_index(

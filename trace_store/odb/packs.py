@@ -11,7 +11,6 @@ because many frames share one.
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
 from itertools import pairwise
 
 from trace_store import errors
@@ -399,7 +398,11 @@ class Packs:
             return
         while first < run.stop:
             frame = frames[first]
-            stop = bisect_right(frames, frame, first, run.stop)
+            stop = first + 1
+            if stop < run.stop:
+                import bisect  # reading one object needs none
+
+                stop = bisect.bisect_right(frames, frame, first, run.stop)
             cuts = index.offset_of[first : stop + 1].tolist()
             last = frames[stop] != frame
             # A single object may need only a part of its frame decompressed.

@@ -17,11 +17,11 @@ text. Each message is a heading, its parts, and an empty line between messages:
     ← error of toolu_01
       not a git repository
 
-The heading counts from one and names, where there are any, the speaker, the model, the kind when it is not
-the role's usual one, the priority when it is not normal, the labels, and the address. What belongs to a part
-is indented by two spaces; the text of a message is not, so that it can be copied. An image is its media type
-and size or its URL, an opaque part its provider and size. Control characters pass as they are: a terminal's
-guard is the command line's business. Lone surrogates become U+FFFD.
+The heading counts from one and names, where there are any, the speaker, the model, the kind when it is not the role's
+usual one, the priority when it is not normal, `ghost` for a placeholder, the labels, and the address. What belongs to
+a part is indented by two spaces; the text of a message is not, so that it can be copied. An image is its media type
+and size or its URL, an opaque part its provider and size. Control characters pass as they are: a terminal's guard is
+the command line's business. Lone surrogates become U+FFFD.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def heading(message: Renderable, number: int) -> str:
     line = " ".join(words)
     priority = getattr(message, "priority", "normal")
     notes = [priority] if priority != "normal" else []
+    notes += ["ghost"] if getattr(message, "ghost", False) else []
     notes += sorted(getattr(message, "labels", ()))
     address = getattr(message, "address", None)
     if address is not None:

@@ -8,6 +8,10 @@ from trace_store.ref_names import UsedNames, is_ref_name, named_by_users, proble
 BRANCHES = "refs/heads/"
 TAGS = "refs/tags/"
 CHECKPOINTS = "refs/checkpoints/"
+AUTOMATIC = CHECKPOINTS + "auto/"
+"""Checkpoints that Trace makes by itself; `undo` passes over them."""
+FORKS = CHECKPOINTS + "forks/"
+"""Fork points, one checkpoint for each forked branch."""
 FILES = "refs/transcripts/"
 """Archived source files: `refs/transcripts/<format>/<session>/<id>`."""
 TRASH = "refs/trash/"
@@ -51,6 +55,16 @@ def check_ref_name(name: str) -> str:
 def staged_ref(ref: str) -> str:
     """Return the staging ref of a branch (full name) or of `HEAD`."""
     return STAGED + ref.removeprefix("refs/")
+
+
+def full_name(ref: str) -> str:
+    """Return the full name of a ref that is given by this, or by the short name of a branch.
+
+    Raises:
+        InvalidRefNameError: it is not a valid name.
+    """
+    check_text(ref)
+    return check_ref_name(ref) if ref.startswith("refs/") else branch_ref(ref)
 
 
 def branch_ref(name: str) -> str:

@@ -72,7 +72,8 @@ def _moves_ago(
         count = max(len(values) - 1, 0)
         raise errors.RevisionNotFoundError(
             f"the reflog of {name} has only {count} entr{'y' if count == 1 else 'ies'}",
-            hint=f"`trace reflog {name.removeprefix('refs/heads/')}` lists them",
+            code=errors.ErrorCode.REFLOG_TOO_SHORT,
+            name=name.removeprefix("refs/heads/"),
             revision=revision,
         )
     value = values[number]

@@ -1,7 +1,20 @@
-"""The front door: a repository with the verbs that one types all day.
+"""The front door: a repository, its lines (branches) and its subjects.
 
-    from trace_store.repo import Repo
+    from trace_store.repo.repository import Repo
 
-One module a subject; the object that opens has them all. What a verb needs of the floors below is imported when it is
-called, as far as those offer it so.
+`Repo` opens a repository and is the line of HEAD; `repo.line("idea")` has the same verbs on another branch. Each
+subject is a small object: `repo.branches`, `repo.tags`, `repo.transcripts`, `repo.bundles`, `repo.maintenance`.
 """
+
+from trace_store.lazy_import import submodules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.repo import branches as branches
+    from trace_store.repo import bundles as bundles
+    from trace_store.repo import maintenance as maintenance
+    from trace_store.repo import records as records
+    from trace_store.repo import tags as tags
+    from trace_store.repo import transcripts as transcripts
+
+__getattr__ = submodules(__name__)

@@ -1,22 +1,18 @@
-"""An open repository: what all verbs of the front door share.
+"""The state that the lines and subjects of one open repository share, and checks of arguments.
 
-Rule: state, and no verbs but those that end it. A subject of the front door uses this and the floors below, and no
-other subject.
+Rule: state and no verbs.
 """
 
 from __future__ import annotations
 
-from types import TracebackType
-
-from trace_store import errors, merge, secrets
+from trace_store import checkpoints, errors, merge, secrets
+from trace_store.config import AUTOMATIC_SETTING
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.tokens.tokenizer import Tokenizer, as_tokenizer
 from trace_store.environment import Environment
 from trace_store.history.draft import several
 from trace_store.ident import Randomness
-from trace_store.maintenance.log import LoggedPatience
 from trace_store.maintenance.schedule import SealSchedule
-from trace_store.maintenance.seal import SealReport, seal, seal_or_sync
 from trace_store.oid import ObjectId
 from trace_store.revision import as_address
 from trace_store.secrets.guard import Guard
@@ -25,116 +21,105 @@ from trace_store.store.handle import Store
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Protocol, Self, TypeAlias
+    from typing import Protocol, TypeAlias
 
-    from trace_store.history.draft import Target
+    from trace_store.history.draft import CommitResult, Target
+    from trace_store.importers.report import ImportReport
+    from trace_store.merge.conflicts import Conflict, Resolution, Resolver
     from trace_store.objects.address import Address
     from trace_store.objects.content import Salt
 
     class Named(Protocol):
-        """What a commit is known by besides its id: the result of a commit, an entry of the log, a branch, a tag."""
+        """A value with the id of a commit: the result of a commit, an entry of the log, a branch, a tag."""
 
         @property
         def oid(self) -> ObjectId: ...
 
     Revision: TypeAlias = str | ObjectId | Named
+    Answer: TypeAlias = Callable[[Conflict], Resolution | str | None]
 
 
 class Handle:
-    """A repository that is open.
+    """What all objects of one open repository share.
 
     Attributes:
         store: the stores below.
-        contexts: compiles, and keeps open indexes between compiles.
+        contexts: compiles, and keeps indexes open between compiles.
         author: who the commits are by.
-        guard: looks for secrets in what is to be stored.
+        guard: looks for secrets in what is stored.
+        environment: what the process was started with; None reads it when it is needed.
+        schedule: seals now and then.
     """
+
+    __slots__ = ("_salt", "author", "contexts", "environment", "guard", "schedule", "store")
 
     def __init__(
         self,
         store: Store,
-        *,
-        author: str = "unknown",
-        tokenizer: Tokenizer | Callable[[str], int] | None = None,
-        environment: Environment | None = None,
-        secrets: str = "",
+        author: str,
+        tokenizer: Tokenizer | Callable[[str], int] | None,
+        environment: Environment | None,
+        secrets: str,
     ) -> None:
         self.store = store
         self.author = author
+        self.environment = environment
         self.guard = Guard.of(store, environment or Environment.read(), secrets)
-        self._environment = environment
-        self._own_salt: Salt | None = None
         self.contexts = ContextCompiler(store, tokenizer=as_tokenizer(tokenizer))
-        self._schedule = SealSchedule(store)
-        if store.local and store.journal.patience is None:
-            store.journal.patience = LoggedPatience()
-        self._closed = False
+        self.schedule = SealSchedule(store)
+        self._salt: Salt | None = None
 
-    def seal(self) -> SealReport:
-        """Write what the journal holds into a pack, so that git sees it."""
-        return seal(self.store)
-
-    def close(self) -> None:
-        """Make durable what was committed, seal it, and close; closing again does nothing.
-
-        That it cannot be sealed now, since another process has been packing for a minute or the disk is full, is no
-        error: it is logged as a warning of the logger `trace_store`, and whoever seals next does it.
-
-        Raises:
-            StorageError: the disk refuses to make durable what `batch` and `fast` have only written so far.
-            CorruptJournalError: an object in the journal is damaged, with no other copy.
-        """
-        if self._closed:
-            return
-        self._closed = True
-        try:
-            if self.store.local:
-                seal_or_sync(self.store)
-        finally:
-            self.store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def _salt(self) -> Salt:
-        if self._own_salt is None:
-            store = self.store
+    def salt(self) -> Salt:
+        """Return what private content is hashed with: the user's own key, outside the repository."""
+        if self._salt is None:
+            store, keys = self.store, secrets.user_files
             if store.local:
-                environment = self._environment or Environment.read()
-                key = secrets.user_files.store_key(
+                environment = self.environment or Environment.read()
+                key = keys.store_key(
                     environment, store.config.store_id, store.layout.root, store.disk
                 )
             else:
-                key = Randomness().take(
-                    secrets.user_files.KEY_BYTES
-                )  # it lasts as long as what it is for
-            self._own_salt = secrets.user_files.content_salt(key)
-        return self._own_salt
+                key = Randomness().take(keys.KEY_BYTES)  # lasts as long as the repository
+            self._salt = keys.content_salt(key)
+        return self._salt
 
-    def _said(self, message: str) -> str:
-        """Return what is said about a commit or a tag, without secrets; raises SecretFoundError as `append` does."""
+    def checkpoint_after(self, contexts: ContextCompiler, result: CommitResult) -> None:
+        """Make the automatic checkpoints that a new commit calls for."""
+        if self.store.config.get(AUTOMATIC_SETTING):
+            checkpoints.automatic.after(contexts, result.oid, result.ref, author=self.author)
+
+    def checkpoint_after_import(self, report: ImportReport) -> None:
+        """Make the automatic checkpoints that an import calls for."""
+        if self.store.config.get(AUTOMATIC_SETTING):
+            checkpoints.automatic.after_import(self.contexts, report, author=self.author)
+
+    def checkpoint_before(self, store: Store, trigger: str) -> None:
+        """Make the automatic checkpoint of a branch before a command."""
+        if store.config.get(AUTOMATIC_SETTING):
+            checkpoints.automatic.before(store, trigger, author=self.author)
+
+    def redacted(self, message: str) -> str:
+        """Return the message of a commit or tag without secrets.
+
+        Raises:
+            InvalidInputError: it is not text.
+            SecretFoundError: it holds a secret, and `secrets` is "block".
+        """
+        check_text(message=message)
         return self.guard.gathering().text(message) if message else message
 
-    def _check_nothing_waits(self, *refs: str) -> None:
-        """Raise StateError while a merge, a pick, a revert or a rebase waits, since this moves what it waits for."""
+    def check_not_stopped(self, *refs: str) -> None:
+        """Raise StateError while a merge, pick, revert or rebase is in progress; with refs, only if on one of them."""
         store = self.store
         if store.local and store.disk.exists(store.layout.stopped_file):
             merge.in_progress.refuse_while_stopped(store, refs)
 
 
-def name_of(what: Revision | Address) -> str:
-    """Return the text that names a commit, or a message by its address; text names itself.
+def name_of(what: Revision | Address, argument: str = "revision") -> str:
+    """Return the text that names a commit or a message; text names itself.
 
     Raises:
-        InvalidInputError: it is nothing of the kind.
+        InvalidInputError: it names neither; the error names the argument.
     """
     if isinstance(what, str):
         return what
@@ -143,18 +128,76 @@ def name_of(what: Revision | Address) -> str:
     oid = getattr(what, "oid", what)
     if not isinstance(oid, ObjectId):
         raise errors.InvalidInputError(
-            f"a commit is named by text, its id, or what has one as `oid`, not by {type(what).__name__}"
+            f"{argument}: a commit is named by text, its id, or a value with `oid`,"
+            f" not by {type(what).__name__}",
+            argument=argument,
         )
     return str(oid)
 
 
-def several_targets(targets: Target | Sequence[Target]) -> Sequence[Target]:
-    """Return the messages that are named.
+def targets_of(targets: Target | Sequence[Target], argument: str = "targets") -> Sequence[Target]:
+    """Return the messages named by one address or several.
 
     Raises:
-        InvalidInputError: none is.
+        InvalidInputError: there is none, or it is not an address; the error names the argument.
     """
-    found = several(targets)
+    try:
+        found = several(targets)
+    except errors.InvalidInputError as error:
+        raise errors.InvalidInputError(f"{argument}: {error}", argument=argument) from None
     if not found:
-        raise errors.InvalidInputError("no message is named")
+        raise errors.InvalidInputError(f"{argument}: no message is named", argument=argument)
     return found
+
+
+def check_text(**arguments: object) -> None:
+    """Raise InvalidInputError, naming the argument, if one is not text."""
+    for name, value in arguments.items():
+        if not isinstance(value, str):
+            raise _wrong(name, "text", value)
+
+
+def check_flag(**arguments: object) -> None:
+    """Raise InvalidInputError, naming the argument, if one is neither True nor False."""
+    for name, value in arguments.items():
+        if not isinstance(value, bool):
+            raise _wrong(name, "True or False", value)
+
+
+def check_count(**arguments: object) -> None:
+    """Raise InvalidInputError, naming the argument, if one is neither None nor an integer from 0 on."""
+    for name, value in arguments.items():
+        if value is None or (type(value) is int and value >= 0):
+            continue
+        raise _wrong(name, "a count", value)
+
+
+def check_callable(**arguments: object) -> None:
+    """Raise InvalidInputError, naming the argument, if one is neither None nor callable."""
+    for name, value in arguments.items():
+        if value is not None and not callable(value):
+            raise _wrong(name, "a callable", value)
+
+
+def _wrong(argument: str, wanted: str, value: object) -> errors.InvalidInputError:
+    return errors.InvalidInputError(
+        f"{argument} is {wanted}, not {type(value).__name__} {str(value)[:40]!r}",
+        argument=argument,
+    )
+
+
+def resolver_of(given: Answer | None) -> Resolver | None:
+    """Return a resolver that answers with resolutions, given one that may also answer with a word.
+
+    Raises:
+        InvalidInputError: it is not callable.
+    """
+    check_callable(resolver=given)
+    if given is None:
+        return None
+
+    def ask(conflict: Conflict) -> Resolution | None:
+        answer = given(conflict)
+        return merge.conflicts.Resolution(answer) if isinstance(answer, str) else answer
+
+    return ask

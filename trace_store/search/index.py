@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trace_store.context.snippet import texts_of
-from trace_store.errors import StateError, TraceError
+from trace_store.errors import ErrorCode, StateError, TraceError
 from trace_store.frozen import value
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
@@ -235,7 +235,7 @@ class SearchIndex:
                 if "fts5" in str(error):
                     raise StateError(
                         "the SQLite of this Python has no full-text search (FTS5)",
-                        hint="`trace search --regex` works without it",
+                        code=ErrorCode.NO_FULL_TEXT_SEARCH,
                     ) from error
                 if "already exists" not in str(error):
                     raise

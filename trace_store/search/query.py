@@ -15,7 +15,7 @@ from typing import Any
 
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.snippet import Snippet, snippet_at, texts_of
-from trace_store.errors import InvalidInputError, MessageNotFoundError, TraceError
+from trace_store.errors import ErrorCode, InvalidInputError, MessageNotFoundError, TraceError
 from trace_store.frozen import value
 from trace_store.objects.address import Address
 from trace_store.objects.commit import read_commit
@@ -239,7 +239,7 @@ def _check_filter(wanted: SearchFilter, branches: Iterable[str]) -> None:
     session = wanted.session
     if session and not any(name.startswith(session) or f"/{session}" in name for name in names):
         raise InvalidInputError(
-            f"no session or branch begins with {session[:80]!r}", hint="`trace sessions` lists them"
+            f"no session or branch begins with {session[:80]!r}", code=ErrorCode.SESSION_NOT_FOUND
         )
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from trace_store.secrets import engine as engine
     from trace_store.secrets import guard as guard
     from trace_store.secrets import modes as modes
+    from trace_store.secrets import placeholders as placeholders
     from trace_store.secrets import rules as rules
     from trace_store.secrets import settings as settings
     from trace_store.secrets import user_files as user_files

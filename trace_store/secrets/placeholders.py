@@ -12,7 +12,7 @@ import re
 
 from trace_store.oid import keyed_digest
 
-_FORM = re.compile(rb"\[redacted:[a-z0-9-]{1,40}:[a-z2-7]{12}\]")
+_FORM = re.compile(rb"\[redacted:([a-z0-9-]{1,40}):[a-z2-7]{12}\]")
 _MOST_BYTES = 64
 KEY_BYTES = 32
 ID_CHARACTERS = 12
@@ -35,6 +35,11 @@ def is_within(data: bytes, start: int, end: int) -> bool:
     at = data.rfind(b"[redacted:", max(0, start - _MOST_BYTES), end)
     found = _FORM.match(data, at) if at >= 0 else None
     return found is not None and found.end() >= end
+
+
+def kinds_in(data: bytes) -> list[str]:
+    """Return the kind of each placeholder in a text, in order."""
+    return [found.group(1).decode("ascii") for found in _FORM.finditer(data)]
 
 
 class PlaceholderCount:

@@ -15,6 +15,7 @@ from typing import Any
 from trace_store.context.compiler import ContextCompiler
 from trace_store.errors import (
     AmbiguousRevisionError,
+    ErrorCode,
     RevisionNotFoundError,
     StorageError,
     TraceError,
@@ -182,7 +183,7 @@ def session_named(sessions: Iterable[SessionInfo], text: str) -> SessionInfo:
                 candidates=tuple(each.ref for each in found),
             )
     raise RevisionNotFoundError(
-        f"no session {text!r}", revision=text, hint="`trace sessions` lists them"
+        f"no session {text!r}", revision=text, code=ErrorCode.SESSION_NOT_FOUND
     )
 
 

@@ -4,6 +4,7 @@ from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_store.store import branch_view as branch_view
     from trace_store.store import creation as creation
     from trace_store.store import discovery as discovery
     from trace_store.store import follow as follow

@@ -11,7 +11,6 @@ import os
 import stat
 
 from trace_store import errors, store
-from trace_store.config import REPAIR
 from trace_store.files import Disk
 from trace_store.layout import CONFIG_NAME, DIRECTORY_NAME, Layout
 
@@ -108,7 +107,7 @@ def _whole(path: str, fits: bool) -> str:
         raise errors.FormatError(
             f"the configuration is missing: {os.path.join(path, CONFIG_NAME)}",
             path=path,
-            hint=REPAIR,
+            code=errors.ErrorCode.CORRUPT_CONFIG,
         )
     return path
 

@@ -166,6 +166,19 @@ class Store:
         found = self._refs
         return self._make_refs() if found is None else found
 
+    def on(self, ref: str) -> Store:
+        """Return a view of this store whose HEAD is a branch, which need not be checked out or have a commit.
+
+        It shares everything with this one, and is closed with it. Its `set_head` raises StateError.
+
+        Args:
+            ref: the full name of the branch, or its short name.
+
+        Raises:
+            InvalidRefNameError: it is not a valid name.
+        """
+        return store.branch_view.BranchView(self, ref)
+
     @property
     def local(self) -> bool:
         """Whether it is on disk."""
@@ -321,18 +334,6 @@ class Store:
                     )
             return store.follow.follow(self, self._events, since, timeout)
 
-    def lacks_files(self) -> bool:
-        """Return True if git may have taken away packs, or all files of HEAD's branch; at the cost of few looks."""
-        if not isinstance(self.refs, refs.database.RefDatabase):
-            return False
-        if odb.packs.missing_packs(self.disk, self.layout):
-            return True
-        head = self.refs.head_target()
-        if not isinstance(head, str) or self.refs.read(head) is not None:
-            return False
-        fresh = self.journal.published.stamp is None and bool(self.disk.names(self.layout.pack_dir))
-        return fresh or self.refs.rewind_guard.is_gone(head)
-
     def rotate(self) -> list[tuple[bytes, int]]:
         """Close the live journal and return the keys (line, number) of the journals to seal.
 
@@ -419,7 +420,7 @@ class Store:
     def _writing(self) -> store.transactions.Transactions | store.transactions.MemoryTransactions:
         """Return what makes transactions: many that open a repository make none."""
         if self._transactions is None:
-            objects, refs_ = self.objects, self.refs
+            objects, refs_ = self.objects, self._refs or self._make_refs()
             if isinstance(objects, ObjectDatabase) and isinstance(refs_, refs.database.RefDatabase):
                 self._transactions = store.transactions.Transactions(self.journal, refs_, objects)
             elif isinstance(objects, odb.memory.MemoryObjects) and isinstance(
@@ -434,3 +435,17 @@ class Store:
         """Raise ClosedError once the handle is closed; a call that reads only small files would still answer."""
         if self._closed:
             raise errors.ClosedError("the repository is closed")
+
+
+def lacks_files(opened: Store) -> bool:
+    """Return True if git may have removed packs, or all files of HEAD's branch; reads only a few directory entries."""
+    if not isinstance(opened.refs, refs.database.RefDatabase):
+        return False
+    disk, layout = opened.disk, opened.layout
+    if odb.packs.missing_packs(disk, layout):
+        return True
+    head = opened.refs.head_target()
+    if not isinstance(head, str) or opened.refs.read(head) is not None:
+        return False
+    fresh = opened.journal.published.stamp is None and bool(disk.names(layout.pack_dir))
+    return fresh or opened.refs.rewind_guard.is_gone(head)

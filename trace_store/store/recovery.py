@@ -70,13 +70,12 @@ def recover(journal: Journal, refs: RefDatabase, objects: ObjectDatabase) -> boo
 
 
 def bring_back(journal: Journal, refs: RefDatabase, objects: ObjectDatabase) -> None:
-    """Look whether journals were removed from under this view, and write them anew; takes the lock when it has to.
+    """Write journals anew that were removed from under this view; takes the lock if there are any.
 
     Raises:
         StorageError: the disk refuses.
         ConcurrencyError: journals are removed again and again.
     """
-    journal.refresh()
     for _ in range(MAXIMUM_ATTEMPTS):
         if not journal.lost:
             return

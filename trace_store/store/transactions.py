@@ -242,7 +242,9 @@ class Transactions:
         """Make durable what was only written so far; with `there`, also write a lost journal anew."""
         journal = self._journal
         if self._wrote and there and not journal.locked:
-            store.recovery.bring_back(journal, self._refs, self._objects)
+            journal.refresh()
+            if journal.lost:
+                store.recovery.bring_back(journal, self._refs, self._objects)
         if self._unsynced:
             self._unsynced = 0
             journal.sync()

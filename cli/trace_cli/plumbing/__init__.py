@@ -1,6 +1,6 @@
-"""Commands for programs, one file each: output documented to the byte, nothing but data on standard output.
+"""Commands for programs, one file each. Their output is stable to the byte.
 
-What only some calls of a command come to is imported by way of this package, when it is first asked for.
+Modules needed on rare paths are reached through this package, which loads them late.
 """
 
 from trace_store.lazy_import import submodules

@@ -1,11 +1,11 @@
-"""`trace cat-context`: the objects of a revision's context, all their bytes one after the other.
+"""`trace cat-context`: all objects of a context as one stream.
 
-What is written is a stream of msgpack values, each an object in its canonical bytes. For each message, in the order of
-the context: the commit that made it, unless it is that of the message before; of a message that was edited, the commit
-with its wording; then the objects that hold its content, in the order of its parts. A list of chunks is followed by its
-chunks. The placeholder of a removed message has no content. What several messages show comes with each of them.
+The output is a stream of msgpack values, each an object in canonical bytes. For each message, in order: the commit that
+added it, unless the previous message has the same; for an edited message, the commit with the current version; then the
+objects of its content, part by part. A list of chunks is followed by its chunks. The placeholder of a removed message
+has no content. Content that several messages share is repeated.
 
-Every object is hash-checked before it is written. A branch without a commit writes nothing.
+Every object is verified before it is written. A branch without a commit writes nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from trace_cli.runtime import Invocation
 from trace_store.context.compiler import ContextCompiler
 
 
-@takes(Argument("REVISION", "revision", "The revision; HEAD when not given", OPTIONAL))
+@takes(Argument("REVISION", "revision", "The revision (default: HEAD)", OPTIONAL))
 def run(invocation: Invocation, *, revision: str | None) -> int:
     """Write the objects."""
     with open_store(invocation) as store:

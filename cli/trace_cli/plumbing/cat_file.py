@@ -1,23 +1,22 @@
-"""`trace cat-file`: an object, its kind or its size.
+"""`trace cat-file`: the content, type or size of an object.
 
-    -t       the kind and a newline
+    -t       the type and a newline
     -s       the size of the content in bytes, decimal, and a newline
     -p       content as it is; any other object as JSON (see `trace write-commit`) and a newline
-    -e       nothing; the exit code is 0 when the object is here and its hash is right
-    --raw    the object's canonical bytes; `trace cat-file --raw OID | b3sum` prints OID
+    -e       nothing; the exit code is 0 if the object exists and its hash is right
+    --raw    the canonical bytes; `trace cat-file --raw OID | b3sum` prints OID
 
-The content of a blob is what was hashed into it, without its salt. The content of a `list` of chunks is the joined
-content of the chunks under -p, and of any other object its canonical bytes.
+The content of a blob excludes its salt. For a `list` of chunks, -p prints the joined content. The content of any other
+object is its canonical bytes.
 
-`--batch` reads one object name a line and writes for each `<id> SP <kind> SP <size> LF <content> LF`, where the
-content of anything but a blob is its canonical bytes; with `--raw` it is the canonical bytes for blobs too.
-`--batch-check` writes the first line only. What follows a full id and a space on a line is passed over, so what
-`trace ls-objects` lists can be given as it is. A name that means no object gives `<name> SP missing LF`, a prefix of
-several ids `<name> SP ambiguous LF`, an object whose bytes are damaged `<name> SP damaged LF`; these do not end the
-run. On a terminal, content is escaped, and --raw is refused.
+`--batch` reads one object name per line and writes `<id> SP <type> SP <size> LF <content> LF` for each; with `--raw`
+the content of blobs is their canonical bytes, too. `--batch-check` writes only the first line. Anything after a full id
+and a space is ignored, so that the output of `trace ls-objects` can be used as input. An unknown name gives `<name> SP
+missing LF`, an ambiguous prefix `<name> SP ambiguous LF`, a corrupt object `<name> SP damaged LF`; the command
+continues. On a terminal, content is escaped, and --raw is refused.
 
-`--batch --json` writes one JSON object a line instead: `id`, `kind`, `size`, and of a blob `text`, or `base64` when it
-is not UTF-8; of any other object `value`, as -p prints it. In place of an object there is `name` and `problem`:
+`--batch --json` writes one JSON object per line instead: `id`, `kind`, `size`, and for a blob `text`, or `base64` if it
+is not UTF-8; for any other object `value`, as -p prints it. If there is no object, the line has `name` and `problem`:
 `missing`, `ambiguous` or `damaged`.
 """
 
@@ -42,15 +41,15 @@ if TYPE_CHECKING:
 
 
 @takes(
-    Option("-t", "show_kind", "Print the kind"),
+    Option("-t", "show_kind", "Print the type"),
     Option("-s", "show_size", "Print the size of the content in bytes"),
-    Option("-p", "pretty", "Print content as it is, structure as JSON"),
-    Option("-e", "exists", "Print nothing; exit 0 when the object is here and whole"),
-    Option("--raw", "raw", "Print the object's canonical bytes, which its id is the hash of"),
-    Option("--batch", "batch", "For each line of standard input: id, kind, size, and the content"),
-    Option("--batch-check", "batch_check", "For each line of standard input: id, kind, size"),
-    Option("--json", "as_json", "With --batch: a line of JSON for each object"),
-    Argument("OBJECT", "revision", "An object id, a unique prefix of one, or a revision", OPTIONAL),
+    Option("-p", "pretty", "Print content as it is, other objects as JSON"),
+    Option("-e", "exists", "Print nothing; exit 0 if the object exists and is intact"),
+    Option("--raw", "raw", "Print the canonical bytes, whose hash is the id"),
+    Option("--batch", "batch", "For each line of standard input: id, type, size and content"),
+    Option("--batch-check", "batch_check", "For each line of standard input: id, type and size"),
+    Option("--json", "as_json", "With --batch: one line of JSON per object"),
+    Argument("OBJECT", "revision", "An object id (prefix) or a revision", OPTIONAL),
 )
 def run(
     invocation: Invocation,
@@ -70,12 +69,13 @@ def run(
     if asked != 1:
         raise usage_error("give one of -t, -s, -p, -e, --raw, --batch and --batch-check")
     if (batch or batch_check) != (revision is None):
-        raise usage_error("an object is named, or --batch reads names from standard input")
+        raise usage_error("name an object, or use --batch to read names from standard input")
     if as_json and (raw or not batch):
-        raise usage_error("--json goes with --batch, and not with --raw")
+        raise usage_error("--json requires --batch and excludes --raw")
     if raw and invocation.terminal:
         raise usage_error(
-            "raw bytes are not for a terminal", "send the output to a file or a program"
+            "raw bytes cannot be written to a terminal",
+            "redirect the output to a file or a program",
         )
     with open_store(invocation) as store:
         if revision is None:

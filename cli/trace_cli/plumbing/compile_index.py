@@ -1,17 +1,17 @@
 """`trace compile-index`: the compile index of a branch.
 
-Without options, what the index holds, as it is, without catching it up. The first line is
+Without options, print the index as it is, without updating it. The first line is
 
     <ref> <commit id> <number of messages> <prefix hash>
 
-with the commit that the index reaches; then one line for each message:
+with the commit that the index covers; then one line per message:
 
     <address> <role> <kind> <priority> <prefix hash>
 
-The prefix hash has 64 hex characters and covers the messages up to and including this one. Nothing is printed
-when there is no index, and the exit code is 4. `--rebuild` writes the index anew from the history and prints the
-first line. `--verify` compares the branch's context from the index with the one from the history alone, and prints
-`same <number of messages>`, or `differs <position>` (from 0) with exit code 12. On a detached HEAD, <ref> is HEAD.
+The prefix hash has 64 hex characters and covers all messages up to this one. If there is no index, nothing is printed,
+and the exit code is 4. `--rebuild` rebuilds the index from the history and prints the first line. `--verify` compares
+the context from the index with one from the history alone. It prints `same <number of messages>`, or `differs
+<position>` (from 0) with exit code 12. On a detached HEAD, <ref> is HEAD.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from trace_store.store.handle import Store
 
 
 @takes(
-    Option("--verify", "verify", "Compare it with a fresh fold"),
-    Option("--rebuild", "rebuild", "Write it anew"),
-    Argument("BRANCH", "branch", "The branch; HEAD's when not given", OPTIONAL),
+    Option("--verify", "verify", "Compare it with a fresh compile"),
+    Option("--rebuild", "rebuild", "Rebuild it"),
+    Argument("BRANCH", "branch", "The branch (default: the current one)", OPTIONAL),
 )
 def run(invocation: Invocation, *, verify: bool, rebuild: bool, branch: str | None) -> int:
     """Print, check or rebuild the index."""
     if verify and rebuild:
-        raise usage_error("--verify and --rebuild are two things; give one")
+        raise usage_error("give --verify or --rebuild, not both")
     with open_store(invocation) as store:
         contexts = ContextCompiler(store)
         ref = _ref(store, branch)

@@ -1,18 +1,18 @@
-"""`trace count-objects`: how many objects there are, and the space they take.
+"""`trace count-objects`: the number of objects and their disk usage.
 
-Without options one line: `<number> objects, <number> KiB`. With `-v` one `name: number` a line, in this order:
+Without options one line: `<number> objects, <number> KiB`. With `-v` one `name: number` per line, in this order:
 
     loose               loose objects
-    loose-bytes         the space they take
+    loose-bytes         their size
     packs               packs
     packed              objects in packs
-    pack-bytes          the space of the packs, without their indexes
-    journal             objects in the journals, which the next seal writes to a pack
-    journal-bytes       the space of the journals
+    pack-bytes          size of the packs without indexes
+    journal             objects in journals, which the next seal writes to a pack
+    journal-bytes       size of the journals
     transactions        transactions in the journals
     refs                refs
 
-An object that is in several places is counted in each. Sizes are in bytes; KiB are rounded up.
+An object in several places is counted in each. Sizes are in bytes; KiB are rounded up.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 KIB = 1024
 
 
-@takes(Option("-v", "verbose", "Print one `name: number` a line"))
+@takes(Option("-v", "verbose", "Print one `name: number` per line"))
 def run(invocation: Invocation, *, verbose: bool) -> int:
     """Print the counts."""
     with open_store(invocation) as store:

@@ -1,16 +1,16 @@
 """`trace for-each-ref`: refs, sorted by name.
 
-One line for each ref, by default `<id> SP <kind> TAB <full name>`. A prefix selects the ref of that full name and those
-under it (`refs/heads` selects `refs/heads/main`). With `--format`, each line is the text given, in which are replaced:
+One line per ref, by default `<id> SP <type> TAB <full name>`. A prefix selects the ref of that full name and those
+below it (`refs/heads` selects `refs/heads/main`). `--format` sets the line. It can contain:
 
     %(refname)           the full name        %(refname:short)     without refs/heads/, refs/tags/ or refs/
     %(objectname)        the id               %(objectname:short)  its first 12 characters
-    %(objecttype)        the kind             %(diverged)          "diverged" or nothing
+    %(objecttype)        the type             %(diverged)          "diverged" or nothing
     %(HEAD)              "*" for HEAD's branch, else a space
     %%                   a percent sign       %xx                  the byte with these two hex digits
 
-A diverged ref shows the value of this working copy; with `--tips` it has one line for each tip, this working copy's
-first. The kind of an object that is not here is `missing`.
+A diverged ref has the value of this working copy. With `--tips` it has one line per tip, that value first. The type of
+an object that is not here is `missing`.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ _FIELDS: dict[str, Field] = {
 
 
 @takes(
-    Option("--format", "template", "What to print for each ref", "FORMAT"),
+    Option("--format", "template", "The format of a line", "FORMAT"),
     Option("--count", "limit", "Stop after this many", "NUMBER", number=True),
     Option("--tips", "tips", "List every tip of a diverged ref"),
-    Argument("PREFIX", "prefixes", "Only refs that are this or stand under it", ANY),
+    Argument("PREFIX", "prefixes", "Only the ref of this name and refs below it", ANY),
 )
 def run(
     invocation: Invocation,

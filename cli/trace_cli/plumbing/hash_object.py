@@ -1,12 +1,10 @@
 """`trace hash-object`: the id of content.
 
-One line for each input, in order (standard input first, then files, then paths from standard input): the object
-id, 64 hex characters.
+One line per input (standard input first, then files, then paths from standard input): the object id, 64 hex characters.
 
-With `-t blob`, the default, the input is content: up to 8 MiB it becomes one blob, above that blobs of 8 MiB and a
-`list` object over them, whose id is printed. With any other kind the input is the whole object in its canonical
-bytes, as `trace cat-file --raw` prints it, and is refused when it is not valid. With `-w` the objects are stored.
-No repository is needed without `-w`.
+With `-t blob`, the default, the input is content. Up to 8 MiB it becomes one blob; larger content becomes blobs of 8
+MiB and a `list` object, whose id is printed. With any other type, the input is a complete object in canonical bytes, as
+`trace cat-file --raw` prints it, and has to be valid. `-w` stores the objects. Without `-w` no repository is needed.
 """
 
 from __future__ import annotations
@@ -27,11 +25,9 @@ if TYPE_CHECKING:
 
 @takes(
     Option("-w", "write", "Store the object"),
-    Option(
-        "-t --type", "kind", "blob (the default), or the kind of the object given whole", "KIND"
-    ),
-    Option("--stdin", "stdin", "Take the content from standard input, before any file"),
-    Option("--stdin-paths", "stdin_paths", "Take file names from standard input, one a line"),
+    Option("-t --type", "kind", "blob (the default), or the type of a complete object", "KIND"),
+    Option("--stdin", "stdin", "Read content from standard input, before any file"),
+    Option("--stdin-paths", "stdin_paths", "Read file names from standard input, one per line"),
     Argument("FILE", "files", "Files to read", ANY),
 )
 def run(

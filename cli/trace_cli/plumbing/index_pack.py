@@ -1,15 +1,15 @@
-"""`trace index-pack`: the index of a pack; packs from a pipe into the repository.
+"""`trace index-pack`: create a pack index, or store packs from a pipe.
 
     trace index-pack [-o FILE] PACK     writes PACK's index beside it (`.idx` in place of `.pack`), or to FILE
-    trace index-pack --stdin            stores the packs that standard input holds in the repository
+    trace index-pack --stdin            stores the packs on standard input in the repository
 
-Both check the whole pack first: its hash, every frame, and of every object that it is one, in its one spelling. For
-each pack one line with its name, 64 hex characters: the hash of its bytes. No repository is needed without `--stdin`.
+Both verify the whole pack first: its hash, its frames and every object. One line per pack: its name, 64 hex characters,
+the hash of its bytes. Without `--stdin` no repository is needed.
 
-With `--stdin`, packs follow one another until the input ends, and are stored all together, or none of them. A pack
-whose objects are all in packs of the repository already is not stored again, so taking the same twice changes nothing.
+With `--stdin`, several packs may follow one another. All are stored together, or none. A pack whose objects are all in
+existing packs is not stored again, so that repeating the command changes nothing.
 
-What is no pack, is cut, or is damaged ends the run with exit code 12, and nothing is stored.
+If the input is not a pack, truncated or corrupt, the exit code is 12, and nothing is stored.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from trace_store.odb.ingest import PackReceiver
 
 
 @takes(
-    Option("--stdin", "stdin", "Store the packs of standard input in the repository"),
-    Option("-o", "output", "Where the index goes", "FILE"),
+    Option("--stdin", "stdin", "Store packs from standard input in the repository"),
+    Option("-o", "output", "Write the index to this file", "FILE"),
     Argument("PACK", "pack", "The path of a pack", OPTIONAL),
 )
 def run(invocation: Invocation, *, stdin: bool, output: str | None, pack: str | None) -> int:
@@ -44,7 +44,7 @@ def run(invocation: Invocation, *, stdin: bool, output: str | None, pack: str | 
     if stdin == (pack is not None):
         raise usage_error("give a pack, or --stdin")
     if stdin and output is not None:
-        raise usage_error("-o goes with a pack, and not with --stdin")
+        raise usage_error("-o cannot be combined with --stdin")
     if pack is None:
         return _receive(invocation)
     if output is None and not pack.endswith(PACK_SUFFIX):

@@ -1,12 +1,12 @@
-"""`trace ls-context`: the messages of a revision's context.
+"""`trace ls-context`: the messages of a context.
 
-One entry for each message that compiles, in their order, fields separated by single spaces:
+One entry per message of the compiled context, fields separated by single spaces:
 
     <address> <role> <kind> <tokens> <id>...
 
-The address is 32 digits, a dot and a number. Tokens are those of the message under the repository's encoding, and `-`
-without `--tokens`. The ids are those of the message's content, in the order of its parts; the placeholder of a removed
-message has none. Entries end with a newline, with `-z` with a zero byte. A branch without a commit has no entries.
+The address is 32 hex digits, a dot and a number. Tokens are counted in the repository's encoding, `-` without
+`--tokens`. The ids are those of the content of each part; the placeholder of a removed message has none. Entries end
+with a newline, with `-z` with a zero byte. A branch without a commit has no entries.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from trace_store.objects.message import part_blobs
 
 @takes(
     Option("--tokens", "tokens", "Count the tokens of each message"),
-    Option("-z", "zero", "End entries with a zero byte instead of a newline"),
-    Argument("REVISION", "revision", "The revision; HEAD when not given", OPTIONAL),
+    Option("-z", "zero", "End entries with a zero byte"),
+    Argument("REVISION", "revision", "The revision (default: HEAD)", OPTIONAL),
 )
 def run(invocation: Invocation, *, zero: bool, tokens: bool, revision: str | None) -> int:
     """Print the entries."""

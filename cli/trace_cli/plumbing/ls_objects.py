@@ -1,22 +1,22 @@
-"""`trace ls-objects`: objects, with their kinds and sizes.
+"""`trace ls-objects`: objects with their types and sizes.
 
-One line for each object, `<id> SP <kind> SP <size>`, as `trace cat-file --batch-check` prints it: the size is that of
-a blob's content, and of any other object that of its canonical bytes.
+One line per object, `<id> SP <type> SP <size>`, as in `trace cat-file --batch-check`: the size of a blob's content, or
+of the canonical bytes of any other object.
 
-Without revisions, every object that is here, reachable or not, in the order in which it is stored. With revisions,
-what they lead to through every link, each object once and after all that it names: the oldest comes first. A revision
-may be any object. `^A` leaves out what A leads to, `A..B` is `B ^A`, `A...B` what only one of them leads to. `--all`
-starts from every ref and HEAD, `--stdin` takes further revisions from lines of standard input.
+Without revisions, all objects are listed in storage order, reachable or not. With revisions, all objects reachable from
+them, each once and after all that it links to: the oldest first. A revision can be any object. `^A` excludes what A
+reaches, `A..B` is `B ^A`, `A...B` what only one of them reaches. `--all` starts from all refs and HEAD, `--stdin` reads
+more revisions from standard input.
 
-With `--format`, each line is the text given, in which are replaced:
+`--format` sets the line. It can contain:
 
     %(objectname)        the id          %(objectname:short)  its first 12 characters
-    %(objecttype)        the kind        %(objectsize)        the size
+    %(objecttype)        the type        %(objectsize)        the size
     %(objectsize:raw)    the size of the canonical bytes
     %%                   a percent sign  %xx                  the byte with these two hex digits
 
-An object that is named and not here ends the run with exit code 4; with `--missing` it is listed with the kind
-`missing` and the size `-`. Entries end with a newline, with `-z` with a zero byte.
+If a linked object is missing, the exit code is 4; with `--missing` it is listed with type `missing` and size `-`.
+Entries end with a newline, with `-z` with a zero byte.
 """
 
 from __future__ import annotations
@@ -65,13 +65,15 @@ _FIELDS: dict[str, Callable[[_Row], str]] = {
 
 
 @takes(
-    Option("--kind", "kinds", "Only these kinds, separated by commas", "KIND"),
-    Option("--all", "everything", "What every ref and HEAD lead to"),
-    Option("--stdin", "stdin", "Take further revisions from standard input, one a line"),
-    Option("--missing", "missing", "List what is named and not here, instead of failing"),
-    Option("--format", "template", "What to print for each object", "FORMAT"),
-    Option("-z", "zero", "End entries with a zero byte instead of a newline"),
-    Argument("REVISION", "revisions", "List what these lead to, and not all that is here", ANY),
+    Option("--kind", "kinds", "Only these types, separated by commas", "KIND"),
+    Option("--all", "everything", "Start from all refs and HEAD"),
+    Option("--stdin", "stdin", "Read more revisions from standard input, one per line"),
+    Option("--missing", "missing", "List missing objects instead of failing"),
+    Option("--format", "template", "The format of a line", "FORMAT"),
+    Option("-z", "zero", "End entries with a zero byte"),
+    Argument(
+        "REVISION", "revisions", "List objects reachable from these (default: all objects)", ANY
+    ),
 )
 def run(
     invocation: Invocation,

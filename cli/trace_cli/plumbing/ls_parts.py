@@ -1,30 +1,28 @@
-"""`trace ls-parts`: what messages are made of, over a whole history.
+"""`trace ls-parts`: the parts of all messages in a history.
 
-One line for each content of a message, as it was worded first, the oldest commit first:
+One line per part in its first version, the oldest commit first:
 
     <address> SP <role> SP <type> SP <size> SP <id> SP <tool>
 
-The address is 32 digits, a dot and a number, the type that of the part (text, image, tool_call, tool_result, reasoning,
-opaque), the size that of the content in bytes, the id its object. The tool is the name of the one that is called, or
-that answers, and `-` where there is none. A result of several contents has a line for each, one without content none.
-A message that was merged or picked is listed once. What was hidden or reworded since is listed too: `trace ls-context`
-tells what is shown.
+The address is 32 hex digits, a dot and a number; the type is text, image, tool_call, tool_result, reasoning or opaque;
+the size is that of the content in bytes; the id is its object. The tool is the one that is called or answers, `-` for
+other parts. A tool result has one line per content. Messages that were merged or picked are listed once. Hidden and
+edited messages are listed too; `trace ls-context` lists what is shown.
 
-Revisions are those of `trace rev-list`; without any, HEAD. `--type` and `--tool` select by names, separated by commas.
+Revisions are those of `trace rev-list` (default: HEAD). `--type` and `--tool` take names separated by commas.
 
-With `--format`, each line is the text given, in which are replaced:
+`--format` sets the line. It can contain:
 
     %(address)           the address     %(commit)            the first commit with it
     %(role)              the role        %(kind)              the kind of the message
     %(type)              the type        %(tool)              the tool, or nothing (%(tool:dash): or -)
     %(objectname)        the id          %(objectname:short)  its first 12 characters
-    %(objectsize)        the size        %(error)             "error" when the tool failed, or nothing
-    %(tokens)            the tokens of the content under the repository's encoding, `-` of what is no text
+    %(objectsize)        the size        %(error)             "error" if the tool failed, or nothing
+    %(tokens)            the tokens of the content in the repository's encoding, `-` if it is not text
     %%                   a percent sign  %xx                  the byte with these two hex digits
 
-With `--json`, each line is a JSON object instead: `address`, `role`, `kind`, `type`, `tool` (or null), `error`, `id`,
-`size`, and the content as `text`, or as `base64` when it is not UTF-8. Entries end with a newline, with `-z` with a
-zero byte.
+With `--json`, each line is a JSON object: `address`, `role`, `kind`, `type`, `tool` (or null), `error`, `id`, `size`,
+and the content as `text`, or as `base64` if it is not UTF-8. Entries end with a newline, with `-z` with a zero byte.
 """
 
 from __future__ import annotations
@@ -67,12 +65,17 @@ NEAR = 64
 @takes(
     Option("--type", "types", "Only parts of these types, separated by commas", "TYPE"),
     Option("--tool", "tools", "Only calls and results of these tools", "NAME"),
-    Option("--all", "everything", "Start from every ref and HEAD"),
-    Option("--stdin", "stdin", "Take further revisions from standard input, one a line"),
-    Option("--format", "template", "What to print for each content", "FORMAT"),
-    Option("--json", "as_json", "A line of JSON for each content, with the content"),
+    Option("--all", "everything", "Start from all refs and HEAD"),
+    Option("--stdin", "stdin", "Read more revisions from standard input, one per line"),
+    Option("--format", "template", "The format of a line", "FORMAT"),
+    Option("--json", "as_json", "Print one line of JSON per part, with its content"),
     Option("-z", "zero", "End entries with a zero byte instead of a newline"),
-    Argument("REVISION", "revisions", "Revisions; ^A and A..B leave out what A reaches", ANY),
+    Argument(
+        "REVISION",
+        "revisions",
+        "Revisions (default: HEAD); ^A and A..B exclude what A reaches",
+        ANY,
+    ),
 )
 def run(
     invocation: Invocation,
@@ -88,7 +91,7 @@ def run(
 ) -> int:
     """Print the entries."""
     if as_json and template is not None:
-        raise usage_error("--json and --format are two forms; give one")
+        raise usage_error("give --json or --format, not both")
     words = [*revisions, *(invocation.input_lines() if stdin else ())]
     end = b"\0" if zero else b"\n"
     with open_store(invocation) as store:

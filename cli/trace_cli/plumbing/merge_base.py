@@ -1,8 +1,8 @@
 """`trace merge-base`: the best common ancestors of two revisions.
 
-One line with its id; with `--all` a line for each, sorted. When the histories share nothing, nothing is printed and the
-exit code is 1. With `--is-ancestor` nothing is printed, and the exit code is 0 when the first is the second or lies in
-its past, else 1.
+One line with its id; with `--all` one line each, sorted. If there is no common ancestor, nothing is printed, and the
+exit code is 1. With `--is-ancestor` nothing is printed, and the exit code is 0 if the first is an ancestor of the
+second or the same commit, else 1.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from trace_store.revision import commits_of, resolve_commit
 
 
 @takes(
-    Option("--all", "everything", "Print all of them, not the first alone"),
-    Option("--is-ancestor", "is_ancestor", "Tell by the exit code whether A lies in the past of B"),
+    Option("--all", "everything", "Print all of them, not only the first"),
+    Option("--is-ancestor", "is_ancestor", "Exit with 0 if A is an ancestor of B, else with 1"),
     Argument("A", "one", "A revision"),
     Argument("B", "other", "Another"),
 )
@@ -25,7 +25,7 @@ def run(
 ) -> int:
     """Print the ids, or tell by the exit code."""
     if everything and is_ancestor:
-        raise usage_error("--all prints, and --is-ancestor does not", "give one of them")
+        raise usage_error("--all and --is-ancestor exclude each other", "give one of them")
     with open_store(invocation) as store:
         commits = commits_of(store)
         first, second = (resolve_commit(store, each, commits) for each in (one, other))

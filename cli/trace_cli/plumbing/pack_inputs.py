@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trace_store.files import Disk
 
 STANDARD_INPUT = "standard input"
-ADVICE = "have it sent or copied once more"
+ADVICE = "copy or send the file again"
 """What goes with packs that are no part of the repository."""
 
 

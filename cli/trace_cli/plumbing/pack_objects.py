@@ -1,19 +1,18 @@
-"""`trace pack-objects`: objects into packs.
+"""`trace pack-objects`: write objects to packs.
 
-Reads one object name a line from standard input and writes the objects, each once and in this order, into a pack
-`BASE-<name>.pack` with its index `BASE-<name>.idx`; objects that name others stand behind the content that comes with
-them. Prints the name, 64 hex characters and a newline: it is the hash of the pack's bytes. What one pack may not hold
-(32 MiB, or 256 MiB of content) goes into further ones, a line for each;
-without objects there is none. What follows a full id and a space on a line is passed over, so what `trace ls-objects`
-lists can be given as it is.
+Reads one object name per line from standard input and writes the objects, each once and in this order, to a pack
+`BASE-<name>.pack` with its index `BASE-<name>.idx`. Objects that link to others follow the content that is packed with
+them. Prints the name, 64 hex characters and a newline: the hash of the pack's bytes. A pack holds at most 32 MiB, or
+256 MiB of content; more objects go to further packs, one line each. Without objects there is no pack. Anything after a
+full id and a space is ignored, so that the output of `trace ls-objects` can be used as input.
 
-With `--revs` the lines are revisions, and what they lead to is packed, as `trace ls-objects --stdin` lists it.
+With `--revs` the lines are revisions, and what they reach is packed, as `trace ls-objects --stdin` lists it.
 
-With `--stdout` the packs are written to standard output instead, one after the other, with nothing else; `trace
-index-pack --stdin` and `trace unpack-objects` take them. On a terminal this is refused.
+With `--stdout` the packs are written to standard output, one after the other, for `trace index-pack --stdin` and `trace
+unpack-objects`. This is refused on a terminal.
 
-A name that means no object ends the run with exit code 4, an object that is damaged with 12. No pack then appears;
-on standard output one may have been begun, which no reader takes for whole.
+The exit code is 4 if an object is missing, 12 if one is corrupt. No pack file is created then. A pack that was started
+on standard output is incomplete, which readers detect.
 """
 
 from __future__ import annotations
@@ -51,16 +50,16 @@ MAXIMUM_LEVEL = 19
 
 @takes(
     Option("--stdout", "stdout", "Write the packs to standard output"),
-    Option("--revs", "revs", "Standard input names revisions: pack what they lead to"),
-    Option("--level", "level", "How hard to compress, 1 to 19; 3 when not given", "N", number=True),
+    Option("--revs", "revs", "Read revisions, and pack what they reach"),
+    Option("--level", "level", "Compression level, 1 to 19 (default: 3)", "N", number=True),
     Option(
         "--frame-size",
         "frame_bytes",
-        "How many bytes of content go into a frame; 262144 when not given",
+        "Bytes of content per frame (default: 262144)",
         "BYTES",
         number=True,
     ),
-    Argument("BASE", "base", "The beginning of the packs' paths", OPTIONAL),
+    Argument("BASE", "base", "Prefix of the pack paths", OPTIONAL),
 )
 def run(
     invocation: Invocation,
@@ -75,7 +74,9 @@ def run(
     if stdout == (base is not None):
         raise usage_error("give BASE, or --stdout")
     if stdout and invocation.terminal:
-        raise usage_error("a pack is not for a terminal", "send it to a file or a program")
+        raise usage_error(
+            "a pack cannot be written to a terminal", "redirect it to a file or a program"
+        )
     level = DEFAULT_LEVEL if level is None else level
     if not 1 <= level <= MAXIMUM_LEVEL:
         raise usage_error(f"--level is 1 to {MAXIMUM_LEVEL}, not {level}")

@@ -1,4 +1,4 @@
-"""What revisions and ranges mean: sets of commits and objects."""
+"""The objects that revisions and ranges select."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
     from trace_store.store.handle import Store
 
-__all__ = ["object_sets", "reach", "resolve"]
+__all__ = ["object_sets", "resolve"]
 
 
 def object_sets(store: Store, text: str) -> tuple[list[ObjectId], list[ObjectId]]:
-    """Return the objects that `A`, `^A`, `A..B` or `A...B` starts from, and those whose reach it leaves out.
+    """Return (included objects, excluded objects) of `A`, `^A`, `A..B` or `A...B`.
 
-    Unlike `reach`, a tag is the tag itself, and any object is a start.
+    Unlike `reach`, this accepts any object, and does not peel tags.
 
     Raises:
         RevisionNotFoundError, AmbiguousRevisionError, InvalidInputError: as in `trace_store.revision`.

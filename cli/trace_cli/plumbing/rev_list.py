@@ -1,8 +1,8 @@
 """`trace rev-list`: commits reachable from revisions.
 
-One line for each commit: its id. A commit comes before its parents; after a merge the line of its last parent
-comes first. `^A` leaves out what A reaches, `A..B` is `B ^A`, `A...B` is what only one of them reaches. With
-`--count` one line with the number of commits. With `--stdin`, further revisions stand on lines of standard input.
+One line per commit: its id. A commit comes before its parents; after a merge, the history of its last parent comes
+first. `^A` excludes what A reaches, `A..B` is `B ^A`, `A...B` is what only one of them reaches. With `--count`, one
+line with the number of commits. With `--stdin`, more revisions are read from standard input.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from trace_store.revision import all_commits, commits_of, reach_of_several
 
 
 @takes(
-    Option("--count", "count", "Print only how many there are"),
+    Option("--count", "count", "Print only the number of commits"),
     Option("-n --max-count", "limit", "Stop after this many", "NUMBER", number=True, bare=True),
-    Option("--first-parent", "first_parent", "Follow only first parents"),
-    Option("--all", "everything", "Start from every ref and HEAD"),
-    Option("--stdin", "stdin", "Take further revisions from standard input, one a line"),
-    Argument("REVISION", "revisions", "Revisions; ^A and A..B leave out what A reaches", ANY),
+    Option("--first-parent", "first_parent", "Follow first parents only"),
+    Option("--all", "everything", "Start from all refs and HEAD"),
+    Option("--stdin", "stdin", "Read more revisions from standard input, one per line"),
+    Argument("REVISION", "revisions", "Revisions; ^A and A..B exclude what A reaches", ANY),
 )
 def run(
     invocation: Invocation,

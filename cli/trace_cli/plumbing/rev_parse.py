@@ -1,11 +1,11 @@
-"""`trace rev-parse`: the ids that revisions mean.
+"""`trace rev-parse`: resolve revisions to ids.
 
-One line for each argument, in order: a revision gives its object id; the address of a message gives 32 digits, a dot
-and a number; `A..B` gives the id of B and, on the next line, `^` and the id of A; `A...B` gives the ids of A and B,
-then `^` and the id of each best common ancestor; `^A` gives `^` and the id of A. With `--short`, ids and addresses have
-12 digits. With `--trace-dir` the first line is the absolute path of the repository's directory.
+One line per argument: a revision gives its object id; a message address gives 32 hex digits, a dot and a number; `A..B`
+gives the id of B and, on the next line, `^` and the id of A; `A...B` gives the ids of A and B, then `^` and the id of
+each best common ancestor; `^A` gives `^` and the id of A. With `--short`, ids and addresses have 12 digits. With
+`--trace-dir`, the first line is the absolute path of the `.trace` directory.
 
-A full id is printed whether or not there is such an object; `trace cat-file -e` tells whether there is.
+A full id is printed even if there is no such object; `trace cat-file -e` tests whether it exists.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ SHORT_CHARACTERS = 12
 
 @takes(
     Option("--short", "short", "Print 12 characters of each id"),
-    Option("--trace-dir", "trace_dir", "Print the path of the repository's directory"),
+    Option("--trace-dir", "trace_dir", "Print the path of the `.trace` directory"),
     Argument("REVISION", "revisions", "Revisions, ranges or addresses", ANY),
 )
 def run(invocation: Invocation, *, short: bool, trace_dir: bool, revisions: list[str]) -> int:
-    """Print the ids; nothing is printed when one of the revisions means nothing."""
+    """Print the ids; nothing is printed if one of the revisions is unknown."""
     if not (revisions or trace_dir):
-        raise usage_error("no revision to look up")
+        raise usage_error("no revision is given")
     if all(map(is_full_id, revisions)):
         root = repository.discovery.find(
             invocation.folder, invocation.environment, explicit=invocation.directory

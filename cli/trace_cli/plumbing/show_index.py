@@ -1,16 +1,16 @@
-"""`trace show-index`: what the index of a pack holds.
+"""`trace show-index`: the content of a pack index.
 
-Reads an index from a file, or from standard input. One line for each object, sorted by id:
+Reads an index from a file or standard input. One line per object, sorted by id:
 
     <id> SP <frame> SP <offset>
 
-The frame is a number from 0; the object stands in the frame's raw content from the offset on. With `--frames`, one
-line for each frame, in the order of the pack:
+The frame is a number from 0; the offset is that of the object in the frame's uncompressed content. With `--frames`, one
+line per frame, in the order of the pack:
 
     <frame> SP <offset in the file> SP <compressed size> SP <raw size> SP <number of objects> SP <flags>
 
-With `--pack` one line with what it says of its pack: `<size of the pack> SP <hash in its trailer>`. No repository is
-needed. What is no index, or is damaged, gives exit code 12.
+With `--pack`, one line about its pack: `<size of the pack> SP <hash in its trailer>`. No repository is needed. If the
+input is not an index or corrupt, the exit code is 12.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from trace_store.odb.pack_index import MAXIMUM_INDEX_BYTES
 
 @takes(
     Option("--frames", "frames", "List frames instead of objects"),
-    Option("--pack", "pack", "Print size and hash of the pack that it belongs to"),
-    Argument("FILE", "file", "The index; standard input when not given", OPTIONAL),
+    Option("--pack", "pack", "Print the size and hash of its pack"),
+    Argument("FILE", "file", "The index (default: standard input)", OPTIONAL),
 )
 def run(invocation: Invocation, *, frames: bool, pack: bool, file: str | None) -> int:
     """Print what the index holds."""
     if frames and pack:
-        raise usage_error("--frames and --pack are two things; give one")
+        raise usage_error("give --frames or --pack, not both")
     content = IndexContent(_read(invocation, file))
     if pack:
         invocation.line(f"{content.pack_size} {content.check.hex()}")

@@ -1,4 +1,4 @@
-"""What several plumbing commands need: the repository, and its refs."""
+"""Shared by plumbing commands: opening the repository, and refs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trace_store.store.handle import Store
 
 
 def open_store(invocation: Invocation) -> Store:
-    """Return the repository that the command is about, open; it is a context manager.
+    """Return the repository of this run, open, as a context manager.
 
     Raises:
         RepositoryNotFoundError: there is none here.
@@ -21,21 +21,21 @@ def open_store(invocation: Invocation) -> Store:
 
 
 def seal_if_due(store: Store) -> None:
-    """Seal what has waited for half a minute, or is much. A script that writes a lot does not outgrow the journal."""
+    """Seal an old or large journal, so that scripts cannot make it grow without bound."""
     if store.unsealed().due(store.clock.now()):
         maintenance.schedule.seal_if_due_by_age(store)
 
 
 def full_ref(store: Store, text: str) -> str:
-    """Return the ref that a command is told to move: a checked full name; HEAD is the branch it stands for.
+    """Return the full name of the ref to move: a checked name, or the branch of HEAD.
 
     Raises:
         InvalidRefNameError: not the name of a ref.
-        DetachedHeadError: HEAD stands for a commit.
+        DetachedHeadError: HEAD is on no branch.
     """
     if text != "HEAD":
         return refs.names.check_ref_name(text)
     ref = store.refs.head().ref
     if ref is None:
-        raise errors.DetachedHeadError("HEAD is detached: it stands for a commit, not for a branch")
+        raise errors.DetachedHeadError("HEAD is detached: it is on no branch")
     return ref

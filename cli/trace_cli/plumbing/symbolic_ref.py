@@ -1,7 +1,7 @@
-"""`trace symbolic-ref`: the ref that HEAD points to.
+"""`trace symbolic-ref`: the branch that HEAD points to.
 
 `trace symbolic-ref HEAD` prints the full name, such as `refs/heads/main`, and a newline; with `--short` without
-`refs/heads/`. It exits 6 when HEAD is detached. `trace symbolic-ref HEAD refs/heads/NAME` attaches HEAD to that
+`refs/heads/`. If HEAD is detached, the exit code is 6. `trace symbolic-ref HEAD refs/heads/NAME` points HEAD to that
 branch, which need not exist yet, and prints nothing.
 """
 
@@ -20,14 +20,14 @@ HEADS = "refs/heads/"
 @takes(
     Option("--short", "short", "Print the branch name only"),
     Argument("NAME", "name", "HEAD"),
-    Argument("REF", "ref", "The ref HEAD shall stand for", OPTIONAL),
+    Argument("REF", "ref", "The branch to set HEAD to", OPTIONAL),
 )
 def run(invocation: Invocation, *, short: bool, name: str, ref: str | None) -> int:
     """Print or set what HEAD stands for."""
     if name != "HEAD":
         raise usage_error(f"{name!r} is not a symbolic ref", "HEAD is the only one")
     if ref is not None and not ref.startswith(HEADS):
-        raise usage_error(f"HEAD stands for a branch, not for {ref!r}", "give refs/heads/NAME")
+        raise usage_error(f"not a branch: {ref!r}", "give refs/heads/NAME")
     with open_store(invocation) as store:
         if ref is not None:
             left = store.refs.head()
@@ -37,8 +37,6 @@ def run(invocation: Invocation, *, short: bool, name: str, ref: str | None) -> i
             return 0
         head = store.refs.head()
         if head.ref is None:
-            raise errors.DetachedHeadError(
-                "HEAD is detached: it stands for a commit, not for a branch"
-            )
+            raise errors.DetachedHeadError("HEAD is detached: it is on no branch")
         invocation.line(head.ref.removeprefix(HEADS) if short else head.ref)
     return 0

@@ -1,6 +1,6 @@
-"""Lines made from a template, as `--format` takes them.
+"""The templates of `--format`.
 
-Rule: `%(name)` is a field, `%%` a percent sign, `%xx` the byte with these two hex digits; anything else is a mistake.
+Rule: `%(name)` is a field, `%%` a percent sign, `%xx` the byte with these two hex digits; anything else is an error.
 """
 
 from __future__ import annotations
@@ -54,6 +54,6 @@ def _parsed(
             try:
                 pieces.append(bytes.fromhex(rest[:2]))
             except ValueError:
-                raise usage_error(f"a % in --format that means nothing: %{rest[:2]}") from None
+                raise usage_error(f"invalid % sequence in --format: %{rest[:2]}") from None
             rest = rest[2:]
     return pieces

@@ -1,10 +1,10 @@
-"""`trace unpack-objects`: the objects of packs, each to a file of its own.
+"""`trace unpack-objects`: unpack packs to loose objects.
 
-Reads packs from standard input, one after the other, until it ends. Each is checked as a whole before its objects are
-stored: its hash, every frame, and of every object that it is one, in its one spelling. For each object one line with
-its id, in the order of the pack; with `-q` nothing is printed. With `-n` all is checked, listed, and nothing stored.
+Reads packs from standard input, one after the other. Each is verified as a whole before its objects are stored. One
+line per object with its id, in the order of the pack; with `-q` nothing is printed. With `-n` packs are verified and
+listed only.
 
-What is no pack, is cut, or is damaged ends the run with exit code 12; the packs before it are stored.
+If the input is not a pack, truncated or corrupt, the exit code is 12; earlier packs are stored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from trace_store.odb.verify import PackVerifier
 
 
 @takes(
-    Option("-n", "dry", "Check and list, and store nothing"),
+    Option("-n", "dry", "Only verify and list"),
     Option("-q", "quiet", "Print nothing"),
 )
 def run(invocation: Invocation, *, dry: bool, quiet: bool) -> int:

@@ -1,15 +1,15 @@
-"""`trace update-ref`: refs moved by compare and swap.
+"""`trace update-ref`: create, move or delete refs with compare-and-swap.
 
-    trace update-ref [-m TEXT] REF NEW [OLD]     REF becomes NEW
-    trace update-ref [-m TEXT] -d REF [OLD]      REF is deleted
+    trace update-ref [-m TEXT] REF NEW [OLD]     set REF to NEW
+    trace update-ref [-m TEXT] -d REF [OLD]      delete REF
     trace update-ref [-m TEXT] --stdin           lines of:  update SP REF SP NEW [SP OLD]
                                                             create SP REF SP NEW
                                                             delete SP REF [SP OLD]
                                                             verify SP REF [SP OLD]
 
-NEW and OLD are revisions. Where OLD is given, the ref must stand there; 64 zeros mean that it must not exist (in
-`verify`, so does leaving OLD out). All lines of `--stdin` take effect together, or none does. HEAD as REF means the
-branch it stands for. Nothing is printed; the exit code is 11 when a ref stands elsewhere.
+NEW and OLD are revisions. If OLD is given, the ref must have that value; 64 zeros mean that it must not exist (as does
+omitting OLD in `verify`). The lines of `--stdin` take effect together, or not at all. HEAD as REF means its branch.
+Nothing is printed; the exit code is 11 if a ref has another value.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ HEADS = "refs/heads/"
 
 @takes(
     Option("-d --delete", "delete", "Delete the ref"),
-    Option("-m", "message", "What the reflog says", "TEXT"),
-    Option("--stdin", "stdin", "Take moves from standard input; all take effect, or none"),
+    Option("-m", "message", "The reflog message", "TEXT"),
+    Option("--stdin", "stdin", "Read updates from standard input, all or nothing"),
     Argument(
         "REF NEW OLD", "words", "The ref, its new value and the value it must have now", ANY_NUMBER
     ),
@@ -49,7 +49,7 @@ def run(
     """Move the refs, or none of them."""
     if stdin:
         if words or delete:
-            raise usage_error("--stdin takes the moves from standard input alone")
+            raise usage_error("--stdin takes no arguments")
         moves = [_parsed(number, line) for number, line in enumerate(invocation.input_lines(), 1)]
     else:
         verb = "delete" if delete else "update"
@@ -78,7 +78,7 @@ def _parsed(number: int, line: str) -> tuple[str, list[str]]:
     verb, *words = line.split(" ")
     low, high = _COUNTS.get(verb, (0, -1))
     if not low <= len(words) <= high:
-        raise errors.InvalidInputError(f"line {number} of standard input is no move: {line[:80]!r}")
+        raise errors.InvalidInputError(f"line {number} of standard input is invalid: {line[:80]!r}")
     return verb, words
 
 
@@ -91,7 +91,7 @@ def _edit(store: Store, verb: str, words: list[str]) -> RefEdit:
         return RefEdit(name, None, _old(store, words[1:]))
     new = resolve(store, words[1])
     if name.startswith(HEADS) and kind_of(store.objects.read(new)) != COMMIT:
-        raise errors.InvalidInputError(f"a branch stands for a commit, and {new.short()} is none")
+        raise errors.InvalidInputError(f"{new.short()} is not a commit")
     return RefEdit(name, new, None if verb == "create" else _old(store, words[2:]))
 
 

@@ -1,19 +1,19 @@
-"""`trace verify-pack`: whether packs are whole.
+"""`trace verify-pack`: verify packs.
 
-Every byte is read, every object hashed again, and the index beside a pack, if there is one, compared. A pack is named
-by its path, by that of its index, or by its 64 hex characters when it is in the repository; without any, all packs of
-the repository are meant. No repository is needed for paths.
+All bytes are read, all objects rehashed, and the index beside a pack, if there is one, compared. A pack is named by its
+path, by that of its index, or by its 64 hex characters if it is in the repository; by default all packs of the
+repository are verified. For paths no repository is needed.
 
-Nothing is printed of a pack that is whole. Otherwise one line for each thing that is wrong, at most a hundred for a
-pack, `<pack> SP damaged SP <what>`, and the exit code is 12. With `-v`, for each object, in the order of the pack:
+Nothing is printed for an intact pack. Otherwise one line per problem, at most a hundred per pack, `<pack> SP damaged SP
+<problem>`, and the exit code is 12. With `-v`, for each object, in the order of the pack:
 
-    <id> SP <kind> SP <size> SP <frame> SP <offset>
+    <id> SP <type> SP <size> SP <frame> SP <offset>
 
 as in `trace ls-objects` and `trace show-index`; then for each frame
 
     frame SP <frame> SP <offset in the file> SP <compressed size> SP <raw size> SP <number of objects> SP <flags>
 
-and for the pack, when it is whole, `<pack> SP ok`.
+and for an intact pack `<pack> SP ok`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MAXIMUM_LINES = 100
 
 @takes(
     Option("-v --verbose", "verbose", "List objects and frames"),
-    Argument("PACK", "packs", "Paths, or names of the repository's; all of those if none", ANY),
+    Argument("PACK", "packs", "Paths or names of packs (default: all of the repository)", ANY),
 )
 def run(invocation: Invocation, *, verbose: bool, packs: list[str]) -> int:
     """Print what is wrong."""

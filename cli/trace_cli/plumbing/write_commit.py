@@ -1,24 +1,23 @@
-"""`trace write-commit`: a commit from its parts.
+"""`trace write-commit`: create a commit from a JSON description.
 
-Reads one JSON object, from standard input or a file, and prints the id of the commit it describes, 64 hex
-characters and a newline. The form is the one that `trace cat-file -p COMMIT` prints, so that the one undoes the
-other:
+Reads one JSON object from standard input or a file, and prints the id of the commit, 64 hex characters and a newline.
+The input has the form that `trace cat-file -p COMMIT` prints:
 
-    author    text; TRACE_AUTHOR or the account when it is not given
-    time      milliseconds since 1970-01-01T00:00:00Z; the present when it is not given
-    parents   a list of commit ids; empty when it is not given
-    ops       a list of [name, fields], as docs/format/objects.md describes them
-    message, meta, links    when there is something to say
+    author    text (default: TRACE_AUTHOR or the account)
+    time      milliseconds since 1970-01-01T00:00:00Z (default: now)
+    parents   a list of commit ids (default: empty)
+    ops       a list of [name, fields]; see `trace help operations`
+    message, meta, links    optional
 
-An object id is its 64 hex characters. Text that happens to be 64 hex characters is written `{"$text": "…"}`, bytes
-that are no id `{"$bin": "hex"}`, and a map whose only key is `$text`, `$bin` or `$map` as `{"$map": {…}}`.
+An object id is its 64 hex characters. Text that happens to be 64 hex characters is written `{"$text": "…"}`, bytes that
+are not an id `{"$bin": "hex"}`, and a map whose only key is `$text`, `$bin` or `$map` as `{"$map": {…}}`.
 
-Everything the commit names must be here, its operations must be known and apply to the context of the first parent,
-and fields other than these are refused: the exit code is then 2, and nothing is written.
+All linked objects must exist, and the operations must be known and apply to the context of the first parent. Other
+fields are refused. On an error the exit code is 2, and nothing is written.
 
-Without `--update` the commit is stored and no ref moves. With it, the commit and the move become durable together;
-the ref must stand at the first parent (or not exist, when there is no parent), else the exit code is 11 and nothing is
-written. HEAD as the ref means the branch it stands for.
+Without `--update` the commit is stored and no ref moves. With it, the commit and the move become durable together; the
+ref must be at the first parent (or not exist, if there is no parent), else the exit code is 11 and nothing is written.
+HEAD as the ref means its branch.
 """
 
 from __future__ import annotations
@@ -49,9 +48,12 @@ FIELDS = frozenset(("author", "links", "message", "meta", "ops", "parents", "tim
 
 @takes(
     Option(
-        "--update", "ref", "Move this ref, or HEAD's, from the first parent to the commit", "REF"
+        "--update",
+        "ref",
+        "Move this ref (or HEAD's branch) from the first parent to the commit",
+        "REF",
     ),
-    Argument("FILE", "file", "Read the JSON from a file instead", OPTIONAL),
+    Argument("FILE", "file", "The JSON file (default: standard input)", OPTIONAL),
 )
 def run(invocation: Invocation, *, ref: str | None, file: str | None) -> int:
     """Store the commit, move the ref if one is named, and print the id."""
@@ -90,10 +92,10 @@ def _parsed(text: bytes) -> dict[str, Any]:
             f"the input is not JSON that can be read: {what}"
         ) from error
     if not isinstance(value, dict):
-        raise errors.UnreadableInputError("a commit is described by a JSON object")
+        raise errors.UnreadableInputError("the input is not a JSON object")
     fields = from_json(value)
     if not isinstance(fields, dict):
-        raise errors.UnreadableInputError("a commit is described by a JSON object")
+        raise errors.UnreadableInputError("the input is not a JSON object")
     return fields
 
 

@@ -1,12 +1,11 @@
-"""`trace adopt`: going on after git, or another tool, has taken the repository back under a running process."""
+"""`trace adopt`: accept refs that git or another tool changed under a running process."""
 
 from __future__ import annotations
 
 from trace_cli.arguments import Option, takes
-from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.porcelain.common import JSON, opened
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
-from trace_store.maintenance.adopt import adopt as adopt_refs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,19 +15,19 @@ QUIET = Option("-q --quiet", "quiet", "Print nothing")
 
 
 @takes(
-    Option("--keep-mine", "keep_mine", "Take refs back to what this working copy had last"),
+    Option("--keep-mine", "keep_mine", "Restore the refs that this working copy had"),
     JSON,
     QUIET,
 )
 def adopt(invocation: Invocation, *, keep_mine: bool, as_json: bool, quiet: bool) -> None:
-    """Go on from what is on the disk, after git or another tool has moved refs under a running process.
+    """Accept refs that git or another tool moved under a running process.
 
-    A process that has the repository open refuses to write on top of a branch that was taken back under it. This lets
-    it go on. What a ref had before is kept under refs/trash/recovered/ when its commit is here; with --keep-mine the
-    ref has it again, and what was on the disk is kept. Nothing is given up either way.
+    A process that has the repository open refuses to write to a branch that was moved back under it. After this command
+    it can write again. The old tip of each ref is kept under refs/trash/recovered/ if its commit is here. With
+    --keep-mine the refs get their old tips, and the tips on disk go to the trash. Nothing is lost either way.
     """
-    with opened_store(invocation, quiet=True) as store:
-        report = adopt_refs(store, keep_mine=keep_mine, author=invocation.environment.author)
+    with opened(invocation, quiet=True) as here:
+        report = here.maintenance.adopt(keep_mine=keep_mine)
     if as_json:
         write_record(
             invocation,
@@ -59,6 +58,6 @@ def adopt(invocation: Invocation, *, keep_mine: bool, as_json: bool, quiet: bool
     for name, oid in report.kept:
         invocation.line(f"kept {oid.short()} as {safe(name)}")
     for name, oid in report.gone:
-        invocation.note(f"note: {oid.short()}, where {safe(name)} was, is not here any more")
+        invocation.note(f"note: {oid.short()}, the old tip of {safe(name)}, is missing")
     if not report.changed:
-        invocation.note("nothing was moved; whoever has the repository open may go on")
+        invocation.note("no ref had moved; open processes can write again")

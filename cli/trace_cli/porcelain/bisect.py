@@ -1,4 +1,4 @@
-"""`trace bisect`: which commit, or which message, changed an outcome."""
+"""`trace bisect`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
 from trace_cli.subcommands import Group
-from trace_store import errors, history, providers
+from trace_store import errors, history, providers, repo
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import message_line
 from trace_store.history import bisect
@@ -30,36 +30,38 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.store.handle import Store
 
-HELP = """Find the commit, or the message, that changed an outcome.
-
-A search begins with a bad commit and a good one before it. Between them one is named to try; `trace bisect good`, `bad`
-and `skip` tell what came of it, or `trace bisect run` tries them all with a command. With --messages the points are the
-messages of one context instead: each is tried as the last one."""
+HELP = """A search starts with a bad commit and an earlier good one. Trace then picks a commit between them. Tell
+whether it works with `trace bisect good`, `bad` or `skip`, or let `trace bisect run` try a command on each. With
+--messages the search is over the messages of one context: each step is the context up to one message."""
 SKIPS = 125
 _STANDARD_ERROR = 2
 
 
 @takes(
     Argument(
-        "REVISION", "revisions", "The bad commit, then good ones; HEAD", ANY, completes="COMMIT"
+        "REVISION",
+        "revisions",
+        "A bad commit (default: HEAD), then good ones",
+        ANY,
+        completes="COMMIT",
     ),
-    Option("--messages", "messages", "Scan among the messages of the bad commit's context"),
+    Option("--messages", "messages", "Search the messages of the bad commit's context"),
     JSON,
 )
 def start(invocation: Invocation, *, revisions: list[str], messages: bool, as_json: bool) -> None:
-    """Begin a search, with the bad commit and good ones.
+    """Start a search with a bad commit and good ones.
 
-    Without a good commit the search goes back to the first one: before it, nothing is wrong.
+    Without a good commit, the search covers the whole history.
     """
     with opened_store(invocation) as store:
         bad, *goods = [resolve_commit(store, each) for each in revisions or ["HEAD"]]
         if messages and goods:
-            raise usage_error("--messages looks at one context; give its commit alone")
+            raise usage_error("--messages takes one commit")
         told = [Verdict(BAD, str(bad)), *(Verdict(GOOD, str(each)) for each in goods)]
         count = len(ContextCompiler(store).compile(bad)) if messages else 0
         if messages:
             if not count:
-                raise errors.StateError("the context has no message to look at")
+                raise errors.StateError("the context has no messages")
             told = [Verdict(BAD, str(count))]
         search = Bisection(MESSAGES if messages else COMMITS, bad, tuple(told))
         step = bisect.next_step(store, search, count)
@@ -77,7 +79,9 @@ def start(invocation: Invocation, *, revisions: list[str], messages: bool, as_js
 
 def _marking(word: str, text: str) -> Callable[..., None]:
     @takes(
-        Argument("POINT", "points", "Commits, or counts of messages; the one to try", ANY),
+        Argument(
+            "POINT", "points", "Commits, or numbers of messages (default: the current one)", ANY
+        ),
         JSON,
     )
     def mark(invocation: Invocation, *, points: list[str], as_json: bool) -> None:
@@ -95,7 +99,7 @@ def _marking(word: str, text: str) -> Callable[..., None]:
 
 @takes(JSON)
 def next_(invocation: Invocation, *, as_json: bool) -> None:
-    """Say once more what to try."""
+    """Print the current commit again."""
     with opened_store(invocation) as store:
         search, count = _going_on(store)
         step = bisect.next_step(store, search, count)
@@ -107,17 +111,17 @@ def reset(invocation: Invocation) -> None:
     """End the search."""
     with opened_store(invocation) as store:
         if not bisect.forget(store):
-            invocation.note("no search was going on")
+            invocation.note("no search was in progress")
 
 
 @takes(JSON)
 def log(invocation: Invocation, *, as_json: bool) -> None:
-    """List what was told so far."""
+    """List the results so far."""
     with opened_store(invocation) as store:
         search, _ = _going_on(store)
         for each in search.verdicts:
             if as_json:
-                write_record(invocation, _told_record(each))
+                write_record(invocation, repo.records.bisect_answer(each))
             else:
                 invocation.line(f"{each.word:5}{_runs(each)} {each.point}")
 
@@ -125,12 +129,12 @@ def log(invocation: Invocation, *, as_json: bool) -> None:
 @takes(
     Argument("COMMAND", "command", "The command with its arguments", COMMAND),
     Option(
-        "--repeat", "repeat", "Run it so often at each point", "N", number=True, least=1, default=1
+        "--repeat", "repeat", "Run it N times for each commit", "N", number=True, least=1, default=1
     ),
     Option(
         "--threshold",
         "threshold",
-        "A point is bad from so many failures on",
+        "A commit is bad from K failures on",
         "K",
         number=True,
         least=1,
@@ -138,7 +142,7 @@ def log(invocation: Invocation, *, as_json: bool) -> None:
     Option(
         "-f --format",
         "form",
-        f"What it is given: {', '.join(FORMATS)}",
+        f"The format of its input: {', '.join(FORMATS)}",
         "FORMAT",
         default="text",
         completes="RENDERER",
@@ -154,16 +158,15 @@ def run(
     form: str,
     as_json: bool,
 ) -> None:
-    """Try what is left with a command, and say what was found.
+    """Run a command on the remaining commits, and print the result.
 
-    The command gets the context of each point on its standard input, or in a file where `{}` stands among its words.
-    It exits with 0 where all is well, with 125 where that cannot be told, and with any other code up to 127 where it is
-    not; a command that is killed ends the search. The bad point, and good ones that were named, are tried first. What
-    the command prints goes to standard error.
+    The command gets the context on standard input, or in a file whose name replaces `{}` in its arguments. Exit code 0
+    means good, 125 untestable, any other up to 127 bad. A killed command ends the search. The bad commit and the named
+    good ones are tested first. The output of the command goes to standard error.
 
-    A command that is not deterministic can be run several times at each point. Should it come out both ways at one
-    point, nothing is concluded, unless --threshold says from how many failures on a point is bad. The exit code is 3
-    then, and also when points that were skipped leave open which is the first bad one.
+    A nondeterministic command can run several times per commit. If its results differ for a commit, the search stops,
+    unless --threshold says how many failures make it bad. The exit code is 3 then, and also if skipped commits leave
+    the result open.
 
         trace bisect start HEAD HEAD~40
         trace bisect run --repeat 5 --threshold 3 -- ./ask.sh
@@ -171,7 +174,7 @@ def run(
     if form not in FORMATS:
         raise usage_error(f"unknown format {form!r}", f"formats: {', '.join(FORMATS)}")
     if threshold is not None and threshold > repeat:
-        raise usage_error("--threshold is one of the runs that --repeat asks for")
+        raise usage_error("--threshold cannot exceed --repeat")
     with opened_store(invocation) as store:
         search, count = _going_on(store)
         trial = _Trial(invocation, store, search, command, form)
@@ -193,8 +196,8 @@ def run(
         _say(invocation, store, search, step, as_json=as_json)
         if len(step.found) > 1:
             raise errors.ConflictError(
-                f"{len(step.found)} points may be the first bad one, since some were skipped",
-                hint="`trace bisect good` and `bad` tell of one; `trace bisect reset` ends the search",
+                f"any of {len(step.found)} may be the first bad one, since some were skipped",
+                hint="mark them with `trace bisect good` or `bad`, or end the search with `trace bisect reset`",
             )
 
 
@@ -227,15 +230,15 @@ class _Trial:
         for _ in range(repeat):
             code = self._once(data)
             if code == SKIPS:
-                self._invocation.note(f"{point[:12]}: cannot be told")
+                self._invocation.note(f"{point[:12]}: untestable")
                 return Verdict(SKIP, point)
             failed += code != 0
         word = bisect.verdict_for(failed, repeat, threshold)
         self._invocation.note(f"{point[:12]}: {failed} of {repeat} failed{word and f', {word}'}")
         if not word:
             raise errors.ConflictError(
-                f"at {point[:12]} {failed} of {repeat} runs failed, which decides nothing",
-                hint="--threshold K takes a point for bad from K failures on; `trace bisect skip` leaves it out",
+                f"at {point[:12]} {failed} of {repeat} runs failed, which is inconclusive",
+                hint="--threshold K sets how many failures are bad; `trace bisect skip` skips it",
             )
         return Verdict(word, point, failed, repeat)
 
@@ -273,7 +276,7 @@ class _Trial:
                 f"cannot run {command[0]!r}: {error.strerror or error}"
             ) from error
         if not 0 <= done.returncode < 128:
-            raise errors.StateError(f"{command[0]!r} was ended: exit code {done.returncode}")
+            raise errors.StateError(f"{command[0]!r} was killed: exit code {done.returncode}")
         return done.returncode
 
 
@@ -282,7 +285,7 @@ def _going_on(store: Store) -> tuple[Bisection, int]:
     search = bisect.load(store)
     if search is None:
         raise errors.StateError(
-            "no search is going on", hint="`trace bisect start BAD GOOD` begins one"
+            "no search is in progress", hint="`trace bisect start BAD GOOD` starts one"
         )
     if search.kind == COMMITS:
         return search, 0
@@ -293,7 +296,7 @@ def _current(store: Store, search: Bisection, count: int) -> str:
     step = bisect.next_step(store, search, count)
     if step.is_done:
         raise errors.StateError(
-            "nothing is left to try", hint="`trace bisect reset` ends the search"
+            "the search is finished", hint="`trace bisect reset` ends the search"
         )
     return step.point
 
@@ -303,7 +306,7 @@ def _point(store: Store, search: Bisection, count: int, text: str) -> str:
     if search.kind == COMMITS:
         return str(resolve_commit(store, text))
     if not (text.isascii() and text.isdigit() and 0 < int(text) <= count):
-        raise usage_error(f"not a number of messages from 1 to {count:,}: {text[:40]!r}")
+        raise usage_error(f"not a message number from 1 to {count:,}: {text[:40]!r}")
     return str(int(text))
 
 
@@ -318,18 +321,18 @@ def _say(
             "next": step.point or None,
             "left": step.left,
             "found": list(step.found),
-            "told": [_told_record(each) for each in search.verdicts],
+            "told": [repo.records.bisect_answer(each) for each in search.verdicts],
         }
         write_record(invocation, record)
         return
     if not step.is_done:
         steps = max(step.left - 1, 1).bit_length()
         what = counted(step.left, "commit" if search.kind == COMMITS else "message")
-        invocation.line(f"{what} in question, about {counted(steps, 'step')} more; try this:")
+        invocation.line(f"{what} left, about {counted(steps, 'step')}; try this:")
         invocation.line(_described(store, search, step.point))
         return
     if len(step.found) > 1:
-        invocation.line("what was skipped leaves it open; the first bad one is among these:")
+        invocation.line("some were skipped; the first bad one is among these:")
     else:
         invocation.line(f"the first bad {'commit' if search.kind == COMMITS else 'message'}:")
     last = {each.point: each for each in search.verdicts}
@@ -356,17 +359,13 @@ def _runs(told: Verdict) -> str:
     return f"  ({told.failed} of {told.runs} failed)" if told.runs else ""
 
 
-def _told_record(told: Verdict) -> dict[str, object]:
-    return {"word": told.word, "point": told.point, "failed": told.failed, "runs": told.runs}
-
-
 GROUP = Group(
     HELP,
     {
         "start": start,
-        GOOD: _marking(GOOD, "Tell that a point is good: the one to try, or those named."),
-        BAD: _marking(BAD, "Tell that a point is bad: the one to try, or those named."),
-        SKIP: _marking(SKIP, "Tell that a point cannot be tried: the one to try, or those named."),
+        GOOD: _marking(GOOD, "Mark a commit as good; the current one if none is named."),
+        BAD: _marking(BAD, "Mark a commit as bad; the current one if none is named."),
+        SKIP: _marking(SKIP, "Mark a commit as untestable; the current one if none is named."),
         "run": run,
         "next": next_,
         "log": log,

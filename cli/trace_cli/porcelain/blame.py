@@ -1,4 +1,4 @@
-"""`trace blame` and `trace whohas`: where messages come from, and where they are."""
+"""`trace blame` and `trace whohas`: where messages come from, and which branches have them."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, opened_store
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import address_text, short_address, write_record
-from trace_cli.render.snippets import marked
+from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import (
     LEFT,
     RIGHT,
     ROLE_STYLES,
     date,
     fit,
+    marked,
     paint,
     table,
     terminal_width,
 )
-from trace_store import errors, history
+from trace_store import errors, history, repo
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import message_line, wording_at
 from trace_store.context.snippet import snippet_in
-from trace_store.ident import known_time
 from trace_store.objects.address import BIRTH_BYTES, Address
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.oid import ObjectId, is_prefix
@@ -32,10 +31,9 @@ from trace_store.revision import resolve, resolve_address, resolve_commit
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.history.blame import Blame, MessageOperation
+    from trace_store.history.blame import Blame
     from trace_store.history.whohas import VersionHolders
     from trace_store.store.handle import Store
 
@@ -48,20 +46,20 @@ ROOMY = 140
     Argument(
         "REVISION",
         "revision",
-        "The commit whose context is looked at",
+        "The commit whose context to show",
         OPTIONAL,
         default="HEAD",
         completes="COMMIT",
     ),
-    Option("--address", "address", "Of this message alone", "ADDRESS", default=""),
+    Option("--address", "address", "Show only this message", "ADDRESS", default=""),
     JSON,
 )
 def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool) -> None:
-    """Show for each message of a context what brought it, and who changed it since.
+    """Show which commit each message comes from, and who changed it since.
 
-    Of each message: the commit that made it, the branch it was made on, who made it, with which tool, and what was
-    done to it since. The branch of an imported message is that of its session; else the reflogs of this working copy
-    tell, and where they do not, the branch in whose line the commit stands.
+    For each message: the commit that added it, the branch, the author, the tool, and later changes. For an imported
+    message the branch is that of its session. Otherwise it is taken from the reflogs of this working copy, or from the
+    history that contains the commit.
     """
     with opened_store(invocation) as store:
         invocation.page()
@@ -75,12 +73,12 @@ def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool)
             found = list(found)
             if not found:
                 raise errors.MessageNotFoundError(
-                    f"the context of {revision[:80]} does not show {short_address(asked)}",
+                    f"{short_address(asked)} is not in the context of {revision[:80]}",
                     address=asked,
                 )
         if as_json:
             for each in found:
-                write_record(invocation, _blame_record(each))
+                write_record(invocation, repo.records.blame(each))
             return
         for line in _blame_lines(invocation, [_blame_row(store, each) for each in found]):
             invocation.line(line)
@@ -114,7 +112,7 @@ def _blame_lines(invocation: Invocation, rows: Sequence[Sequence[str]]) -> Itera
     names = [header[at] for at in places]
     yield from table(invocation, names, shown, LEFT * len(places), styles)
     if 3 not in places and all(branches):
-        yield paint(invocation, f"all of it was made on {branches.pop()}", "dim")
+        yield paint(invocation, f"all commits were made on {branches.pop()}", "dim")
 
 
 def _narrow(row: Sequence[str]) -> tuple[str, ...]:
@@ -142,41 +140,18 @@ def _blame_row(store: Store, each: Blame) -> tuple[str, ...]:
     )
 
 
-def _blame_record(each: Blame) -> dict[str, Any]:
-    return {
-        "address": address_text(each.message.address),
-        "position": each.message.position,
-        "role": each.message.role,
-        "kind": each.message.kind,
-        "branch": each.branch,
-        "model": each.model,
-        "tools": list(each.tools),
-        "made": _change_record(each.made),
-        "since": [_change_record(change) for change in each.changes],
-    }
-
-
-def _change_record(change: MessageOperation) -> dict[str, Any]:
-    return {
-        "operation": change.operation,
-        "commit": str(change.commit),
-        "author": change.author,
-        "time": known_time(change.time),
-    }
-
-
 @takes(
-    Argument("WHAT", "what", "An address, an object id or a beginning of one, or a text"),
-    Option("--text", "as_text", "Scan for WHAT as a text, whatever else it might be"),
-    Option("--trash", "trash", "Name refs in the trash, too"),
+    Argument("WHAT", "what", "An address, an object id (prefix), or a text"),
+    Option("--text", "as_text", "Treat WHAT as text"),
+    Option("--trash", "trash", "List refs in the trash, too"),
     JSON,
 )
 def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_json: bool) -> None:
-    """List every ref whose history has a message, a commit, content or a text.
+    """List every ref whose history contains a message, a commit, content or a text.
 
-    With each ref stands whether its context shows the message in this wording, or why it does not: `reworded`,
-    `removed`, `replaced`, `skip`, or `in its history`. An id may be that of a blob, as `trace ls-context` prints them,
-    or of a commit; a text is looked for in any case. Refs in the trash are counted; --trash and --json name them, too.
+    For each ref Trace prints whether its context shows the message in this version, or why not: `reworded`, `removed`,
+    `replaced`, `skip`, or `in its history`. An id may be that of a blob, as `trace ls-context` prints it, or of a
+    commit. Text is matched in any case. Refs in the trash are counted; --trash and --json list them.
 
         trace whohas 627c5f7f4f19.0
         trace whohas "deploy on Friday"
@@ -195,11 +170,11 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_
             _show_left_out(invocation, [] if trash or as_json else commit, "")
         for each in found:
             if as_json:
-                write_record(invocation, _found_record(each))
+                write_record(invocation, repo.records.found(each))
             else:
                 _show_found(invocation, store, contexts, each, what if is_text else "", trash=trash)
         if not commit and not found:
-            raise errors.NotFoundError(f"nothing that a ref leads to has {one_line(what, 80)!r}")
+            raise errors.NotFoundError(f"no ref contains {one_line(what, 80)!r}")
 
 
 def _found(
@@ -267,17 +242,5 @@ def _show_left_out(invocation: Invocation, refs: Iterable[str], indent: str) -> 
     if count:
         said = "1 ref" if count == 1 else f"{count:,} refs"
         invocation.line(
-            paint(invocation, f"{indent}and {said} in the trash; --trash names them", "dim")
+            paint(invocation, f"{indent}and {said} in the trash; --trash lists them", "dim")
         )
-
-
-def _found_record(found: VersionHolders) -> dict[str, Any]:
-    return {
-        "address": address_text(found.wording.address),
-        "wording": f"{found.wording.place[0].hex()}.{found.wording.place[1]}",
-        "role": found.wording.role,
-        "refs": [
-            {"ref": each.ref, "state": each.state, "position": each.position}
-            for each in found.holders
-        ],
-    }

@@ -1,4 +1,4 @@
-"""`trace branch`: listing, making, renaming and deleting branches."""
+"""`trace branch`: list, create, rename and delete branches."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from trace_cli.porcelain.common import (
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, date, fit, table, terminal_width
-from trace_store import errors, history
-from trace_store.ident import known_time
+from trace_store import errors, history, repo
 from trace_store.objects.commit import read_commit
 from trace_store.revision import resolve_commit
 
@@ -38,21 +37,19 @@ RELATIONS = ("contains", "merged", "unmerged")
 
 
 @takes(
-    Argument("NAME START", "names", "The branch, and where it begins", ANY, completes="BRANCH"),
-    Option("-l --list", "listing", "List the branches whose names are like the patterns given"),
-    Option("--contains", "contains", "List those that have the commit NAME, or HEAD's"),
-    Option("--merged", "merged", "List those of which NAME, or HEAD, has all"),
-    Option("--no-merged", "unmerged", "List those of which NAME, or HEAD, has not all"),
-    Option("-v --verbose", "verbose", "Show what the latest commit of each says"),
-    Option("-m --move", "move", "Rename: NAME, or HEAD's branch, to the other name"),
-    Option("-M", "overwrite", "Rename, also to the name of another branch: -m -f"),
-    Option("-d -D --delete", "delete", "Delete branches into the trash"),
-    Option("-u --set-upstream-to", "upstream", "Compare NAME with this branch", "UPSTREAM"),
-    Option("--unset-upstream", "unset", "Compare NAME with none any more"),
-    Option("--show-current", "current", "Print the name of HEAD's branch"),
-    Option(
-        "-f --force", "force", "Take a name that there is; what it stood for is kept in the trash"
-    ),
+    Argument("NAME START", "names", "The branch, and its start point", ANY, completes="BRANCH"),
+    Option("-l --list", "listing", "List branches whose names match the patterns"),
+    Option("--contains", "contains", "List branches that contain NAME (default: HEAD)"),
+    Option("--merged", "merged", "List branches merged into NAME (default: HEAD)"),
+    Option("--no-merged", "unmerged", "List branches not merged into NAME (default: HEAD)"),
+    Option("-v --verbose", "verbose", "Show the latest commit of each branch"),
+    Option("-m --move", "move", "Rename NAME (default: HEAD's branch)"),
+    Option("-M", "overwrite", "Rename even if the new name exists"),
+    Option("-d -D --delete", "delete", "Delete branches; the trash keeps them"),
+    Option("-u --set-upstream-to", "upstream", "Set the upstream of NAME", "UPSTREAM"),
+    Option("--unset-upstream", "unset", "Remove the upstream of NAME"),
+    Option("--show-current", "current", "Print the current branch"),
+    Option("-f --force", "force", "Reset an existing branch; the trash keeps the old tip"),
     JSON,
     QUIET,
 )
@@ -75,23 +72,23 @@ def branch(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """List, make, rename or delete branches.
+    """List, create, rename or delete branches.
 
-    Without NAME it lists them: `*` is where HEAD is, and `ahead 2, behind 1` compares a branch with its upstream.
-    Nothing is lost by deleting: the trash keeps what the branch stood for, and `trace undo` brings it back.
+    Without NAME, list them: `*` marks the current one, and `ahead 2, behind 1` compares a branch with its upstream.
+    Deleting loses nothing: the trash keeps the old tip, and `trace undo` restores the branch.
 
-        trace branch idea              begin a branch at HEAD; `trace switch idea` goes to it
-        trace branch idea main~2       begin it elsewhere
+        trace branch idea              create a branch at HEAD; `trace switch idea` goes to it
+        trace branch idea main~2       create it at another commit
         trace branch -m idea plan      rename it
         trace branch -d plan           delete it
-        trace branch -u main idea      compare idea with main
-        trace branch --contains ab12cd which branches have a commit
+        trace branch -u main idea      set the upstream of idea
+        trace branch --contains ab12cd list branches that contain a commit
     """
     move, force = move or overwrite, force or overwrite
     asked = [contains, merged, unmerged]
     chosen = [move, delete, upstream is not None, unset, current, listing, *asked]
     if sum(chosen) > 1:
-        raise usage_error("several things to do with branches; choose one")
+        raise usage_error("these options exclude each other")
     with opened_store(invocation, quiet=quiet) as store:
         author = invocation.environment.author
         if current:
@@ -124,7 +121,7 @@ def _create(
     quiet: bool,
 ) -> None:
     if len(names) > 2:
-        raise usage_error("a branch has one name and begins at one place")
+        raise usage_error("give one name and at most one start point")
     author = invocation.environment.author
     ref, oid, kept = history.branches.create_branch(store, *names, author=author, force=force)
     finish(invocation, store)
@@ -132,7 +129,7 @@ def _create(
         write_record(invocation, {"ref": ref, "commit": str(oid), "kept": kept})
     elif not quiet:
         name = safe(ref.removeprefix("refs/heads/"))
-        invocation.line(f"branch {name} begins at {oid.short()}; `trace switch {name}` goes to it")
+        invocation.line(f"created branch {name} at {oid.short()}; `trace switch {name}` goes to it")
         if kept is not None:
             _tell_kept(invocation, store, kept, f"branch -f {name}")
 
@@ -159,7 +156,7 @@ def _rename(
         write_record(invocation, {"before": before, "ref": after})
     elif not quiet:
         one, other = (safe(name.removeprefix("refs/heads/")) for name in (before, after))
-        invocation.line(f"branch {one} is called {other}")
+        invocation.line(f"renamed branch {one} to {other}")
 
 
 def _set_upstream(
@@ -172,7 +169,7 @@ def _set_upstream(
     quiet: bool,
 ) -> None:
     if len(names) > 1:
-        raise usage_error("one branch at a time is compared with another")
+        raise usage_error("-u takes one branch")
     ref = history.branches.find_branch(store, names[0] if names else "HEAD")
     other = None
     if upstream is None:
@@ -180,14 +177,14 @@ def _set_upstream(
     else:
         other = history.branches.find_branch(store, upstream)
         if other == ref:
-            raise usage_error("a branch is not compared with itself")
+            raise usage_error("a branch cannot be its own upstream")
         history.branches.set_upstream(store, ref, other)
     if as_json:
         write_record(invocation, {"ref": ref, "upstream": other})
     elif not quiet:
         name = safe(ref.removeprefix("refs/heads/"))
         with_what = safe(other.removeprefix("refs/heads/")) if other else "nothing"
-        invocation.line(f"branch {name} is compared with {with_what}")
+        invocation.line(f"upstream of branch {name}: {with_what}")
 
 
 def _show_current(invocation: Invocation, store: Store, *, as_json: bool) -> None:
@@ -202,7 +199,7 @@ def _current(store: Store) -> str:
     """Return the short name of HEAD's branch, which need not have a commit."""
     ref = store.refs.head().ref
     if ref is None:
-        raise errors.DetachedHeadError("HEAD is detached: it is on no branch")
+        raise errors.DetachedHeadError("HEAD is detached: there is no current branch")
     return ref.removeprefix("refs/heads/")
 
 
@@ -225,7 +222,7 @@ def _list(
     head = store.refs.head()
     if as_json:
         for each in found:
-            write_record(invocation, _record(store, each))
+            write_record(invocation, repo.records.branch(store, each))
         return
     rows: list[tuple[str, ...]] = []
     styles: list[tuple[str, ...]] = []
@@ -281,26 +278,6 @@ def tracking_text(tracking: Tracking | None) -> str:
     return f"[{name}: {said}]" if said else f"[{name}]"
 
 
-def _record(store: Store, each: Branch) -> dict[str, Any]:
-    compared = each.tracking
-    try:
-        commit = read_commit(each.oid, store.objects.read)
-    except errors.TraceError:
-        commit = None  # it is not here
-    return {
-        "name": each.name,
-        "ref": each.ref,
-        "commit": str(each.oid),
-        "tips": [str(tip) for tip in each.tips],
-        "current": each.is_current,
-        "upstream": None if compared is None else compared.upstream,
-        "ahead": None if compared is None else compared.ahead,
-        "behind": None if compared is None else compared.behind,
-        "time": None if commit is None else known_time(commit.time),
-        "summary": None if commit is None else history.summary.summary(store, commit),
-    }
-
-
 def tell_deleted(
     invocation: Invocation,
     store: Store,
@@ -318,7 +295,7 @@ def tell_deleted(
             )
         elif not quiet:
             name = safe(each.ref.split("/", 2)[2])
-            invocation.line(f"deleted {what} {name}, which was at {each.oid.short()}")
+            invocation.line(f"deleted {what} {name} (was {each.oid.short()})")
             for kept in each.kept:
                 _tell_kept(invocation, store, kept, f"{what} {name}")
 
@@ -327,4 +304,4 @@ def _tell_kept(invocation: Invocation, store: Store, kept: str, anew: str) -> No
     """Say where something is kept that a ref stood for; nothing is undone while something waits."""
     place = safe(kept.removeprefix("refs/"))
     back = f"trace {anew} {place}" if something_waits(store) else "trace undo"
-    invocation.line(f"kept as {place}; `{back}` brings it back")
+    invocation.line(f"kept as {place}; `{back}` restores it")

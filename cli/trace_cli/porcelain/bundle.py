@@ -1,4 +1,4 @@
-"""`trace bundle`: refs and all they lead to, in one file that goes anywhere."""
+"""`trace bundle`: refs and their objects in one file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, paint, size
 from trace_cli.subcommands import Group
-from trace_store import secrets
+from trace_store import repo, secrets
 from trace_store.bundles import ingest as outcomes
 from trace_store.bundles.create import create_bundle
 from trace_store.bundles.ingest import import_bundle
@@ -33,41 +33,42 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.bundles.create import BundleReport
-    from trace_store.bundles.format import BundledRef
     from trace_store.bundles.ingest import ImportedBundle, RefOutcome
     from trace_store.oid import ObjectId
 
 STREAM = "-"
 _SAYINGS = {
     outcomes.CREATED: ("created", "green"),
-    outcomes.FORWARDED: ("went forward", "green"),
+    outcomes.FORWARDED: ("fast-forwarded", "green"),
     outcomes.UNCHANGED: ("unchanged", "dim"),
     outcomes.BEHIND: ("unchanged: it is ahead of the bundle", "dim"),
-    outcomes.DIVERGED: ("diverged: it has a second tip now", "yellow"),
-    outcomes.KEPT: ("kept: it stands elsewhere here", "yellow"),
+    outcomes.DIVERGED: ("diverged: it has two tips now", "yellow"),
+    outcomes.KEPT: ("kept: it differs here", "yellow"),
 }
 
-FILE = Argument("FILE", "file", "The bundle; - is standard input")
+FILE = Argument("FILE", "file", "The bundle; - reads standard input")
 
 
 @takes(
-    Argument("FILE", "file", "The bundle to write; - is standard output"),
+    Argument("FILE", "file", "The bundle to write; - for standard output"),
     Argument(
         "REV...",
         "words",
-        "Branches, tags, sessions by their id, or A..B; HEAD's branch if not given",
+        "Branches, tags, session ids or A..B (default: the current branch)",
         ANY,
         completes="COMMIT",
     ),
-    Option("--all", "everything", "Every ref, but for what is in the trash"),
-    Option("--trash", "trash", "With --all: the trash too"),
+    Option("--all", "everything", "All refs, without the trash"),
+    Option("--trash", "trash", "With --all: also the trash"),
     Option(
-        "--since", "since", "Leave out what this leads to; the receiver has it", "REV", many=True
+        "--since",
+        "since",
+        "Leave out what the receiver has: everything reachable from this",
+        "REV",
+        many=True,
     ),
-    Option("--force", "force", "Overwrite FILE when it is there already"),
-    Option(
-        "--level", "level", "How hard to compress", "N", number=True, least=1, most=19, default=9
-    ),
+    Option("--force", "force", "Overwrite FILE"),
+    Option("--level", "level", "Compression level", "N", number=True, least=1, most=19, default=9),
     JSON,
     QUIET,
 )
@@ -84,10 +85,10 @@ def create(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Write refs and all they lead to into one file.
+    """Write refs and everything reachable from them to one file.
 
-    A branch goes with the branches under it, and a session with the files that are kept of it. With --since, or a
-    range, only what is new goes into the bundle, and it can be imported where the rest is already.
+    A branch includes the branches below its name, and a session the source files that are kept of it. With --since or a
+    range, the bundle holds only what is new, and can be imported where the rest exists.
 
         trace bundle create work.bundle --all
         trace bundle create - main | ssh host 'cd project && trace bundle import -'
@@ -95,11 +96,13 @@ def create(
     """
     stream = file == STREAM
     if stream and invocation.terminal:
-        raise usage_error("a bundle is not for a terminal", "send it to a file or a program")
+        raise usage_error(
+            "a bundle cannot be written to a terminal", "redirect it to a file or a program"
+        )
     if stream and as_json:
-        raise usage_error("the bundle and the report cannot both go to standard output")
+        raise usage_error("the bundle and the report cannot both be written to standard output")
     if trash and not everything:
-        raise usage_error("--trash goes with --all")
+        raise usage_error("--trash requires --all")
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
     with opened_store(invocation, quiet=quiet) as store, _advised():
         find = secrets.guard.Guard.of(store, invocation.environment).scanner.find_bytes
@@ -128,7 +131,7 @@ def create(
             f"warning: the bundle holds {counted(len(found), 'secret')}; `trace secrets scan` shows where"
         )
     if as_json:
-        write_record(invocation, _record(file, report, len(found)))
+        write_record(invocation, repo.records.bundle(file, report, len(found)))
         return
     say = invocation.note if stream else invocation.line
     name = "standard output" if stream else safe(file)
@@ -139,10 +142,10 @@ def create(
 
 @takes(FILE, JSON, QUIET)
 def verify(invocation: Invocation, *, file: str, as_json: bool, quiet: bool) -> None:
-    """Read a bundle to its end and hash everything again.
+    """Verify a bundle by rehashing all objects.
 
-    In a repository it is also looked whether what the bundle builds upon is there; if not, the exit code is 4. A bundle
-    that is damaged gives 12.
+    In a repository, also check that it has the commits that the bundle needs; if not, the exit code is 4. A corrupt
+    bundle gives 12.
     """
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
     store = _store(invocation)
@@ -160,7 +163,7 @@ def verify(invocation: Invocation, *, file: str, as_json: bool, quiet: bool) -> 
     if quiet:
         return
     if as_json:
-        write_record(invocation, _record(file, report))
+        write_record(invocation, repo.records.bundle(file, report))
         return
     invocation.line(f"{_shown(file)}: sound, {_contents(report)}")
     if report.prerequisites:
@@ -170,14 +173,14 @@ def verify(invocation: Invocation, *, file: str, as_json: bool, quiet: bool) -> 
 
 @takes(FILE, JSON)
 def list_(invocation: Invocation, *, file: str, as_json: bool) -> None:
-    """List the refs of a bundle: a line for each tip, its id and the ref's name.
+    """List the refs of a bundle: one line per tip, with its id and the ref's name.
 
-    Only the beginning of the bundle is read.
+    Only the start of the file is read.
     """
     header = list_bundle(_source(invocation, file))
     if as_json:
         record = {
-            "refs": _refs(header.refs),
+            "refs": repo.records.bundled_refs(header.refs),
             "prerequisites": [str(oid) for oid in header.prerequisites],
             "objects": header.object_count,
             "head": header.head or None,
@@ -194,7 +197,7 @@ def list_(invocation: Invocation, *, file: str, as_json: bool) -> None:
     Option(
         "--as",
         "prefix",
-        "Import main as PREFIX/main, and so every ref",
+        "Import main as PREFIX/main, and so on",
         "PREFIX",
         default="",
         completes="none",
@@ -203,11 +206,11 @@ def list_(invocation: Invocation, *, file: str, as_json: bool) -> None:
     QUIET,
 )
 def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, quiet: bool) -> None:
-    """Take the objects and refs of a bundle into this repository.
+    """Import the objects and refs of a bundle.
 
-    Everything is checked before anything is stored, and nothing is ever moved back: refs are made, branches go forward,
-    and a branch that went on here too has two tips afterwards. A tag that stands elsewhere here is kept, and the exit
-    code is 3. Importing again adds nothing. When HEAD has no commit yet it goes to the bundle's branch.
+    Everything is checked before anything is stored. New refs are created and branches fast-forwarded. A branch that has
+    new commits on both sides gets two tips; `trace merge` joins them. A tag that differs here is kept, and the exit
+    code is 3. Importing again changes nothing. If HEAD has no commit yet, it moves to the bundle's branch.
     """
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
     with opened_store(invocation, quiet=quiet) as store, _advised():
@@ -223,7 +226,7 @@ def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, qu
             progress.clear()
         finish(invocation, store)
     if as_json:
-        write_record(invocation, _imported_record(file, report))
+        write_record(invocation, repo.records.imported_bundle(file, report))
     elif not quiet:
         _show(invocation, file, report)
     kept = [each.name for each in report.refs if each.outcome == outcomes.KEPT]
@@ -232,7 +235,7 @@ def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, qu
             f"{counted(len(kept), 'ref')} of the bundle stand{'s' if len(kept) == 1 else ''}"
             f" elsewhere here, such as {kept[0]}; everything else was taken",
             refs=kept,
-            hint="--as PREFIX puts all refs of the bundle beside those that are here",
+            hint="--as PREFIX imports all refs under a prefix",
         )
 
 
@@ -246,7 +249,7 @@ def _advised() -> Iterator[None]:
         raise
     except ObjectNotFoundError as error:
         if "missing" in error.data:
-            advice = "import the bundle that has it first, or have one made without --since"
+            advice = "import the bundle that has them first, or create one without --since"
             error.data.setdefault("hint", advice)
         raise
 
@@ -280,42 +283,6 @@ def _named(oids: Sequence[ObjectId]) -> str:
     return ", ".join(oid.short() for oid in oids[:3]) + more
 
 
-def _refs(refs: Sequence[BundledRef]) -> dict[str, list[str]]:
-    return {ref.name: [str(tip) for tip in ref.tips] for ref in refs}
-
-
-def _record(file: str, report: BundleReport, secret_count: int | None = None) -> dict[str, Any]:
-    return {
-        "path": file,
-        "refs": _refs(report.refs),
-        "prerequisites": [str(oid) for oid in report.prerequisites],
-        "objects": report.object_count,
-        "packs": report.pack_count,
-        "size_bytes": report.size_bytes,
-        "head": report.head or None,
-        "secrets": secret_count,
-    }
-
-
-def _imported_record(file: str, report: ImportedBundle) -> dict[str, Any]:
-    return {
-        "path": file,
-        "refs": [
-            {
-                "name": each.name,
-                "source": each.source,
-                "outcome": each.outcome,
-                "before": None if each.before is None else str(each.before),
-                "tips": [str(tip) for tip in each.theirs],
-            }
-            for each in report.refs
-        ],
-        "objects": report.bundle.object_count,
-        "packs": list(report.packs),
-        "head": report.head or None,
-    }
-
-
 def _show(invocation: Invocation, file: str, report: ImportedBundle) -> None:
     for each in report.refs:
         saying, style = _SAYINGS[each.outcome]
@@ -342,6 +309,6 @@ def _at(each: RefOutcome) -> str:
 
 
 GROUP = Group(
-    "Share branches, tags and sessions as one file.",
+    "",
     {"create": create, "verify": verify, "list": list_, "import": import_},
 )

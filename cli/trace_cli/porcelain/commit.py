@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trace_cli import porcelain
+from trace_cli import porcelain, render
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import (
@@ -17,7 +17,6 @@ from trace_cli.porcelain.common import (
 )
 from trace_cli.porcelain.input import argument_text, messages_from, text_from
 from trace_cli.render.escape import safe
-from trace_cli.render.records import address_text, write_record
 from trace_cli.render.tables import counted
 from trace_store import errors, history
 from trace_store.objects.message import Message
@@ -33,41 +32,41 @@ if TYPE_CHECKING:
 
 
 @takes(
-    Argument("FOLDER", "path", "The project's folder", OPTIONAL),
-    Option("--json", "as_json", "Print JSON"),
+    Argument("FOLDER", "path", "The project folder", OPTIONAL),
+    Option("--json", "as_json", "Print JSON (see `trace help json`)"),
     Option("-q --quiet", "quiet", "Print nothing"),
 )
 def init(invocation: Invocation, *, path: str | None, as_json: bool, quiet: bool) -> None:
-    """Make a repository.
+    """Create a repository.
 
-    It is a folder `.trace` in the project's folder, to be committed to git beside the code. An existing one is left as
-    it is, and the exit code is 5. Without FOLDER, `--dir` or the variable TRACE_DIR says where else to make it.
+    It is a folder `.trace` in the project folder, to be committed to git with the code. An existing one is left as it
+    is, and the exit code is 5. Without FOLDER, `--dir` or the variable TRACE_DIR can name another place.
     """
     if path is not None and invocation.directory is not None:
-        raise usage_error("--dir and FOLDER both say where; give one")
+        raise usage_error("give --dir or FOLDER, not both")
     named = invocation.directory or (invocation.environment.trace_dir if path is None else None)
     with Store.init(path or ".", directory=named) as store:
         directory = store.layout.root
     if quiet:
         return
     if as_json:
-        write_record(invocation, {"directory": directory})
+        render.records.write_record(invocation, {"directory": directory})
     else:
-        invocation.line(f"made an empty repository in {safe(directory)}")
+        invocation.line(f"created an empty repository in {safe(directory)}")
     porcelain.location.tell_where(invocation, directory)
 
 
-RESULT = "--json names the input, which is read beside the options; --result-json prints the result as JSON"
+RESULT = "--json is about the input; --result-json prints the result as JSON"
 
 
 def _shortcut(role: str) -> Option:
-    help = f"Add a message of the role {role}; - reads it"
+    help = f"Add a message with role {role}; - reads standard input"
     return Option(f"--{role}", role, help, "TEXT", joins="said")
 
 
 @takes(
-    Argument("TEXT", "text", "A message's text; - reads standard input", OPTIONAL),
-    Option("--role", "role", "The role of TEXT, or of the text in FILE", "ROLE", default="user"),
+    Argument("TEXT", "text", "The text of a message; - reads standard input", OPTIONAL),
+    Option("--role", "role", "The role of TEXT or FILE", "ROLE", default="user"),
     _shortcut("system"),
     _shortcut("developer"),
     _shortcut("user"),
@@ -76,39 +75,37 @@ def _shortcut(role: str) -> Option:
     Option(
         "--call-id",
         "call_ids",
-        "The call that a --tool answers; one for each, in turn",
+        "The call that --tool answers; one for each, in order",
         "ID",
         many=True,
     ),
-    Option("-F --file", "file", "Read a message's text from FILE", "FILE"),
-    Option("--json", "from_json", "FILE or standard input is JSON: a message, or a list"),
-    Option("--jsonl", "from_jsonl", "FILE or standard input has one JSON message a line"),
+    Option("-F --file", "file", "Read the text of a message from FILE", "FILE"),
+    Option("--json", "from_json", "The input is JSON: a message or a list"),
+    Option("--jsonl", "from_jsonl", "The input has one JSON message per line"),
+    Option("--branch", "branch", "Commit to this branch", "NAME", completes="BRANCH"),
     Option(
-        "--branch", "branch", "Commit to this branch, not to HEAD's", "NAME", completes="BRANCH"
-    ),
-    Option(
-        "--private", "private", "Let no id confirm a guess of the content: it is hashed with a salt"
+        "--private", "private", "Salt the hash so that the id cannot be used to guess the content"
     ),
     Option(
         "--meta",
         "meta",
-        "Record a fact about the commit, which `trace log --meta` finds",
+        "Add metadata, which `trace log --meta` finds",
         "NAME=VALUE",
         many=True,
     ),
     Option(
         "--set",
         "settings",
-        "Record a setting that the messages were generated with",
+        "Record a generation setting, such as temperature",
         "NAME=VALUE",
         many=True,
     ),
-    Option("--staged", "staged", "Commit what `trace reset` staged, as one commit"),
+    Option("--staged", "staged", "Commit what `trace reset` staged"),
     MESSAGE,
     SECRETS,
-    Option("--result-json", "as_json", "Print the result as JSON (--json names the input)"),
+    Option("--result-json", "as_json", "Print the result as JSON (--json is about the input)"),
     QUIET,
-    Option("--no-seal", "no_seal", "Leave it to a later command to seal: faster in a loop"),
+    Option("--no-seal", "no_seal", "Do not seal: faster in a loop"),
 )
 def commit(
     invocation: Invocation,
@@ -133,18 +130,17 @@ def commit(
 ) -> None:
     """Record messages as one commit.
 
-    All messages of one call make one commit: the role options in the order in which they are given, then TEXT, then
-    FILE. With neither of them, standard input is read when it is not a terminal. On success the commit's id and its
-    number of messages are printed. Standard input is read once: only one option may take its text from there.
+    All messages of one call form one commit: the role options in the given order, then TEXT, then FILE. Without these,
+    standard input is read unless it is a terminal. Only one option can read standard input. The command prints the
+    commit's id and its number of messages.
 
-    With --json and --jsonl, messages are told by their shape: those of OpenAI (chat completions and Responses),
-    Anthropic, Gemini and LangChain, whole requests and responses of these, and what `trace compile --format json`
-    wrote.
+    --json and --jsonl accept messages, requests and responses of OpenAI (Chat Completions and Responses), Anthropic,
+    Gemini and LangChain, and the output of `trace compile --format json`. The format is detected.
 
-    Secrets that are found are replaced by placeholders, unless --secrets or the user's settings say otherwise.
+    Secrets are replaced by placeholders, unless --secrets or your settings say otherwise.
 
-    The commit is sealed, so that `git add .trace` finds it. A loop of many commits takes --no-seal, and `trace seal` at
-    its end: each commit is as durable, and one pack holds them all.
+    The commit is sealed, so that `git add .trace` finds it. In a loop, use --no-seal for each commit and `trace seal`
+    at the end: the commits are equally durable, and share one pack.
 
         trace commit --user "What is 6 times 7?" --assistant "42."
         trace commit --tool "42" --call-id call_1
@@ -154,20 +150,20 @@ def commit(
     """
     if staged:
         if text or said or file or from_json or from_jsonl or branch or private or meta or settings:
-            raise usage_error("--staged commits what is staged, and nothing else")
+            raise usage_error("--staged takes no messages")
         commit_staged(invocation, message=message, as_json=as_json, quiet=quiet, seals=not no_seal)
         return
     if from_json and from_jsonl:
-        raise usage_error("--json and --jsonl are two forms; give one")
+        raise usage_error("give --json or --jsonl, not both")
     typed = [text, *(each for _, each in said)]
     reads_file = file is not None or from_json or from_jsonl
     if typed.count("-") + (reads_file and file in (None, "-")) > 1:
-        raise usage_error("standard input can be read once", "put one of the texts in a file")
+        raise usage_error("only one option can read standard input", "put the other texts in files")
     messages = _said(invocation, said, call_ids)
     if text is not None and not (from_json or from_jsonl):
         messages.append(Message(role, _text(invocation, text)))
     elif text is not None and text != "-":
-        raise usage_error("with --json and --jsonl, messages come from -F FILE or standard input")
+        raise usage_error("--json and --jsonl read -F FILE or standard input")
     if reads_file or not messages:
         try:
             messages += _read(invocation, file, role, from_json, from_jsonl)
@@ -178,7 +174,7 @@ def commit(
                 error.data.setdefault("hint", "for example: trace commit --user TEXT")
             raise
     if not messages:
-        raise usage_error("there is no message to record")
+        raise usage_error("there is nothing to commit")
     facts, generated = _facts(meta), _facts(settings)
 
     def add(_: Store, draft: Draft) -> None:
@@ -242,7 +238,7 @@ def _read(
     invocation: Invocation, file: str | None, role: str, as_json: bool, as_lines: bool
 ) -> list[Message]:
     if file is None and invocation.waits_for_keyboard:
-        raise usage_error("there is no message to record", "for example: trace commit --user TEXT")
+        raise usage_error("there is nothing to commit", "for example: trace commit --user TEXT")
     if as_json or as_lines:
         return messages_from(invocation, file or "-")
     return [Message(role, text_from(invocation, file or "-"))]
@@ -263,11 +259,11 @@ def commit_staged(
                 "commit": str(done.oid),
                 "ref": done.ref,
                 "message_count": done.message_count,
-                "addresses": [address_text(address) for address in done.addresses],
+                "addresses": [render.records.address_text(address) for address in done.addresses],
                 "secrets": {},
                 "waiting": None,
             }
-            write_record(invocation, record)
+            render.records.write_record(invocation, record)
         elif not quiet:
             name = done.oid.short() if invocation.terminal else str(done.oid)
             made_of = counted(len(done.staged.commits), "staged commit")

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import trace_store
-from trace_cli import porcelain
+from trace_cli import porcelain, render
 from trace_cli.arguments import SOME, Argument, Option
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import address_text, short_address, write_record
 from trace_cli.render.tables import counted
-from trace_store import context, errors, history, maintenance, merge
+from trace_store import checkpoints, context, errors, history, maintenance
 from trace_store import secrets as secret_files
-from trace_store.context import tokens
+from trace_store.config import AUTOMATIC_SETTING
 from trace_store.objects.commit import read_commit
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.names import FILES, TRASH
 from trace_store.revision import ref_of, resolve_commit
 from trace_store.store.discovery import find
-from trace_store.store.handle import Store
+from trace_store.store.handle import Store, lacks_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,19 +30,23 @@ if TYPE_CHECKING:
 
 
 SHOWN_REFS = 3
-JSON = Option("--json", "as_json", "Print JSON, as docs/json.md describes it")
+JSON = Option("--json", "as_json", "Print JSON (see `trace help json`)")
 QUIET = Option("-q --quiet", "quiet", "Print nothing")
-MESSAGE = Option("-m --message", "message", "What to say about the commit", "MESSAGE", default="")
+MESSAGE = Option("-m --message", "message", "The commit message", "MESSAGE", default="")
 SECRETS = Option(
     "--secrets",
     "secrets",
-    "What becomes of secrets: redact, block, warn or off",
+    "What to do with secrets: redact, block, warn or off",
     "MODE",
     default="",
     completes="MODE",
 )
 TARGETS = Argument(
-    "ADDRESS...", "targets", "Messages, such as ab12cd.0 or HEAD.0", SOME, completes="ADDRESS"
+    "ADDRESS...",
+    "targets",
+    "Message addresses, such as ab12cd.0 or HEAD.0",
+    SOME,
+    completes="ADDRESS",
 )
 
 
@@ -67,7 +70,7 @@ def ready(
     if invocation.interactive:
         store.journal.patience = _Patience(invocation)
     try:
-        lacks = store.lacks_files()
+        lacks = lacks_files(store)
         if hurried and not lacks:
             return store
         moved = store.refs.moved_by_git()
@@ -183,6 +186,9 @@ def recorded(
         before = _context_tokens(store, branch) if tells_tokens else 0
         author = invocation.environment.author
         result = history.commit.write(store, draft, author=author, message=message, branch=branch)
+        if store.config.get(AUTOMATIC_SETTING):
+            contexts = context.compiler.ContextCompiler(store)
+            checkpoints.automatic.after(contexts, result.oid, result.ref, author=author)
         finish(invocation, store, seals=seals)
         if quiet:
             return
@@ -196,14 +202,16 @@ def recorded(
             )
         if as_json:
             waits = (
-                porcelain.in_progress.waiting_record(porcelain.in_progress.what_waits(store))
+                trace_store.records.waiting(porcelain.in_progress.what_waits(store))
                 if stopped
                 else None
             )
-            write_record(invocation, {**_record(result), "waiting": waits})
+            render.records.write_record(
+                invocation, {**trace_store.records.commit_result(result), "waiting": waits}
+            )
             return
         if result.also:
-            names = ", ".join(map(short_address, result.also[:4]))
+            names = ", ".join(map(render.records.short_address, result.also[:4]))
             more = f" and {len(result.also) - 4} more" if len(result.also) > 4 else ""
             verbs = (
                 "belongs to the same call and goes"
@@ -244,17 +252,6 @@ def tell_secrets(invocation: Invocation, found: Mapping[str, int], guard: Guard)
             else "found, and stored as they are"
         )
         invocation.note(f"{counted(sum(found.values()), 'secret')} {became} ({kinds})")
-
-
-def _record(result: CommitResult) -> dict[str, object]:
-    return {
-        "commit": str(result.oid),
-        "ref": result.ref,
-        "message_count": result.message_count,
-        "addresses": [address_text(address) for address in result.addresses],
-        "also": [address_text(address) for address in result.also],
-        "secrets": dict(result.secrets),
-    }
 
 
 def _line(store: Store, name: str, result: CommitResult) -> str:
@@ -313,7 +310,7 @@ def tell_unknown_model(invocation: Invocation, model: str) -> None:
     """Say that a model is unknown, with the known one that has the closest name."""
     if not model:
         return
-    near = tokens.models.nearest_model(model)
+    near = context.tokens.models.nearest_model(model)
     if near is not None:
         meant = f"; did you mean {near!r}?" if near else ""
         invocation.note(
@@ -324,4 +321,4 @@ def tell_unknown_model(invocation: Invocation, model: str) -> None:
 def check_nothing_waits(store: Store, *refs: str) -> None:
     """Raise StateError if a merge, pick, revert or rebase is in progress; with refs, only if it moves one of them."""
     if something_waits(store):
-        merge.in_progress.refuse_while_stopped(store, refs)
+        porcelain.in_progress.refuse_while_stopped(store, refs)

@@ -6,10 +6,10 @@ from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_DAMAGED, EXIT_OK, usage_error
 from trace_cli.porcelain.common import JSON, is_revision, opened_store, tell_unknown_model
 from trace_cli.render.escape import one_line
-from trace_cli.render.records import address_text, json_bytes, short_address, write_data
+from trace_cli.render.records import json_bytes, short_address, write_data
 from trace_cli.render.tables import LEFT, RIGHT, ROLE_STYLES, counted, number, share, table, weight
 from trace_cli.runtime import Invocation
-from trace_store import errors, providers
+from trace_store import compression, errors, providers, repo
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.line import call_line, result_line
@@ -19,16 +19,15 @@ from trace_store.providers import FORMATS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any, TypeAlias
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
-    from trace_store.context.plain import PlainContext
+    from trace_store.objects.message import Message
     from trace_store.objects.parts import Part
     from trace_store.oid import ObjectId
     from trace_store.providers.values import Rendered
     from trace_store.store.handle import Store
 
-    Context: TypeAlias = CompiledContext | PlainContext
 
 # How many adaptations of one sort are told; another provider's session has one for each of its messages.
 TOLD_ADAPTATIONS = 3
@@ -46,37 +45,47 @@ TOLD_ADAPTATIONS = 3
     Option(
         "-f --format",
         "form",
-        f"One of {', '.join(FORMATS)}; text if not given",
+        f"One of {', '.join(FORMATS)}; default: text",
         "FORMAT",
         completes="RENDERER",
     ),
-    Option("--table", "as_table", "List the messages with their tokens and addresses"),
-    Option("--plain", "plain", "The table with numbers as they are, and tabs between columns"),
+    Option("--table", "as_table", "List messages with tokens and addresses"),
+    Option("--plain", "plain", "Like --table, with plain numbers and tabs"),
     Option(
         "--largest",
         "largest",
-        "The table of the N messages with most tokens",
+        "List the N largest messages",
         "N",
         number=True,
         least=1,
     ),
-    Option("--at", "at", "A revision, or a time: the context as it was then", "WHEN", default=""),
+    Option("--heat", "heat", "Like --table, with how much later messages use each"),
+    Option("--at", "at", "Compile the context as of a time or revision", "WHEN", default=""),
     Option(
         "--strategy",
         "strategy",
-        "full, or messages: one line for each commit",
+        "full, or messages: one line per commit",
         "NAME",
         default="full",
     ),
-    Option("--reasoning", "reasoning", "Show the model its own reasoning", off="--no-reasoning"),
+    Option("--reasoning", "reasoning", "Include reasoning", off="--no-reasoning"),
     Option(
         "--strict",
         "strict",
-        "Refuse a context that its provider would refuse unrepaired, or that is over its budget",
+        "Fail if the context needs repairs or is over budget",
     ),
-    Option("--cache", "cache", "Set cache breakpoints where the format has them"),
-    Option("--model", "model", "The model to count and write for", "MODEL", default=""),
-    Option("--verify", "verify", "Compare the cached context with a fresh one first"),
+    Option("--cache", "cache", "Set cache breakpoints if the format has them"),
+    Option(
+        "--expand",
+        "expand",
+        "Show this summary, or removed or edited message, in full",
+        "ADDRESS",
+        many=True,
+    ),
+    Option(
+        "--model", "model", "The target model, for token counts and format", "MODEL", default=""
+    ),
+    Option("--verify", "verify", "Check the cached context against a fresh one"),
     Option("-o --output", "output", "Write to FILE", "FILE"),
     JSON,
 )
@@ -88,11 +97,13 @@ def compile_(
     as_table: bool,
     plain: bool,
     largest: int | None,
+    heat: bool,
     at: str,
     strategy: str,
     reasoning: bool,
     strict: bool,
     cache: bool,
+    expand: list[str],
     model: str,
     verify: bool,
     output: str | None,
@@ -100,27 +111,27 @@ def compile_(
 ) -> int:
     """Print the context to send to a model.
 
-    `openai` (chat completions), `openai-responses`, `anthropic` and `gemini` print a request's messages, instructions
-    and tools; a client adds the model and its settings. `text` is for reading. `json` is Trace's own format: it loses
-    nothing, and `trace commit --json` reads it.
+    The formats `openai` (Chat Completions), `openai-responses`, `anthropic` and `gemini` print the messages,
+    instructions and tools of a request; a client adds the model and its settings. `text` is for reading. `json` is
+    Trace's own lossless format, which `trace commit --json` reads.
 
-    Repairs and omissions are reported on standard error. Every fault is listed, but only the first few omissions that
-    are common between providers. --strict refuses faults. It still omits what the provider does not support.
+    Repairs and omissions are reported on standard error: every repair, and the first few omissions. --strict fails
+    instead of repairing. It still omits what the provider does not support.
 
-    With --json a summary is printed instead: commit, tokens, repairs. --table lists the messages, and --plain lists
-    them for `sort` and `cut`; with --json, too, the list is in the JSON. A context over its budget (`trace config
-    budget`) is reported on standard error; with --strict it is not printed, and the exit code is 15.
+    --json prints a summary instead: commit, tokens, repairs. --table lists the messages for people, --plain for `sort`
+    and `cut`. If the context is over its budget (`trace config budget`), a note says so; with --strict nothing is
+    printed, and the exit code is 15.
 
         trace compile 89c6 --largest 5
         trace compile --format anthropic -o request.json
 
-    --at with a time goes back along the first parents of REVISION; with a revision it stands for REVISION.
+    --at with a time follows the first parents of REVISION back to that time. With a revision it replaces REVISION.
     """
     if form is not None and form not in FORMATS:
         raise usage_error(f"unknown format {form!r}", f"formats: {', '.join(FORMATS)}")
-    as_table = as_table or plain or largest is not None
+    as_table = as_table or plain or heat or largest is not None
     if form is not None and as_table and not as_json:
-        raise usage_error("--table is no --format; give one of them")
+        raise usage_error("give --table or --format, not both")
     to_file = output not in (None, "-")
     # A file gets a table as wide as it is, without colour.
     reader = (
@@ -130,23 +141,28 @@ def compile_(
         if output in (None, "-"):
             invocation.page()
         if at and revision not in ("HEAD", "@") and is_revision(store, at):
-            raise usage_error(f"{revision!r} and --at {at!r} are two revisions; give one")
+            raise usage_error(f"give {revision!r} or --at {at!r}, not both")
         tell_unknown_model(invocation, model)
         contexts = ContextCompiler(store)
         context = compile_context(
-            contexts, revision, at=at, strategy=strategy, reasoning=reasoning, model=model
+            *(contexts, revision),
+            at=at,
+            strategy=strategy,
+            reasoning=reasoning,
+            model=model,
+            compiler=_expander(store, expand, strategy),
         )
         if verify and not _verified(invocation, contexts, context.commit if at else revision):
             return EXIT_DAMAGED
         _check_budget(invocation, store, context, strict=strict)
         options: dict[str, Any] = {"strict": strict, "cache": "stable" if cache else "none"}
         if as_table and not as_json:
-            lines = _table(reader, store, context, plain=plain, largest=largest)
+            lines = _table(reader, store, context, plain=plain, largest=largest, heat=heat)
             _write(invocation, "".join(f"{each}\n" for each in lines).encode(), output, safe=True)
             return EXIT_OK
         rendered = context.render(form or "text", **options)
         if as_json:
-            summary = _summary(context, rendered, as_table=as_table)
+            summary = repo.records.compiled(context, rendered, as_table=as_table)
             data = json_bytes(summary, ascii_only=reader.terminal)
         else:
             _tell_repairs(invocation, rendered)
@@ -156,7 +172,20 @@ def compile_(
     return EXIT_OK
 
 
-def _check_budget(invocation: Invocation, store: Store, context: Context, *, strict: bool) -> None:
+def _expander(
+    store: Store, targets: Sequence[str], strategy: str
+) -> Callable[[CompiledContext], list[Message]] | None:
+    """Return what shows some messages of a context in full, or None if there are none to show."""
+    if not targets:
+        return None
+    if strategy != "full":
+        raise usage_error("--expand goes with the strategy full")
+    return lambda context: compression.expand.expanded_messages(store, context, targets)
+
+
+def _check_budget(
+    invocation: Invocation, store: Store, context: CompiledContext, *, strict: bool
+) -> None:
     """Say that a context is over its budget.
 
     Raises:
@@ -185,9 +214,7 @@ def _verified(
         return True
     position = "the end" if found.first_difference is None else f"message {found.first_difference}"
     invocation.note(f"trace: error: the cached context differs from a fresh one at {position}")
-    invocation.note(
-        "hint: `trace compile-index --rebuild` writes the index anew; please report this"
-    )
+    invocation.note("hint: `trace compile-index --rebuild` rebuilds the index; please report this")
     return False
 
 
@@ -221,54 +248,19 @@ def _tell_repairs(invocation: Invocation, rendered: Rendered) -> None:
             invocation.note(f"note: {more} (with --json, all of them)")
 
 
-def _summary(context: Context, rendered: Rendered, *, as_table: bool) -> dict[str, Any]:
-    summary: dict[str, Any] = {
-        "commit": str(context.commit) if context.commit else None,
-        "message_count": len(context.messages),
-        "token_count": context.token_count,
-        "token_source": context.token_source,
-        "reported_token_count": context.reported_token_count,
-        "estimated_token_count": context.estimated_token_count,
-        "text_token_count": context.text_token_count,
-        "text_token_source": context.text_token_source,
-        "prefix_hash": context.prefix_hash.hex() if isinstance(context, CompiledContext) else None,
-        "tool_count": len(context.tools),
-        "format": rendered.renderer,
-        "format_version": rendered.version,
-        "repairs": [
-            {"code": each.code, "where": each.where, "detail": each.detail}
-            for each in rendered.repairs
-        ],
-    }
-    if as_table:
-        summary["messages"] = _message_records(context)
-    return summary
-
-
-def _message_records(context: Context) -> list[dict[str, Any]]:
-    if not isinstance(context, CompiledContext):
-        return [{"role": message.role, "kind": message.kind} for message in context.messages]
-    return [
-        {
-            "address": address_text(message.address),
-            "role": message.role,
-            "kind": message.kind,
-            "priority": message.priority,
-            "labels": sorted(message.labels),
-            "ghost": message.ghost,
-            "token_count": tokens,
-            "text_token_count": text,
-        }
-        for message, (tokens, text) in zip(context.messages, context.message_tokens(), strict=True)
-    ]
-
-
 def _table(
-    invocation: Invocation, store: Store, context: Context, *, plain: bool, largest: int | None
+    invocation: Invocation,
+    store: Store,
+    context: CompiledContext,
+    *,
+    plain: bool,
+    largest: int | None,
+    heat: bool,
 ) -> list[str]:
-    if not isinstance(context, CompiledContext):
-        raise usage_error("--table goes with the strategy full")
+    if not context.has_addresses:
+        raise usage_error("--table requires the strategy full, without --expand")
     weighed = list(zip(context.messages, context.message_tokens(), strict=True))
+    heats = compression.heat.Heat([message for message, _ in weighed]).values if heat else []
     if largest is not None:
         weighed = sorted(weighed, key=lambda each: -each[1][0])[:largest]
     budget = store.config.budget
@@ -285,19 +277,31 @@ def _table(
                 message.kind,
                 str(tokens) if plain else number(tokens),
                 share(tokens, whole),
+                *([_heat(heats[message.position], plain=plain)] if heat else []),
                 " ".join(marks),
                 _beginning(message.parts),
             )
         )
-        styles.append(("yellow", ROLE_STYLES.get(message.role, ""), "dim", "", "dim", "cyan", ""))
+        styles.append(
+            (
+                *("yellow", ROLE_STYLES.get(message.role, ""), "dim", "", "dim"),
+                *(["red"] if heat else []),
+                *("cyan", ""),
+            )
+        )
     if plain:
         return ["\t".join(row) for row in rows]
-    header = ("address", "role", "kind", "tokens", "budget" if budget else "share", "marks", "text")
-    lines = table(invocation, header, rows, LEFT * 3 + RIGHT * 2 + LEFT * 2, styles)
+    named = ["address", "role", "kind", "tokens", "budget" if budget else "share"]
+    header = [*named, *(["heat"] if heat else []), "marks", "text"]
+    lines = table(invocation, header, rows, LEFT * 3 + RIGHT * 2 + LEFT * (2 + heat), styles)
     of = "" if largest is None else f"{len(rows)} of "
     total = f"{of}{counted(len(context), 'message')}, {weight(context)}"
     lines.append(total + _of_budget(context, budget))
     return lines
+
+
+def _heat(value: float, *, plain: bool) -> str:
+    return f"{value:.2f}" if plain else compression.heat.heat_bar(value)
 
 
 def _of_budget(context: CompiledContext, budget: int | None) -> str:

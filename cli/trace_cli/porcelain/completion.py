@@ -33,11 +33,11 @@ PROGRAM = "trace"
 
 @takes(Argument("SHELL", "shell", "bash, zsh or fish", choices=("bash", "zsh", "fish")))
 def completion(invocation: Invocation, *, shell: str) -> None:
-    """Print the script by which a shell completes.
+    """Print a shell completion script.
 
-    Put one of these lines where your shell begins: `~/.bashrc`, `~/.zshrc` (behind `compinit`),
-    `~/.config/fish/config.fish`. Commands, options, formats, branches, tags and the addresses of HEAD's latest messages
-    are completed; zsh and fish show what each message says.
+    Add one of these lines to `~/.bashrc`, `~/.zshrc` (after `compinit`) or `~/.config/fish/config.fish`. It completes
+    commands, options, formats, branches, tags and the addresses of HEAD's latest messages. zsh and fish also show the
+    text of each message.
 
         eval "$(trace completion bash)"
         eval "$(trace completion zsh)"
@@ -76,6 +76,11 @@ def revisions(incomplete: str) -> list[str]:
 def branches(incomplete: str) -> list[str]:
     """Return the short names of branches that begin like this."""
     return _shown(_names(PLACES[:1]), incomplete)
+
+
+def checkpoints(incomplete: str) -> list[str]:
+    """Return the names of checkpoints that begin like this."""
+    return _shown(_names(("refs/checkpoints/",)), incomplete)
 
 
 def refs(incomplete: str) -> list[str]:
@@ -137,6 +142,7 @@ _HERE = "trace_cli.porcelain.completion"
 COMPLETED: dict[str, str] = {
     "ADDRESS": f"{_HERE}:addresses",
     "BRANCH": f"{_HERE}:branches",
+    "CHECKPOINT": f"{_HERE}:checkpoints",
     "COMMIT": f"{_HERE}:revisions",
     "EXPORTED": "trace_cli.porcelain.export:forms",
     "IMPORTED": "trace_cli.porcelain.import_:formats_of",

@@ -22,7 +22,7 @@ MODEL = "model"
 @takes(
     Argument("KEY", "key", "The setting", OPTIONAL),
     Argument("VALUE", "value", "Its new value", OPTIONAL),
-    Option("--unset", "unset", "Take the setting out"),
+    Option("--unset", "unset", "Remove the setting"),
     JSON,
 )
 def config(
@@ -30,28 +30,35 @@ def config(
 ) -> None:
     """Show and change settings.
 
-    Without arguments all settings are listed, with KEY one is printed, with VALUE it is changed. `trace undo` does not
-    take that back. They stand in
-    `.trace/config` and are shared with whoever shares the repository:
+    Without arguments, list all settings; with KEY, print one; with VALUE, change it. `trace undo` does not revert that.
+    Settings are in `.trace/config` and shared with everyone who shares the repository:
 
-        budget           tokens a context may have: 200000, 200k or 1m
-        tokenizer        the encoding tokens are counted with
-        default_branch   the branch that HEAD stands for before it is set
+        budget           maximum tokens of a context: 200000, 200k or 1m
+        tokenizer        the encoding for token counts
+        default_branch   the branch that HEAD is on before it is set
+        automatic_checkpoints          on, off, or some triggers (see `trace checkpoint --help`)
+        automatic_checkpoint_limit     how many of each trigger are kept
+        automatic_checkpoint_days      for how many days
+        automatic_checkpoint_tokens    a checkpoint each time the context passes a multiple of this
+        trash_retention  how long the trash keeps things: by hand, or such as "30 days"
+        trash_count      how many refs the trash keeps
+        trash_size       how much only the trash may hold: 500k, 100M or 2G
+        trash_keep       what it keeps all the same: pinned, checkpoints, tags, summaries
 
-    `trace config model` lists what you keep about the model that is asked. That stands in a file of your own,
-    `trace/model.toml` in the folder for settings, and in no repository:
+    `trace config model` lists your own settings for the model that Trace asks. They are in `trace/model.toml` in your
+    settings folder, never in a repository:
 
-        model.name       what it is called
+        model.name       its name
         model.api        chat (the default), responses or anthropic
-        model.url        its address, when it is not the vendor's own
-        model.key        what opens it; the value is -, and the key comes from standard input
-        model.timeout    seconds in which nothing may come
-        model.deadline   seconds that an answer may take, with all attempts
-        model.attempts   how often it is asked at most
-        model.allow_http true: a key may go over a network unencrypted
+        model.url        its address, if it is not the vendor's
+        model.key        its key; the value is -, and the key is read from standard input
+        model.timeout    seconds without any data before giving up
+        model.deadline   seconds for one answer, including retries
+        model.attempts   maximum number of attempts
+        model.allow_http true: the key may be sent unencrypted
     """
     if unset and (key is None or value is not None):
-        raise usage_error("--unset takes the name of one setting")
+        raise usage_error("--unset takes one KEY and no value")
     if key is not None and key.partition(".")[0] == MODEL:
         _model(invocation, key.partition(".")[2], value, unset, as_json)
         return
@@ -92,11 +99,11 @@ def _model(invocation: Invocation, key: str, value: str | None, unset: bool, as_
     """Show or change what the user keeps about their model, of which the key is never shown."""
     disk, environment = Disk(), invocation.environment
     if not key and (unset or value is not None):
-        raise usage_error("a setting of the model has a name of its own", _model_keys())
+        raise usage_error("give one of the model settings", _model_keys())
     if unset or value is not None:
         if key == "key" and value not in (None, "-"):
             raise usage_error(
-                "a key does not stand in a command, where others can read it",
+                "a key in a command line could be read by others",
                 "`trace config model.key -` reads it from standard input",
             )
         if key == "key" and value is not None:

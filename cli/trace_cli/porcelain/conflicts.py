@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from trace_cli.render.escape import one_line
-from trace_cli.render.records import address_text, short_address
+from trace_cli.render.records import short_address
 from trace_cli.render.tables import counted, paint
-from trace_store import errors
 from trace_store.context.content import message_line
 from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS
-from trace_store.objects.content import read_content
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from trace_cli.runtime import Invocation
     from trace_store.context.entries import Entry
@@ -58,67 +55,6 @@ def _state(entry: Entry) -> str:
     if entry.priority != "normal":
         marks.append(entry.priority)
     return f"[{', '.join(marks)}] " if marks else ""
-
-
-def conflict_records(store: Store, found: Sequence[Conflict]) -> list[dict[str, Any]]:
-    """Return conflicts that are open as JSON."""
-    return [_conflict(store, each) for each in found]
-
-
-def settled_records(found: Sequence[Conflict]) -> list[dict[str, Any]]:
-    """Return conflicts that were settled as JSON."""
-    return [
-        {
-            "number": each.number,
-            "kind": each.kind,
-            "addresses": [address_text(address) for address in each.addresses],
-            "choice": each.resolution.choice if each.resolution else None,
-            "text": each.resolution.text if each.resolution else "",
-        }
-        for each in found
-    ]
-
-
-def _conflict(store: Store, conflict: Conflict) -> dict[str, Any]:
-    return {
-        "number": conflict.number,
-        "kind": conflict.kind,
-        "meaning": conflict.meaning,
-        "addresses": [address_text(address) for address in conflict.addresses],
-        "choices": list(conflict.choices),
-        "ours": [_record(store, entry) for entry in conflict.ours],
-        "theirs": [_record(store, entry) for entry in conflict.theirs],
-    }
-
-
-def _record(store: Store, entry: Entry) -> dict[str, Any]:
-    return {
-        "address": address_text(entry.address),
-        "role": entry.message["role"],
-        "text": text_of(store, entry),
-        "hidden": entry.hidden,
-        "priority": entry.priority,
-    }
-
-
-def text_of(store: Store, entry: Entry) -> str:
-    """Return what a message says now: its texts, or those of its tool results, joined by newlines."""
-    parts = [part for part in entry.parts if part.get("type") == "text"]
-    if not parts:
-        parts = [
-            inner
-            for part in entry.parts
-            for inner in part.get("parts", ())
-            if inner.get("type") == "text"
-        ]
-    said = []
-    for part in parts:
-        try:
-            content = read_content(part["blob"], store.objects.read)
-        except errors.PurgedError as error:
-            content = str(error.placeholder).encode()
-        said.append(content.decode("utf-8", "replace"))
-    return "\n".join(said)
 
 
 def choices_line(found: Sequence[Conflict]) -> str:

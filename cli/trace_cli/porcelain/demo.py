@@ -35,54 +35,52 @@ NEXT = (
     ("cd {folder}", "go there"),
     ("trace show HEAD~3", "one commit in full"),
     ("trace log --full", "who did what, and when"),
-    ('trace commit --user "Thank you."', "go on with the session"),
-    ("trace compile --format openai", "the request as OpenAI takes it"),
-    ("trace import --all", "in a project of yours: its own history"),
-    ("trace --help", "everything there is"),
+    ('trace commit --user "Thank you."', "continue the session"),
+    ("trace compile --format openai", "the request for OpenAI"),
+    ("trace import --all", "in your own project: import its sessions"),
+    ("trace --help", "the common commands"),
 )
 
 
 @takes(
-    Argument("FOLDER", "folder", "An empty folder; a temporary one if not given", OPTIONAL),
-    Option("--sample", "sample", "Print the transcript, and do nothing with it"),
+    Argument("FOLDER", "folder", "An empty folder (default: a temporary one)", OPTIONAL),
+    Option("--sample", "sample", "Print the sample transcript only"),
 )
 def demo(invocation: Invocation, *, folder: str | None, sample: bool) -> None:
-    """See the main job done on a sample transcript.
+    """Show how Trace works, on a sample transcript.
 
-    Imports a packaged transcript, looks at it, shortens it, and compiles the request. The folder stays, to try things
-    in.
+    Imports a packaged transcript, inspects it, shortens it, and compiles the request. The folder stays, so that you can
+    experiment in it.
 
         trace demo
         trace demo --sample > session.jsonl
     """
     if sample:
         if folder is not None:
-            raise usage_error("--sample needs no folder: the transcript goes to standard output")
+            raise usage_error("--sample takes no folder: it prints the transcript")
         invocation.write(invocation.read(SAMPLE))
         return
     place = _folder(folder)
     steps = _Steps(invocation, place)
-    steps.say("An agent's session, as Claude Code wrote it, becomes a branch:")
+    steps.say("A Claude Code session becomes a branch:")
     steps.run("init")
     steps.run("import", SESSION)
-    steps.say("Each message of the agent is a commit; the tokens it added, and the sum:")
+    steps.say("Each message is a commit; log shows the tokens it added, and the total:")
     steps.run("log", "--tokens", "-n", "6")
-    steps.say("What the model would be shown next, and what it weighs:")
+    steps.say("What the model would see next, with token counts:")
     steps.run("compile", "--table")
     first, longest, failed = _targets(invocation, place)
-    steps.say(
-        "Shorten the longest tool result, leave out a run that failed, and keep the task whatever comes:"
-    )
+    steps.say("Shorten the longest tool result, remove a failed run, and pin the task:")
     steps.run("edit", longest, "(wordcount.py as it was; read it again when it is needed)")
     steps.run("remove", *failed, "-m", "a run that failed tells nothing any more")
     steps.run("pin", first)
     steps.run("compile", "--table")
-    steps.say("Nothing is lost. The request as Anthropic takes it, ready to send:")
+    steps.say("Nothing is lost. A request in the format of Anthropic, ready to send:")
     steps.run("compile", "--format", "anthropic", "-o", "request.json")
     steps.run("status")
-    steps.say("Every byte and every hash is checked:")
+    steps.say("Verify every byte and every hash:")
     steps.run("fsck")
-    steps.say(f"All of it is in {safe(place)}. What to type next:")
+    steps.say(f"The repository is in {safe(place)}. What to try next:")
     width = max(len(command) for command, _ in NEXT[1:])
     for command, meaning in (*_activation(), *NEXT):
         shown = safe(command.format(folder=shlex.quote(place)))
@@ -114,7 +112,7 @@ class _Steps:
         shown = "$ trace " + " ".join(map(shlex.quote, words))
         invocation.line(paint(invocation, safe(shown), "cyan"))
         if invocation.run is None:
-            raise usage_error("a demonstration runs from the command line only")
+            raise usage_error("the demo runs from the command line only")
         # Named, so that neither TRACE_DIR nor --dir leads the commands elsewhere.
         named = os.path.join(self._folder, DIRECTORY_NAME)
         code = invocation.run(["-C", self._folder, "--dir", named, *words])
@@ -131,9 +129,7 @@ def _folder(name: str | None) -> str:
             os.makedirs(name, exist_ok=True)
             place = os.path.abspath(name)
             if os.listdir(place):
-                raise usage_error(
-                    f"{name!r} is not empty", "the demonstration takes an empty folder"
-                )
+                raise usage_error(f"{name!r} is not empty", "the demo needs an empty folder")
         shutil.copyfile(SAMPLE, os.path.join(place, SESSION))
     except OSError as error:
         raise StorageError(f"cannot set up the demonstration: {error.strerror}") from error

@@ -5,11 +5,11 @@ from __future__ import annotations
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, opened_store, tell_unknown_model
-from trace_cli.render.changes import diff_lines, diff_record, name_line
+from trace_cli.render.changes import diff_lines, name_line
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import paint
-from trace_store import history
+from trace_store import history, repo
 from trace_store.context.compiler import ContextCompiler
 from trace_store.providers import FORMATS
 from trace_store.revision import commits_of, resolve_commit
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     Argument(
         "REVISION",
         "revisions",
-        "From which revision to which: A B, A..B, or A...B for what B did since it left A",
+        "A B, A..B, or A...B: from the merge base of A and B to B",
         ANY,
         completes="COMMIT",
     ),
-    Option("--stat", "stat", "Show how many tokens each message gained or lost, and the sums"),
-    Option("--name-only", "name_only", "Show the addresses of messages that differ, and no more"),
-    Option("--side", "side", "Show both sides beside each other"),
+    Option("--stat", "stat", "Show the change in tokens of each message"),
+    Option("--name-only", "name_only", "Show only the addresses of changed messages"),
+    Option("--side", "side", "Show both sides in two columns"),
     Option(
         "-U --unified",
         "around",
-        "Show so many lines around those that differ",
+        "Lines of context around changes",
         "N",
         number=True,
         default=3,
     ),
-    Option("--compiled", "compiled", "Compare the requests that a provider would be sent"),
+    Option("--compiled", "compiled", "Compare the compiled requests"),
     Option(
         "-f --format",
         "form",
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         "FORMAT",
         completes="RENDERER",
     ),
-    Option("--model", "model", "Count tokens as for this model", "MODEL", default=""),
+    Option("--model", "model", "The model for token counts", "MODEL", default=""),
     JSON,
 )
 def diff(
@@ -65,12 +65,12 @@ def diff(
     model: str,
     as_json: bool,
 ) -> None:
-    """Show what differs between the contexts of two revisions.
+    """Show changes between the contexts of two revisions.
 
-    One revision is compared with HEAD, and without any the last commit with the one before it. `A...B` compares B with
-    where it left A. Messages are told apart by their addresses: added, removed, edited, moved, or with another
-    priority or other labels; of edited ones the words that differ are shown. The last line says how much of the
-    beginning a provider's cache would find again.
+    With one revision, compare it with HEAD; with none, HEAD with its parent. `A...B` compares B with the merge base of
+    both. Messages are matched by address: added, removed, edited, moved, or with another priority or other labels. For
+    edited messages the changed words are shown. The last line says how much of the beginning is unchanged, so that a
+    provider's cache can reuse it.
 
         trace diff main try-b
         trace diff --stat HEAD~5
@@ -79,15 +79,11 @@ def diff(
     if form is not None and form not in FORMATS:
         raise usage_error(f"unknown format {form!r}", f"formats: {', '.join(FORMATS)}")
     if form is not None and not compiled:
-        raise usage_error("--format goes with --compiled")
+        raise usage_error("--format requires --compiled")
     if compiled and (stat or name_only or side):
-        raise usage_error(
-            "--compiled compares requests, of which --stat, --name-only and --side say nothing"
-        )
+        raise usage_error("--compiled cannot be combined with --stat, --name-only or --side")
     if sum((stat, name_only, side, as_json)) > 1:
-        raise usage_error(
-            "--stat, --name-only, --side and --json are four ways to show it; give one"
-        )
+        raise usage_error("give only one of --stat, --name-only, --side and --json")
     with opened_store(invocation) as store:
         invocation.page()
         tell_unknown_model(invocation, model)
@@ -101,7 +97,7 @@ def diff(
             return
         found = history.diff.diff(contexts, before, after, model=model)
         if as_json:
-            write_record(invocation, diff_record(found))
+            write_record(invocation, repo.records.diff(found))
             return
         lines = diff_lines(invocation, found, stat=stat, side=side, around=around)
         for line in map(name_line, found.changes) if name_only else lines:
@@ -111,7 +107,7 @@ def diff(
 def _two(store: Store, revisions: list[str]) -> tuple[str | ObjectId, str | ObjectId]:
     """Return from where and to where to compare."""
     if len(revisions) > 2:
-        raise usage_error("two contexts are compared", "`trace diff A B`")
+        raise usage_error("give two revisions", "`trace diff A B`")
     if len(revisions) == 2:
         return revisions[0], revisions[1]
     if not revisions:
@@ -123,7 +119,7 @@ def _two(store: Store, revisions: list[str]) -> tuple[str | ObjectId, str | Obje
         ends = [resolve_commit(store, side or "HEAD", commits) for side in (left, right)]
         bases = commits.merge_bases(*ends)
         if not bases:
-            raise usage_error(f"{text!r}: the two have no commit in common", "`trace diff A B`")
+            raise usage_error(f"{text!r}: no common ancestor", "`trace diff A B`")
         return bases[0], right or "HEAD"
     left, dots, right = text.partition("..")
     return (left or "HEAD", right or "HEAD") if dots else (text, "HEAD")

@@ -1,15 +1,14 @@
-"""`trace doctor`: what a repository stands on."""
+"""`trace doctor`: the environment of a repository."""
 
 from __future__ import annotations
 
 from trace_cli.arguments import takes
 from trace_cli.failures import EXIT_INVALID, EXIT_OK
-from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.porcelain.common import JSON, opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, paint
 from trace_store import __version__
-from trace_store.maintenance.doctor import diagnose, facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,15 +17,15 @@ if TYPE_CHECKING:
 
 @takes(JSON)
 def doctor(invocation: Invocation, *, as_json: bool) -> int:
-    """Scan at what the repository stands on, and say what to do.
+    """Check file system, permissions and git settings.
 
-    The kind of file system, rights and owners of files, the clock, versions, what git is told about .trace, free room,
-    and what interrupted operations left. Nothing is changed, and no program is run. Each finding is a line with a
-    stable code, and one that says what to do; the exit code is 7 when there is any. trace fsck looks at the content.
+    Checks the file system, permissions and owners of files, the clock, versions, git's settings for .trace, free space,
+    and leftovers of interrupted operations. Nothing is changed and no program is run. Each finding has a stable code
+    and a line of advice; the exit code is 7 if there is any. `trace fsck` checks the content.
     """
-    with opened_store(invocation, quiet=as_json) as store:
-        found = diagnose(store, invocation.environment)
-        surroundings = {"trace": __version__, **facts(store)}
+    with opened(invocation, quiet=as_json) as here:
+        found = here.maintenance.doctor()
+        surroundings = {"trace": __version__, **here.maintenance.versions()}
     if as_json:
         write_record(
             invocation,

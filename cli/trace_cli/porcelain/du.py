@@ -1,43 +1,47 @@
-"""`trace du`: what takes how much space, and what storing it here saved."""
+"""`trace du`: disk usage, and the space saved."""
 
 from __future__ import annotations
 
 from trace_cli.arguments import Option, takes
-from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.porcelain.common import JSON, opened
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, size, table
-from trace_store.maintenance.du import measure
+from trace_store import repo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
     from trace_cli.runtime import Invocation
-    from trace_store.maintenance.du import Amount, StoreUsage, UsageRow
+    from trace_store.maintenance.du import StoreUsage
 
 SESSION, BRANCH, KIND = "session", "branch", "kind"
 
 
 @takes(
-    Option("--by", "by", "What to list", "WHAT", default=SESSION, choices=(SESSION, BRANCH, KIND)),
+    Option(
+        "--by",
+        "by",
+        "What to list a line for",
+        "WHAT",
+        default=SESSION,
+        choices=(SESSION, BRANCH, KIND),
+    ),
     JSON,
 )
 def du(invocation: Invocation, *, by: str, as_json: bool) -> None:
-    """Show what takes how much space.
+    """Show disk usage.
 
-    First the whole: the files that sessions were imported from, the objects that they became, and what these take on
-    the disk. Then a line for each session (or branch, or kind of object), the largest first: OWN is what would go if
-    it alone went, since what several hold is stored once.
+    First the total: imported source files, the objects created from them, and their size on disk. Then one line per
+    session (or branch, or type of object), largest first. OWN is the space freed if only this session were deleted;
+    content that several sessions share is stored once.
 
         trace du
         trace du --by branch
     """
-    with opened_store(invocation) as store:
-        found = measure(store)
+    with opened(invocation) as here:
+        found = here.maintenance.du()
     if as_json:
-        write_record(invocation, _record(found))
+        write_record(invocation, repo.records.du(found))
         return
     for line in _summary(found):
         invocation.line(line)
@@ -96,34 +100,3 @@ def _kinds(found: StoreUsage) -> tuple[list[str], list[list[str]]]:
             [f"{amount.objects:,}", size(amount.bytes), size(amount.disk), one_line(kind, 40)]
         )
     return ["NUMBER", "OBJECTS", "DISK", "KIND"], rows
-
-
-def _record(found: StoreUsage) -> dict[str, Any]:
-    return {
-        "files": found.files,
-        "file_bytes": found.file_bytes,
-        "disk_bytes": found.disk,
-        "total": _amount(found.total),
-        "unreachable": _amount(found.unreachable),
-        "repeated_bytes": found.repeated,
-        "kinds": {kind: _amount(amount) for kind, amount in found.kinds.items()},
-        "branches": _part_records(found.branches),
-        "sessions": _part_records(found.sessions),
-    }
-
-
-def _part_records(parts: Sequence[UsageRow]) -> list[Mapping[str, Any]]:
-    return [
-        {
-            "name": part.name,
-            "files": part.files,
-            "file_bytes": part.file_bytes,
-            "whole": _amount(part.whole),
-            "own": _amount(part.own),
-        }
-        for part in parts
-    ]
-
-
-def _amount(amount: Amount) -> dict[str, int]:
-    return {"objects": amount.objects, "bytes": amount.bytes, "disk_bytes": amount.disk}

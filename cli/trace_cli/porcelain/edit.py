@@ -1,4 +1,4 @@
-"""Changes of messages that are already there: new wordings, priorities, labels, removal and return."""
+"""Commands that change existing messages: edit, priorities, labels, remove and restore."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 @takes(
-    Argument("ADDRESS", "target", "The message, such as HEAD.0", completes="ADDRESS"),
-    Argument("TEXT", "text", "The new text; - reads it", OPTIONAL),
+    Argument("ADDRESS", "target", "The message address, such as HEAD.0", completes="ADDRESS"),
+    Argument("TEXT", "text", "The new text; - reads standard input", OPTIONAL),
     Option("-F --file", "file", "Read the new text from FILE", "FILE"),
     Option(
         "--parts",
         "from_json",
-        "TEXT or FILE is JSON: a message, or parts as `show --json` has them",
+        "TEXT or FILE is JSON: a message, or parts as in `show --json`",
     ),
-    Option("--call", "call", "Reword only the result of this call", "ID", default=""),
-    Option("--force", "force", "Let a call lose its result, or a result its call"),
+    Option("--call", "call", "Edit only the result of this call", "ID", default=""),
+    Option("--force", "force", "Allow separating a call from its result"),
     MESSAGE,
     SECRETS,
     JSON,
@@ -51,17 +51,16 @@ def edit(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Give a message a new wording.
+    """Change the text of a message.
 
-    TEXT takes the place of the message's text, or of what its tool results say; --call rewords the result of one call.
-    Tool calls, images and reasoning stay, so that a call keeps its result. --parts replaces everything. Earlier
-    wordings stay readable: `trace show --versions ADDRESS` lists them, `trace restore --version N ADDRESS` goes back
-    to one.
+    TEXT replaces the message's text, or the text of its tool results; --call edits the result of one call. Tool calls,
+    images and reasoning stay, so that a call keeps its result. --parts replaces everything. Earlier versions are kept:
+    `trace show --versions ADDRESS` lists them, `trace restore --version N ADDRESS` restores one.
     """
     if (text is None) == (file is None):
-        raise usage_error("give the new text, or a file with it", "- reads standard input")
+        raise usage_error("give TEXT or -F FILE", "- reads standard input")
     if from_json and call:
-        raise usage_error("--call goes with a text, --parts replaces all parts")
+        raise usage_error("--call cannot be combined with --parts")
     typed = text is not None and text != "-"
     given = argument_text(text or "") if typed else text_from(invocation, file or "-")
 
@@ -74,7 +73,7 @@ def edit(
             results = sum(isinstance(part, ToolResult) for part in parts)
             if results > 1 and not call:
                 invocation.note(
-                    f"note: {counted(results, 'result')} say this now; --call ID rewords one"
+                    f"note: {counted(results, 'result')} have this text now; --call ID edits a single one"
                 )
             return
         draft.edit(address, single_message(given).parts, force=force)
@@ -84,20 +83,20 @@ def edit(
     except errors.InvalidOperationError as error:
         if not error.data.get("calls"):
             raise
-        raise usage_error(error.message, "--force edits it all the same") from error
+        raise usage_error(error.message, "--force edits it anyway") from error
 
 
 @takes(TARGETS, MESSAGE, JSON, QUIET)
 def pin(
     invocation: Invocation, *, targets: list[str], message: str, as_json: bool, quiet: bool
 ) -> None:
-    """Keep messages whatever is compressed."""
+    """Protect messages from compression."""
     _annotate(invocation, targets, message, as_json, quiet, priority=PINNED)
 
 
 @takes(
     TARGETS,
-    Option("--keep", "keep", "Text that a summary must still contain", "PATTERN", many=True),
+    Option("--keep", "keep", "Text that a summary has to contain", "PATTERN", many=True),
     MESSAGE,
     JSON,
     QUIET,
@@ -111,7 +110,7 @@ def important(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Mark messages as important: a summary may shorten them, but must keep the patterns."""
+    """Mark messages as important: a summary may shorten them, but has to keep the patterns."""
     _annotate(invocation, targets, message, as_json, quiet, priority=IMPORTANT, keep=keep or None)
 
 
@@ -119,7 +118,7 @@ def important(
 def normal(
     invocation: Invocation, *, targets: list[str], message: str, as_json: bool, quiet: bool
 ) -> None:
-    """Take a priority away."""
+    """Reset the priority of messages."""
     _annotate(invocation, targets, message, as_json, quiet, priority=NORMAL)
 
 
@@ -127,14 +126,14 @@ def normal(
 def skip(
     invocation: Invocation, *, targets: list[str], message: str, as_json: bool, quiet: bool
 ) -> None:
-    """Leave messages out of the context until they are given another priority."""
+    """Leave messages out of the context until their priority changes."""
     _annotate(invocation, targets, message, as_json, quiet, priority=SKIP)
 
 
 @takes(
     TARGETS,
-    Option("--add -a", "add", "Put this label on", "LABEL", many=True),
-    Option("--take -t", "take", "Take this label off", "LABEL", many=True),
+    Option("--add -a", "add", "Add this label", "LABEL", many=True),
+    Option("--take -t", "take", "Remove this label", "LABEL", many=True),
     MESSAGE,
     JSON,
     QUIET,
@@ -149,16 +148,16 @@ def label(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Put labels on messages, or take them off."""
+    """Add or remove labels of messages."""
     if not (add or take):
-        raise usage_error("no label given", "for example: trace label HEAD.0 --add decision")
+        raise usage_error("give --add or --take", "for example: trace label HEAD.0 --add decision")
     _annotate(invocation, targets, message, as_json, quiet, labels=add, unlabels=take)
 
 
 @takes(
     TARGETS,
-    Option("--ghost", "ghost", "Leave a placeholder that names the address to restore"),
-    Option("--force", "force", "Hide pinned messages too, without asking"),
+    Option("--ghost", "ghost", "Leave a placeholder with the address"),
+    Option("--force", "force", "Hide pinned messages without asking"),
     MESSAGE,
     JSON,
     QUIET,
@@ -173,9 +172,9 @@ def remove(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Hide messages. Nothing is lost: `trace restore` shows them again, at their place.
+    """Hide messages; `trace restore` shows them again at their position.
 
-    A pinned message is hidden only with --force, or when a terminal answers yes.
+    A pinned message is hidden only with --force, or after confirmation on a terminal.
     """
 
     def add(store: Store, draft: Draft) -> None:
@@ -195,7 +194,7 @@ def remove(
 
 @takes(
     TARGETS,
-    Option("--version", "version", "Go back to wording N; 0 is the first", "N", number=True),
+    Option("--version", "version", "Restore version N; 0 is the first", "N", number=True),
     MESSAGE,
     JSON,
     QUIET,
@@ -209,7 +208,7 @@ def restore(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Show hidden messages at their place again; with --version also go back to that wording."""
+    """Restore hidden messages at their position; with --version, also an earlier version."""
     recorded(
         invocation,
         lambda _, draft: draft.restore(targets, version=version),
@@ -240,7 +239,7 @@ def _ask(invocation: Invocation, pinned: Sequence[str]) -> None:
     """
     said = ", ".join(pinned)
     if not invocation.waits_for_keyboard:
-        raise usage_error(f"pinned: {said}", "--force hides it all the same")
+        raise usage_error(f"pinned: {said}", "--force hides it anyway")
     invocation.note(f"{said} is pinned; hide it? [y/N] ", end="")
     if invocation.stdin.readline().strip().lower() not in (b"y", b"yes"):
         raise usage_error("nothing was hidden", "--force does not ask")

@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.conflicts import text_of
 from trace_cli.render.records import short_address
-from trace_store import errors
+from trace_store import errors, repo
 from trace_store.files import replace_file
 from trace_store.ident import count_of, is_count
 
@@ -90,7 +89,7 @@ def settle_in_editor(
         raise usage_error("say which conflict by its number")
     (conflict,) = named
     sides = (
-        "\n".join(text_of(store, entry) for entry in entries)
+        "\n".join(repo.records.message_text(store, entry) for entry in entries)
         for entries in (conflict.ours, conflict.theirs)
     )
     ours, theirs = sides

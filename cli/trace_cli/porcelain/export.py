@@ -53,7 +53,7 @@ def forms(incomplete: str) -> list[str]:
     Argument(
         "SESSION",
         "revision",
-        "A session's id or the beginning of it, a branch, or any revision",
+        "A session id (prefix), a branch, or any revision",
         OPTIONAL,
         default="HEAD",
         completes="COMMIT",
@@ -61,30 +61,28 @@ def forms(incomplete: str) -> list[str]:
     Option(
         "-f --format",
         "form",
-        f"One of {', '.join(sorted(FORMS))}; told from FILE if not given",
+        f"One of {', '.join(sorted(FORMS))} (default: by the extension of FILE)",
         "FORMAT",
         completes="EXPORTED",
     ),
-    Option(
-        "--native", "native", "Give back the file that the session was imported from, byte for byte"
-    ),
-    Option("--all", "everything", "With --native: every file, into the folder of -o"),
-    Option("--file", "file", "With --native: which of several files", "ID", default=""),
-    Option("-o --output", "output", "Write to FILE; in a folder, under a name of its own", "FILE"),
+    Option("--native", "native", "Write the imported source file, byte for byte"),
+    Option("--all", "everything", "With --native: all files, to the folder of -o"),
+    Option("--file", "file", "With --native: select one of several files", "ID", default=""),
+    Option("-o --output", "output", "Write to FILE, or to a generated name in a folder", "FILE"),
     Option(
         "--html",
         "html_folder",
-        "Write a page for each session, and an index over them, into a folder",
+        "Write a page for each session and an index to a folder",
         "DIR",
     ),
-    Option("--at", "at", "A revision, or a time: the session as it was then", "WHEN", default=""),
+    Option("--at", "at", "Export the session as of a time or revision", "WHEN", default=""),
     Option(
         "--hidden",
         "hidden",
-        "Show too what the model is not shown: replaced, removed, skipped messages",
+        "Include messages hidden from the model",
     ),
-    Option("--strict", "strict", "Write nothing when anything would be lost"),
-    Option("--force", "force", "Overwrite FILE when it is there already"),
+    Option("--strict", "strict", "Fail if the format loses content"),
+    Option("--force", "force", "Overwrite FILE"),
     JSON,
 )
 def export(
@@ -105,18 +103,18 @@ def export(
 ) -> None:
     """Write a session to a file.
 
-    What is written is what the model is shown: the compiled context of the session, or of any revision. What of it the
-    format cannot hold is listed on standard error; with --strict nothing is written then, and the exit code is 7.
+    By default this is the compiled context of the session, or of any revision. Content that the format cannot hold is
+    listed on standard error; with --strict nothing is written then, and the exit code is 7.
 
-    With --native it is the file that the session was imported from, byte for byte and checked by hash, whatever was
-    committed since; how many placeholders stand in it where secrets were is said on standard error. Where its records
-    were not kept, the session is written in the format of that file instead.
+    --native writes the source file that the session was imported from, byte for byte and verified by hash, without
+    later commits. Standard error says how many placeholders it has in place of secrets. If the source was not kept, the
+    session is written in the same format instead.
 
-    Without -o the file goes to standard output. With --json a report is printed instead, and without -o nothing else is
-    done. Further formats come from packages with entry points of the group `trace_store.exporters`.
+    Without -o, the file goes to standard output. With --json, a report is printed instead, and without -o nothing else
+    is written. Packages can add formats with entry points of the group `trace_store.exporters`.
 
-    With --html every session of the repository is written, or SESSION alone, and `index.html` over them, which searches
-    titles and prompts. Pages that Trace wrote are replaced.
+    --html writes a page for SESSION, or for every session, and an `index.html` that searches titles and prompts.
+    Existing pages by Trace are replaced.
 
         trace export -o session.html
         trace export --html sessions
@@ -125,19 +123,21 @@ def export(
     """
     if html_folder is not None:
         if native or everything or file or form or at or output or strict:
-            raise usage_error("--html goes with SESSION, --hidden, --force and --json alone")
+            raise usage_error(
+                "--html can be combined with SESSION, --hidden, --force and --json only"
+            )
         _write_pages(invocation, revision, html_folder, hidden=hidden, force=force, as_json=as_json)
         return
     to_file = output not in (None, "-")
     if as_json and output == "-":
-        raise usage_error("the report and the session cannot both go to standard output")
+        raise usage_error("the report and the session cannot both be written to standard output")
     if force and not to_file:
-        raise usage_error("--force goes with -o FILE")
+        raise usage_error("--force requires -o FILE")
     losses_before: tuple[Loss, ...] = ()
     if native or everything or file:
         if not native or form or at or hidden:
             raise usage_error(
-                "--native goes with --all or --file, and without --format, --at, --hidden"
+                "--native cannot be combined with --format, --at or --hidden; --all and --file require it"
             )
         with opened_store(invocation) as store:
             if everything:
@@ -153,21 +153,21 @@ def export(
     name = form or _form_of(output)
     writer = writer_named(name)
     if hidden and not getattr(writer, "SHOWS_HIDDEN", False):
-        raise usage_error(f"{name} has no place for what the model is not shown")
+        raise usage_error(f"{name} cannot hold messages hidden from the model")
     with opened_store(invocation) as store:
         session = _session(store, revision, at, hidden=hidden)
         if not session.turns and not getattr(writer, "SHOWS_HIDDEN", False):
             raise RenderError(
                 f"{one_line(session.id)} has no messages that {name} could hold",
-                hint="`trace log` lists what is in it",
+                hint="`trace log` lists its commits",
             )
         exported = writer.write(session)
         exported = replace(exported, losses=(*losses_before, *exported.losses))
         if strict and exported.losses:
             _tell(invocation, writer, session, exported.losses, hidden=hidden)
             raise RenderError(
-                f"the session does not go into {name} without loss",
-                hint="without --strict it is written all the same",
+                f"{name} cannot hold the session without loss",
+                hint="without --strict it is written anyway",
             )
         if not to_file and not as_json:
             _tell(invocation, writer, session, exported.losses, hidden=hidden)
@@ -236,7 +236,7 @@ def _form_of(output: str | None) -> str:
     found = [name for name, (_, suffix) in FORMS.items() if ending == suffix]
     if len(found) != 1:
         raise usage_error(
-            "the format is not given", f"--format names one of {', '.join(writer_names())}"
+            "no format is given", f"--format names one of {', '.join(writer_names())}"
         )
     return found[0]
 
@@ -244,7 +244,7 @@ def _form_of(output: str | None) -> str:
 def _session(store: Store, revision: str, at: str, *, hidden: bool) -> ExportSession:
     if at and is_revision(store, at):
         if revision not in ("HEAD", "@"):
-            raise usage_error(f"{revision!r} and --at {at!r} are two revisions; give one")
+            raise usage_error(f"give {revision!r} or --at {at!r}, not both")
         revision, at = at, ""
     return read_session(store, revision_of(store, revision), at=at, hidden=hidden)
 
@@ -260,7 +260,7 @@ def _tell(
     """Say what is not in the file: what was hidden from the model, and what the form cannot hold."""
     if session.hidden_count and not hidden and getattr(writer, "SHOWS_HIDDEN", False):
         count = counted(session.hidden_count, "message")
-        invocation.note(f"note: without {count} that the model is not shown; --hidden shows all")
+        invocation.note(f"note: without {count} hidden from the model; --hidden includes them")
     for loss in losses:
         invocation.note(f"lost: {one_line(str(loss), 300)}")
 
@@ -271,7 +271,9 @@ def _print(invocation: Invocation, exported: Exported) -> None:
             invocation.write(chunk)
         return
     if not exported.text:
-        raise usage_error("these bytes are not for a terminal", "-o FILE writes them to a file")
+        raise usage_error(
+            "binary data cannot be written to a terminal", "-o FILE writes them to a file"
+        )
     write_data(invocation, exported.to_bytes())
 
 
@@ -326,13 +328,13 @@ def give_back_all(
         ObjectNotFoundError, CorruptObjectError: some did not come back; all others are written.
     """
     if output in (None, "-"):
-        raise usage_error("--all needs a folder to write to", "-o FOLDER")
+        raise usage_error("--all requires a folder", "-o FOLDER")
     assert output is not None
     errors: list[TraceError] = []
 
     def lost(ref: str, error: TraceError) -> None:
         errors.append(error)
-        invocation.note(f"note: {safe(ref)} does not come back: {one_line(error.message, 120)}")
+        invocation.note(f"note: {safe(ref)} cannot be restored: {one_line(error.message, 120)}")
 
     disk = Disk()
     taken: set[str] = set()
@@ -407,7 +409,7 @@ def kept_otherwise(store: Store, text: str, *, file: str) -> str:
     except RevisionNotFoundError as error:
         named = session_name(find_branch(store, text))
         if file or named is None or named[0] not in writer_names():
-            hint = "--format writes any session; `trace import` keeps files from now on"
+            hint = "--format exports any session; `trace import` keeps source files"
             raise RevisionNotFoundError(error.message, revision=text, hint=hint) from error
         return named[0]
     return ""
@@ -429,7 +431,7 @@ def _tell_placeholders(invocation: Invocation, placeholders: PlaceholderCount) -
     if placeholders.found:
         what = counted(placeholders.found, "placeholder")
         verb = "stands" if placeholders.found == 1 else "stand"
-        invocation.note(f"note: {what} {verb} where secrets were; their values are stored nowhere")
+        invocation.note(f"note: {what} {verb} in place of secrets, whose values are not stored")
 
 
 def _free_name(kept: SourceFile, name: str, taken: set[str]) -> str:

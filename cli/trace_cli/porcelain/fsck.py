@@ -29,28 +29,26 @@ _STYLES = {ERROR: "red", WARNING: "yellow", INFO: "dim"}
 
 
 @takes(
-    Option("--repair", "repair", "Recover what can be, and set aside what is damaged"),
-    Option("--from", "source", "Another copy of the repository to take objects from", "PATH"),
-    Option("-n --dry-run", "dry_run", "With --repair: say what would be done, and write nothing"),
+    Option("--repair", "repair", "Recover what is possible, and set corrupt files aside"),
+    Option("--from", "source", "Take missing objects from this copy of the repository", "PATH"),
+    Option("-n --dry-run", "dry_run", "With --repair: only print what would be done"),
     JSON,
 )
 def fsck(
     invocation: Invocation, *, repair: bool, source: str | None, dry_run: bool, as_json: bool
 ) -> int:
-    """Check every object, ref and link.
+    """Verify every object, ref and link.
 
-    Every byte is read and every hash computed again. Each finding is a line with a stable code; the exit code is 12
-    when one of them is an error, which means that content is damaged or missing. Tokens are not counted again: trace
-    compile-index --verify does that.
+    All bytes are read and all hashes recomputed. Each finding is a line with a stable code. The exit code is 12 if one
+    is an error: content is corrupt or missing. `trace compile-index --verify` checks the token counts.
 
-    With --repair, objects are recovered from second copies: loose files, other packs, journals, what was set aside
-    earlier, and the repository that --from names. Damaged packs, and a configuration that is damaged or gone, are
-    written anew, and refs, indexes and tables made again. Nothing is deleted: what is damaged goes to
-    .trace/lost-found, with a report of what was found nowhere, and which commits and branches name it. The exit code is
-    12 when errors remain.
+    --repair recovers objects from other copies: loose files, other packs, journals, quarantine, and the repository that
+    --from names. Corrupt packs, a corrupt or missing configuration, refs, indexes and tables are rewritten. Nothing is
+    deleted: corrupt files go to .trace/lost-found, with a report of what could not be recovered, and which commits and
+    branches need it. The exit code is 12 if errors remain.
     """
     if not repair and (source is not None or dry_run):
-        raise usage_error("--from and --dry-run go with --repair")
+        raise usage_error("--from and --dry-run require --repair")
     if repair:
         return repair_repository(invocation, source=source, dry_run=dry_run, as_json=as_json)
     with opened_store(invocation) as store:
@@ -73,7 +71,7 @@ def tell_findings(invocation: Invocation, findings: Sequence[Finding]) -> int:
     wrong = sum(finding.severity == ERROR for finding in findings)
     others = len(findings) - wrong
     said = [counted(wrong, "error")] + ([counted(others, "remark")] if others else [])
-    invocation.note(", ".join(said) if findings else "everything is in order")
+    invocation.note(", ".join(said) if findings else "no problems found")
     return EXIT_DAMAGED if wrong else EXIT_OK
 
 

@@ -1,41 +1,88 @@
-"""`trace gc` and `trace prune`: what nothing leads to goes, first aside and then for good."""
+"""`trace gc` and `trace prune`: delete unreachable objects."""
 
 from __future__ import annotations
 
 from trace_cli.arguments import Option, takes
-from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.porcelain.common import JSON, opened
 from trace_cli.porcelain.progress import Progress
 from trace_cli.porcelain.seal import QUIET
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
-from trace_cli.render.tables import counted, size
-from trace_store import errors
+from trace_cli.render.tables import LEFT, RIGHT, counted, size, table
+from trace_store import config, errors
 from trace_store.frozen import fields
+from trace_store.history import retention as expiring
 from trace_store.maintenance import gc as collecting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
+    from trace_store.history.retention import ExpiryReport, RetentionRules
     from trace_store.maintenance.gc import GcReport
+    from trace_store.store.handle import Store
 
-DRY_RUN = Option("-n --dry-run", "dry_run", "Say what would be done, and change nothing")
+DRY_RUN = Option("-n --dry-run", "dry_run", "Only print what would be done")
 GRACE = Option(
     "--grace",
     "grace",
-    "For how many days nothing must have led to what goes",
+    "Remove only objects unreachable for this many days",
     "DAYS",
     number=True,
     default=collecting.GRACE_DAYS,
 )
+RULES = (
+    Option(
+        "--retention",
+        "retention",
+        "How long the trash keeps refs: `72 hours`, `30 days`, `5 sessions`, or `by hand`",
+        "AGE",
+    ),
+    Option("--max-count", "max_count", "How many refs the trash keeps", "N", number=True),
+    Option("--max-size", "max_size", "How much only the trash may hold, such as 100M", "SIZE"),
+    Option(
+        "--keep",
+        "keep",
+        "What stays in the trash all the same: pinned, checkpoints, tags, summaries, or nothing",
+        "WHAT",
+        many=True,
+    ),
+)
+
+
+def _rules(
+    store: Store,
+    retention: str | None,
+    max_count: int | None,
+    max_size: str | None,
+    keep: list[str],
+) -> RetentionRules:
+    """Return the rules of the settings and of these options, which take precedence."""
+    given = {
+        config.TRASH_RETENTION: retention,
+        config.TRASH_COUNT: max_count,
+        config.TRASH_SIZE: max_size,
+        config.TRASH_KEEP: ", ".join(keep) or None,
+    }
+    return expiring.read_rules(store, given)
+
+
+def _expired(
+    invocation: Invocation, store: Store, rules: RetentionRules, *, dry_run: bool
+) -> ExpiryReport:
+    """Let refs in the trash expire, and return which did or would."""
+    if dry_run:
+        return expiring.plan_expiry(store, rules)
+    return expiring.expire(store, rules, author=invocation.environment.author)
 
 
 @takes(
     DRY_RUN,
     GRACE,
+    *RULES,
     Option(
         "--expire",
         "expire",
-        "Days after which entries of reflogs go; 90 if not given, 30 for those that no ref leads to",
+        "Expire reflog entries after this many days (default: 90; 30 if unreachable)",
         "DAYS",
         number=True,
     ),
@@ -50,17 +97,25 @@ def gc(
     expire: int | None,
     as_json: bool,
     quiet: bool,
+    retention: str | None,
+    max_count: int | None,
+    max_size: str | None,
+    keep: list[str],
 ) -> None:
-    """Seal, pack, and clear away what nothing has led to for a while.
+    """Seal, pack and delete unreachable data.
 
-    Loose objects that nothing leads to go to .trace/quarantine, and what has been there for as long goes for good. Old
-    entries of reflogs and temporary files go too. What is in packs stays: trace prune takes that. Packs that git has in
-    its index stay as they are. Nothing is removed when a ref or a reflog cannot be read.
+    Loose objects that are unreachable move to .trace/quarantine, and are deleted after the same time again. Old reflog
+    entries and temporary files are deleted. Unreachable objects in packs stay until `trace prune`. Packs in git's index
+    are not rewritten. If a ref or reflog cannot be read, nothing is deleted.
+
+    Refs stay in the trash unless settings (trash_retention, trash_count, trash_size) or the options limit it.
     """
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened_store(invocation) as store:
-        report = collecting.gc(
-            store,
+    with opened(invocation) as here:
+        store = here.store
+        rules = _rules(store, retention, max_count, max_size, keep)
+        expiry = _expired(invocation, store, rules, dry_run=dry_run)
+        report = here.maintenance.gc(
             grace_days=grace,
             reflog_days=expire,
             dry_run=dry_run,
@@ -68,77 +123,144 @@ def gc(
         )
         progress.clear()
     if as_json:
-        _record(invocation, report, dry_run)
+        _record(invocation, report, expiry, dry_run)
         return
     if quiet:
         return
-    _tell_taken(invocation, report, dry_run)
+    if dry_run:
+        _tell_plan(invocation, report, expiry)
+        return
+    _tell_expired(invocation, expiry)
+    _tell_taken(invocation, report)
     if report.packs:
         invocation.line(f"packed into {counted(report.packs, 'pack')}")
     if report.entries:
         what = counted(report.entries, "line")
-        invocation.line(f"{what} of reflogs {'would expire' if dry_run else 'expired'}")
+        invocation.line(f"{what} of reflogs expired")
     if report.bytes_emptied:
-        done = "would be freed" if dry_run else "freed"
-        invocation.line(f"{size(report.bytes_emptied)} {done} from quarantine")
+        invocation.line(f"{size(report.bytes_emptied)} freed from quarantine")
     if report.sealed:
         what = counted(report.sealed, "object")
-        invocation.note(f"{what} in packs that nothing leads to: `trace prune` takes them")
+        invocation.note(f"{what} in packs unreachable: `trace prune` deletes them")
     _tell_rest(invocation, report)
 
 
 @takes(
     DRY_RUN,
     GRACE,
-    Option("--now", "now", "The same as --grace 0"),
+    Option("--now", "now", "Same as --grace 0"),
+    *RULES,
     JSON,
     QUIET,
 )
 def prune(
-    invocation: Invocation, *, dry_run: bool, grace: int, now: bool, as_json: bool, quiet: bool
+    invocation: Invocation,
+    *,
+    dry_run: bool,
+    grace: int,
+    now: bool,
+    as_json: bool,
+    quiet: bool,
+    retention: str | None,
+    max_count: int | None,
+    max_size: str | None,
+    keep: list[str],
 ) -> None:
-    """Remove what nothing has led to for a while, also from packs. It cannot be undone.
+    """Delete unreachable objects, also from packs. This cannot be undone.
 
-    Packs that hold some of it are written anew. What is removed stays readable in .trace/quarantine until trace gc lets
-    it go. A branch that is only in another branch of your git leads to nothing here: look at them first. Nothing is
-    removed when a ref or a reflog cannot be read.
+    Packs with such objects are rewritten. The objects stay readable in .trace/quarantine until `trace gc` deletes them.
+    Objects that only another git branch uses count as unreachable, so check your other branches first. If a ref or
+    reflog cannot be read, nothing is deleted.
     """
     if now and grace != collecting.GRACE_DAYS:
-        raise errors.InvalidInputError("--now and --grace say different things")
+        raise errors.InvalidInputError("--now and --grace exclude each other")
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened_store(invocation) as store:
-        report = collecting.prune(
-            store, grace_days=0 if now else grace, dry_run=dry_run, progress=progress.tell
+    with opened(invocation) as here:
+        store = here.store
+        rules = _rules(store, retention, max_count, max_size, keep)
+        expiry = _expired(invocation, store, rules, dry_run=dry_run)
+        report = here.maintenance.prune(
+            grace_days=0 if now else grace, dry_run=dry_run, progress=progress.tell
         )
         progress.clear()
     if as_json:
-        _record(invocation, report, dry_run)
+        _record(invocation, report, expiry, dry_run)
         return
     if quiet:
         return
-    _tell_taken(invocation, report, dry_run)
-    if report.taken and not dry_run:
+    if dry_run:
+        _tell_plan(invocation, report, expiry)
+        return
+    _tell_expired(invocation, expiry)
+    _tell_taken(invocation, report)
+    if report.taken:
         invocation.note(
-            "it can be read until `trace gc` lets it go; `trace gc --grace 0` does so now"
+            "they stay readable until `trace gc` deletes them; `trace gc --grace 0` does so now"
         )
     if report.tracked:
         what = counted(report.tracked, "pack")
-        invocation.note(
-            f"note: git has {what} of these; its other branches may need what was in them"
-        )
+        invocation.note(f"note: {what} are in git; its other branches may need them")
     _tell_rest(invocation, report)
 
 
-def _record(invocation: Invocation, report: GcReport, dry_run: bool) -> None:
+def _record(invocation: Invocation, report: GcReport, expiry: ExpiryReport, dry_run: bool) -> None:
     found = {name: getattr(report, name) for name in fields(report)}
-    write_record(invocation, {"dry_run": dry_run, **found, "damaged": list(report.damaged)})
+    trash = {
+        "expired": [{"ref": each.ref, "rule": rule} for each, rule in expiry.expired],
+        "expired_bytes": expiry.freed.disk,
+        "kept": [{"ref": each.ref, "reason": reason} for each, reason in expiry.kept],
+    }
+    write_record(
+        invocation, {"dry_run": dry_run, **found, "damaged": list(report.damaged), **trash}
+    )
 
 
-def _tell_taken(invocation: Invocation, report: GcReport, dry_run: bool) -> None:
+def _tell_plan(invocation: Invocation, report: GcReport, expiry: ExpiryReport) -> None:
+    """Print what a dry run found as a table."""
+    rows: list[tuple[str, int | None, int | None]] = [
+        (f"trash, by {rule}", sum(why == rule for _, why in expiry.expired), None)
+        for rule in dict.fromkeys(why for _, why in expiry.expired)
+    ]
+    rows += [("held by these alone", expiry.freed.objects, expiry.freed.disk)] if rows else []
+    rows += [
+        (f"trash, kept: {reason}", sum(why == reason for _, why in expiry.kept), None)
+        for reason in dict.fromkeys(why for _, why in expiry.kept)
+    ]
+    rows += [
+        ("objects to quarantine", report.taken, report.bytes_taken),
+        ("objects not old enough", report.young, None),
+        ("objects that only prune takes", report.sealed, None),
+        ("lines of reflogs", report.entries, None),
+        ("quarantine to free", None, report.bytes_emptied or None),
+    ]
+    cells = [
+        (what, "" if count is None else f"{count:,}", "" if held is None else size(held))
+        for what, count, held in rows
+        if count or held
+    ]
+    if not cells:
+        invocation.note("nothing to remove")
+        return
+    header = ("would go, or stay", "number", "bytes")
+    for line in table(invocation, header, cells, LEFT + RIGHT * 2):
+        invocation.line(line)
+    _tell_damaged(invocation, report)
+
+
+def _tell_expired(invocation: Invocation, expiry: ExpiryReport) -> None:
+    if expiry.expired:
+        what = counted(len(expiry.expired), "ref")
+        invocation.line(f"{what} expired from the trash, {size(expiry.freed.disk)} on the disk")
+    if expiry.kept:
+        reasons = ", ".join(dict.fromkeys(reason for _, reason in expiry.kept))
+        what = counted(len(expiry.kept), "ref")
+        invocation.note(f"note: {what} stayed in the trash: {reasons}")
+
+
+def _tell_taken(invocation: Invocation, report: GcReport) -> None:
     if report.taken:
         what = counted(report.taken, "object")
-        done = "would go" if dry_run else f"went, {size(report.bytes_taken)}"
-        invocation.line(f"{what} that nothing leads to {done}")
+        invocation.line(f"{what} that nothing leads to went, {size(report.bytes_taken)}")
     else:
         invocation.note("nothing to remove")
 
@@ -146,6 +268,10 @@ def _tell_taken(invocation: Invocation, report: GcReport, dry_run: bool) -> None
 def _tell_rest(invocation: Invocation, report: GcReport) -> None:
     if report.young:
         what = counted(report.young, "object")
-        invocation.note(f"{what} that nothing leads to may still be needed: not old enough")
+        invocation.note(f"{what} unreachable, but too recent to delete")
+    _tell_damaged(invocation, report)
+
+
+def _tell_damaged(invocation: Invocation, report: GcReport) -> None:
     for name in report.damaged:
-        invocation.note(f"note: pack {one_line(name)} cannot be read to its end; it was kept")
+        invocation.note(f"note: pack {one_line(name)} is corrupt; it was kept")

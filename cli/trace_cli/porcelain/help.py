@@ -1,20 +1,59 @@
-"""`trace help`: what `--help` shows, asked for as a command."""
+"""`trace help`: help for commands, topics, and the list of all commands."""
 
 from __future__ import annotations
 
-from trace_cli.arguments import ANY, Argument, takes
+import os
+
+from trace_cli.arguments import ANY, Argument, Option, takes
+from trace_cli.commands import COMMANDS, PANELS, TOPICS
+from trace_cli.failures import usage_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
 
+TOPIC_FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "topics")
+NAME_COLUMNS = 16
 
-@takes(Argument("COMMAND", "command", "What to show help for; all commands without one", ANY))
-def show_help(invocation: Invocation, *, command: list[str]) -> int:
+
+@takes(
+    Option("-a --all", "everything", "List all commands and topics"),
+    Argument("COMMAND", "words", "A command, a subcommand or a topic", ANY),
+)
+def show_help(invocation: Invocation, *, everything: bool, words: list[str]) -> int:
     """Show help, as `trace COMMAND --help` does.
 
-    trace help
-    trace help bundle create
+    Topics are json (the objects that --json prints), operations (the fields and operations of a commit) and revisions
+    (how to name commits and messages).
+
+        trace help
+        trace help -a
+        trace help bundle create
+        trace help json
     """
+    if everything:
+        if words:
+            raise usage_error("--all takes no command")
+        invocation.page()
+        for line in all_commands():
+            invocation.line(line)
+        return 0
+    if len(words) == 1 and words[0] in TOPICS:
+        invocation.page()
+        with open(os.path.join(TOPIC_FOLDER, f"{words[0]}.txt"), "rb") as file:
+            invocation.write(file.read())
+        return 0
     assert invocation.run is not None
-    return invocation.run([*command, "--help"])
+    return invocation.run([*words, "--help"])
+
+
+def all_commands() -> list[str]:
+    """Return the lines that list each command and topic."""
+    lines: list[str] = []
+    for category, title in PANELS.items():
+        lines += [f"{title}:", ""]
+        rows = [each for each in COMMANDS if each.category == category]
+        lines += [f"  {each.name:<{NAME_COLUMNS}}{each.help}" for each in rows]
+        lines.append("")
+    lines += ["Topics, for `trace help TOPIC`:", ""]
+    return [*lines, *(f"  {name:<{NAME_COLUMNS}}{text}" for name, text in TOPICS.items())]

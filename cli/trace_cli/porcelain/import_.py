@@ -21,6 +21,9 @@ from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, number, paint, table
+from trace_store import checkpoints
+from trace_store.config import AUTOMATIC_SETTING
+from trace_store.context.compiler import ContextCompiler
 from trace_store.errors import NotFoundError, TraceError, UnreadableInputError
 from trace_store.files import Disk
 from trace_store.importers.discovery import EMPTY, other_folders, project_histories
@@ -55,28 +58,30 @@ NAMED_SKIPS = 5
 
 
 @takes(
-    Argument("PATH...", "paths", "Transcripts, or folders with them; - is standard input", ANY),
+    Argument("PATH...", "paths", "Transcripts or folders; - reads standard input", ANY),
     Option(
         "--format",
         "form",
-        f"{', '.join(sorted(own.NAME for own in BUILT_IN))}; told from each file if not given",
+        f"{', '.join(sorted(own.NAME for own in BUILT_IN))} (default: detected)",
         "FORMAT",
         completes="IMPORTED",
     ),
-    Option("--onto", "onto", "Append to this branch, and make none", "BRANCH"),
+    Option("--onto", "onto", "Append to this branch", "BRANCH"),
     Option(
         "--source",
         "source",
-        "Keep what messages do not carry of each record",
+        "Keep the fields of records that messages do not hold",
         off="--no-source",
     ),
     Option(
         "--all",
         "everything",
-        "Import this project's sessions from the usual place of each program, or of --format's",
+        "Import this project's sessions from the default folder of each agent, or of --format",
     ),
     Option(
-        "-v --verbose", "verbose", f"Print a line for each file, also of more than {MOST_FILES}"
+        "-v --verbose",
+        "verbose",
+        f"Print a line for each file even if there are more than {MOST_FILES}",
     ),
     SECRETS,
     JSON,
@@ -95,15 +100,15 @@ def import_(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Import transcripts of agent runs.
+    """Import transcripts of agent sessions.
 
-    Each session becomes a branch `sessions/FORMAT/ID`; subagents and rewinds become branches beside it, from the
-    message they left. When HEAD has no commit yet it goes to the session that ends last. Importing again adds only what
-    is new. What is skipped is counted and named on standard error. A file that cannot be imported does not stop the
-    others: it is named with the reason, and the command fails in the end with the exit code of the first such file.
+    Each session becomes a branch `sessions/FORMAT/ID`. Subagents and rewinds become branches from the message where
+    they started. If HEAD has no commit yet, it moves to the session that ended last. Importing again adds only what is
+    new. Skipped records are counted and reported on standard error. A file that cannot be imported does not stop the
+    others; the exit code is that of the first such file.
 
-    Secrets that are found are replaced by placeholders, in messages and in what is kept of the file, unless --secrets
-    or the user's settings say otherwise.
+    Secrets are replaced by placeholders, in messages and in the kept source files, unless --secrets or your settings
+    say otherwise.
 
         trace import session.jsonl
         trace import --all
@@ -111,7 +116,7 @@ def import_(
     with opened_store(invocation, quiet=quiet) as store:
         found = _usual_places(invocation, form) if everything else []
         if not paths and not found:
-            raise usage_error("nothing to import", "name transcripts, or give --all")
+            raise usage_error("nothing to import", "name transcripts or use --all")
         progress = Progress(invocation, shown=invocation.interactive and not quiet)
         guard = Guard.of(store, invocation.environment, secrets)
         try:
@@ -126,6 +131,10 @@ def import_(
                 discovered=found,
                 guard=guard,
             )
+            if store.config.get(AUTOMATIC_SETTING):
+                checkpoints.automatic.after_import(
+                    ContextCompiler(store), report, author=invocation.environment.author
+                )
         except KeyboardInterrupt:
             progress.clear()
             invocation.note(_how_far(progress.path))
@@ -144,16 +153,14 @@ def import_(
         tell_secrets(invocation, report.secrets, guard)
     if report.errors:
         if len(report.errors) > 1:
-            invocation.note(
-                f"note: {len(report.errors)} files could not be imported; of the first:"
-            )
+            invocation.note(f"note: {len(report.errors)} files could not be imported; the first:")
         raise report.errors[0]
     if report.hidden:
         unread = f"{counted(report.hidden, 'message')} of {number(report.messages)}"
         raise UnreadableInputError(
-            f"{unread} could not be read: no model will be shown them; they are kept as they are",
+            f"{unread} could not be read; they are kept, but not shown to models",
             reason=NOT_READ,
-            hint="--format NAME reads the file as another format; docs/importing.md lists the shapes",
+            hint="--format NAME forces a format; `trace import --help` lists them",
         )
 
 
@@ -161,10 +168,7 @@ def _how_far(path: str) -> str:
     """Return what to say when an import is interrupted, given what was read last."""
     if not path:
         return "interrupted before anything was imported"
-    return (
-        f"interrupted; the last file read was {one_line(path, 200)}, and what was written until then is imported: "
-        "the same command goes on from there"
-    )
+    return f"interrupted at {one_line(path, 200)}; what was read so far is imported, and the same command continues"
 
 
 def _usual_places(invocation: Invocation, form: str | None) -> list[str]:
@@ -181,7 +185,7 @@ def _usual_places(invocation: Invocation, form: str | None) -> list[str]:
         places = ", ".join(_short(path, environment) for path in _places(environment))
         raise NotFoundError(
             f"no agent sessions found for {one_line(folder, 200)} (looked in {places})",
-            hint=f"there are sessions of {shown}; `trace import` with a file or folder takes them, as in "
+            hint=f"there are sessions of {shown}; name a file or folder to import them, as in "
             f"`trace import {_first_place(environment)}`"
             if others
             else "name the transcripts: `trace import FILE`",
@@ -290,4 +294,4 @@ def _skip_notes(file: FileReport) -> Iterator[str]:
     for skip in file.skips[:NAMED_SKIPS]:
         yield f"note: {name}:{skip.line}: skipped, {skip.reason}: {one_line(skip.detail, 120)}"
     if len(file.skips) > NAMED_SKIPS:
-        yield f"note: {name}: {len(file.skips) - NAMED_SKIPS} more were skipped; --json names them"
+        yield f"note: {name}: {len(file.skips) - NAMED_SKIPS} more were skipped; --json lists them"

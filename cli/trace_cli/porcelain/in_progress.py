@@ -9,9 +9,11 @@ from trace_cli.porcelain.conflicts import choices_line, conflict_lines
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
-from trace_store import errors, merge, secrets
+from trace_store import checkpoints, errors, merge, secrets
+from trace_store.config import AUTOMATIC_SETTING
 from trace_store.merge.conflicts import OURS, THEIRS
 from trace_store.merge.in_progress import WORDS, read_stop
+from trace_store.merge.in_progress import refuse_while_stopped as refuse_while_stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,16 +29,14 @@ if TYPE_CHECKING:
 
 
 STOPPED = "stopped"
-CONTINUE = Option(
-    "--continue", "go_on", "Go on with what stopped at conflicts, once all are settled"
-)
-ABORT = Option("--abort", "abort", "Give up what stopped; everything is as it was before")
-SKIP = Option("--skip", "skip", "Leave out what stopped, and go on with what comes after it")
+CONTINUE = Option("--continue", "go_on", "Continue after all conflicts are resolved")
+ABORT = Option("--abort", "abort", "Cancel and restore the state before")
+SKIP = Option("--skip", "skip", "Skip the current commit and continue")
 GOING_ON = (CONTINUE, ABORT, SKIP)
 FAVOUR = Option(
     "-X --favour",
     "favour",
-    "Settle every conflict so: ours or theirs",
+    "Resolve all conflicts with ours or theirs",
     "SIDE",
     default="",
     choices=(OURS, THEIRS),
@@ -77,9 +77,7 @@ class Run:
         if given == "":
             raise usage_error(f"{what} is empty")
         if self._way and alone:
-            raise usage_error(
-                f"{alone[0]} is not for what goes on or is given up: it was asked for at its beginning"
-            )
+            raise usage_error(f"{alone[0]} cannot be combined with --continue, --abort or --skip")
         if len(self._way) + bool(given) > 1 or (needed and not (self._way or given)):
             raise usage_error(f"give one of {what}, --continue, --abort and --skip")
 
@@ -124,6 +122,9 @@ class Run:
                     drop_pinned=drop_pinned,
                 )
             else:
+                if store.config.get(AUTOMATIC_SETTING):
+                    author = invocation.environment.author
+                    checkpoints.automatic.before(store, self._kind, author=author)
                 found = begin(store, guard)
             if found is None:
                 return
@@ -150,17 +151,17 @@ class Run:
             branch = safe(given_up.ref.removeprefix("refs/heads/"))
             now = store.refs.read(given_up.ref) if given_up.ref else None
             moved = now is not None and now != given_up.before
-            where = f"stays at {now.short()}" if now and moved else "is as it was"
-            self._invocation.line(f"gave the {WORDS[self._kind]} up: {branch} {where}")
+            where = f"stays at {now.short()}" if now and moved else "is unchanged"
+            self._invocation.line(f"{WORDS[self._kind]} aborted: {branch} {where}")
 
 
 def _stopped(kind: str, conflicts: Sequence[Conflict]) -> Exception:
     """Return the error of what waits for conflicts to be settled."""
     return errors.ConflictError(
-        f"the {WORDS[kind]} stopped at {counted(len(conflicts), 'conflict')}, and nothing is written yet",
+        f"the {WORDS[kind]} stopped at {counted(len(conflicts), 'conflict')}; nothing is written yet",
         code=errors.ErrorCode.MERGE_CONFLICT,
-        hint=f"`{choices_line(conflicts)}` settles one; then `trace {kind} --continue`, --skip to leave this "
-        "commit out, or --abort",
+        hint=f"`{choices_line(conflicts)}` resolves one; then `trace {kind} --continue`, or --skip for "
+        "this commit, or --abort",
     )
 
 
@@ -178,16 +179,11 @@ def tell_stopped(invocation: Invocation, store: Store, refs: Collection[str | No
     if found is not None and found.ref in refs:
         kind = safe(found.kind)
         invocation.note(
-            f"note: {waiting_line(found)}; what was written is on the branch, and "
-            f"`trace {kind} --continue` goes on from there"
+            f"note: {waiting_line(found)}; your commit is on the branch, and "
+            f"`trace {kind} --continue` continues from it"
         )
 
 
 def waiting_line(found: Stop) -> str:
     """Return what is said of something that waits."""
     return f"{safe(found.said)} is in progress"
-
-
-def waiting_record(found: Stop | None) -> dict[str, str] | None:
-    """Return what waits as JSON."""
-    return None if found is None else {"kind": found.kind, "ref": found.ref}

@@ -1,4 +1,4 @@
-"""`trace log`: how things came to be."""
+"""`trace log`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from trace_cli import render
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, opened_store
-from trace_cli.render.commits import Minutes, commit_lines, log_record, log_row
+from trace_cli.render.commits import Minutes, commit_lines, log_row
 from trace_cli.render.records import write_record
-from trace_cli.render.snippets import marked
-from trace_cli.render.tables import LEFT, RIGHT, fit, paint, table, terminal_width
-from trace_store import context, errors, history
-from trace_store.refs.names import TRASH
+from trace_cli.render.tables import LEFT, RIGHT, fit, marked, paint, table, terminal_width
+from trace_store import checkpoints, context, errors, history, repo
+from trace_store.refs.names import FORKS, TRASH
 from trace_store.revision import all_commits, parse_moment, reach_of_several, resolve_address
 
 TYPE_CHECKING = False
@@ -35,32 +34,36 @@ FIRST_CHANGES, MOST_CHANGES = 4, 256
 
 
 FILTERS = (
-    Option("--text --grep", "text", "Only commits that say this, in any case", "TEXT", default=""),
-    Option("--kind", "kind", "Only with a message of this kind", "KIND", default=""),
-    Option("--role", "role", "Only with a message of this role", "ROLE", default=""),
     Option(
-        "--tool", "tool", "Only with a call of this tool, or a result of it", "NAME", default=""
+        "--text --grep",
+        "text",
+        "Only commits that contain this text, in any case",
+        "TEXT",
+        default="",
     ),
-    Option("--path", "path", "Only with a message that mentions this file", "PATH", default=""),
+    Option("--kind", "kind", "Only commits with a message of this kind", "KIND", default=""),
+    Option("--role", "role", "Only commits with a message of this role", "ROLE", default=""),
+    Option("--tool", "tool", "Only commits with a call or result of this tool", "NAME", default=""),
     Option(
-        "--priority", "priority", "Only what gives or has this priority", "PRIORITY", default=""
+        "--path", "path", "Only commits with a message that names this file", "PATH", default=""
     ),
-    Option("--label", "label", "Only what gives this label", "LABEL", default=""),
+    Option("--priority", "priority", "Only commits that set this priority", "PRIORITY", default=""),
+    Option("--label", "label", "Only commits that add this label", "LABEL", default=""),
     Option(
         "--meta",
         "meta",
-        "Only what records this fact or setting, as `trace commit` has it",
+        "Only commits with this metadata or setting",
         "NAME[=VALUE]",
         default="",
     ),
-    Option("--operation", "operation", "Only with this operation", "OPERATION", default=""),
-    Option("--author", "author", "Only by whom this is a part of the name", "AUTHOR", default=""),
-    Option("--since --after", "since", "Only at this time or later", "TIME", default=""),
-    Option("--until --before", "until", "Only at this time or earlier", "TIME", default=""),
+    Option("--operation", "operation", "Only commits with this operation", "OPERATION", default=""),
+    Option("--author", "author", "Only commits whose author contains AUTHOR", "AUTHOR", default=""),
+    Option("--since --after", "since", "Only commits from this time on", "TIME", default=""),
+    Option("--until --before", "until", "Only commits up to this time", "TIME", default=""),
     Option(
         "--follow",
         "follow",
-        "Only what made, brought or changed this message",
+        "Only commits that add or change this message",
         "ADDRESS",
         default="",
     ),
@@ -72,30 +75,30 @@ FILTERS = (
     Argument(
         "REVISION",
         "revisions",
-        "Where to start; A..B and ^A leave out the past of A; without any, HEAD",
+        "Where to start (default: HEAD); A..B and ^A exclude the history of A",
         ANY,
         completes="COMMIT",
     ),
-    Option("--all", "everything", "Start from every ref and HEAD, but for what is in the trash"),
-    Option("--trash", "trash", "Name refs in the trash; with --all start from them, too"),
+    Option("--all", "everything", "Start from all refs and HEAD, without the trash"),
+    Option("--trash", "trash", "Show refs in the trash; with --all also start from them"),
     Option(
         "-n --max-count",
         "limit",
-        "At most so many commits; -5 says -n 5",
+        "Stop after N commits; -5 means -n 5",
         "N",
         number=True,
         bare=True,
     ),
     Option("--full", "full", "Show author, message and operations of each commit"),
-    Option("--oneline", "oneline", "Show a line for each commit, as without options"),
-    Option("--graph", "graph", "Draw which commit follows which"),
-    Option("--reverse", "backwards", "List the oldest of them first"),
-    Option("-p --patch", "patch", "Show what each commit changed in the context"),
-    Option("--stat", "stat", "Show how many tokens each message gained or lost by each commit"),
-    Option("--first-parent", "first_parent", "Follow first parents alone, as a context does"),
-    Option("--tokens", "tokens", "Show the tokens each commit added, and the total"),
-    Option("--merges", "merges", "Only commits with several parents"),
-    Option("--no-merges", "no_merges", "Only commits with one parent or none"),
+    Option("--oneline", "oneline", "Show one line per commit (the default)"),
+    Option("--graph", "graph", "Draw the commit graph"),
+    Option("--reverse", "backwards", "List the oldest commits first"),
+    Option("-p --patch", "patch", "Show the changes of each commit"),
+    Option("--stat", "stat", "Show the change in tokens per message"),
+    Option("--first-parent", "first_parent", "Follow first parents only"),
+    Option("--tokens", "tokens", "Show the tokens that each commit added, and the total"),
+    Option("--merges", "merges", "Only merge commits"),
+    Option("--no-merges", "no_merges", "No merge commits"),
     *FILTERS,
     JSON,
 )
@@ -131,14 +134,14 @@ def log(
     until: str,
     follow: str,
 ) -> None:
-    """List commits, newest first, one on a line.
+    """List commits, newest first.
 
-    On a terminal lines are cut to its width; a program or a file gets up to 300 characters of the first message.
+    On a terminal, lines are cut to its width; otherwise they have up to 300 characters of the first message.
 
-    Of several filters all have to hold, and what is asked of a message has to hold of one message.
+    Filters are ANDed; message filters must match the same message.
 
-    From several revisions on, and with --all, commits are in the order of their times; with --graph line after line.
-    What was given up is in the trash, which only --trash shows.
+    With several revisions or --all, commits are sorted by time; with --graph, branch by branch. Deleted branches are in
+    the trash, which only --trash shows.
 
         trace log --tool Bash --since yesterday
         trace log --path src/app.py --role assistant main
@@ -164,13 +167,18 @@ def log(
     }
     asked = any(filters.values())
     if merges and no_merges:
-        raise usage_error("--merges and --no-merges leave nothing")
+        raise usage_error("--merges and --no-merges exclude each other")
     if graph and as_json:
-        raise usage_error("--graph draws for people", "--json tells the parents of each")
+        raise usage_error(
+            "--graph cannot be combined with --json", "--json prints the parents of each commit"
+        )
     if graph and (backwards or patch or stat):
-        raise usage_error("--graph draws commits alone, the newest first")
+        raise usage_error("--graph cannot be combined with --patch, --stat or --reverse")
     if as_json and (patch or stat):
-        raise usage_error("-p and --stat are for people", "`trace diff --json A B` for programs")
+        raise usage_error(
+            "-p and --stat cannot be combined with --json",
+            "`trace diff --json A B` compares two commits",
+        )
     with opened_store(invocation) as store:
         invocation.page()
         drawn = render.graph.Drawing(first_parent) if graph else None
@@ -199,7 +207,7 @@ def log(
             names = names_by_commit(store, [e.oid for e in block], trash=trash or as_json)
             show(block, names)
         if gap:
-            raise errors.BrokenHistoryError(f"the history goes no further: {gap[0].message}")
+            raise errors.BrokenHistoryError(f"the history is incomplete: {gap[0].message}")
 
 
 def _up_to_gap(
@@ -299,7 +307,9 @@ class _Block:
             )
         if self._as_json:
             for entry in entries:
-                write_record(invocation, log_record(entry, names, growth.get(entry.oid)))
+                write_record(
+                    invocation, repo.records.log_entry(entry, names, growth.get(entry.oid))
+                )
         elif self._drawn is not None:
             self._draw(self._drawn, entries, names, growth)
         elif self._full or self.changes is not None:
@@ -434,4 +444,8 @@ def names_by_commit(
     if head.oid is not None and head.oid in names:
         others = [name for name in names.get(head.oid, ()) if name != head.ref]
         names[head.oid] = ["HEAD", *([] if head.ref is None else [head.ref]), *others]
+    if head.ref is not None and store.refs.read(FORKS + head.ref.removeprefix("refs/heads/")):
+        fork = checkpoints.forks.fork_of(store, head.ref)
+        if fork is not None:
+            names.setdefault(fork.point, []).append(fork.checkpoint)
     return names

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from trace_cli.render.escape import one_line
-from trace_cli.render.records import address_text, short_address
+from trace_cli.render.records import short_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
     from trace_cli.runtime import Invocation
     from trace_store.merge.meaning_warnings import MeaningWarning
@@ -21,16 +20,3 @@ def warn(invocation: Invocation, warnings: Iterable[MeaningWarning]) -> None:
         others = ", ".join(short_address(address) for address in warning.others)
         about = f" ({others})" if others else ""
         invocation.note(f"warning: {short_address(warning.address)}: {said}{about}")
-
-
-def warning_records(warnings: Iterable[MeaningWarning]) -> list[dict[str, Any]]:
-    """Return warnings as JSON."""
-    return [
-        {
-            "kind": warning.kind,
-            "meaning": warning.meaning,
-            "address": address_text(warning.address),
-            "others": [address_text(address) for address in warning.others],
-        }
-        for warning in warnings
-    ]

@@ -1,4 +1,4 @@
-"""`trace merge` and `trace resolve`: bringing another line of history in, and settling what contradicts."""
+"""`trace merge` and `trace resolve`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.advice import advisor
 from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, SECRETS, opened_store
-from trace_cli.porcelain.conflicts import conflict_lines, conflict_records, settled_records
+from trace_cli.porcelain.conflicts import conflict_lines
 from trace_cli.porcelain.editor import settle_in_editor
 from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, STOPPED, Run
 from trace_cli.porcelain.input import argument_text, text_from
@@ -14,6 +14,7 @@ from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, number
 from trace_store import merge as merging
+from trace_store import repo
 from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS
 from trace_store.merge.in_progress import MERGE, read_stop
 from trace_store.merge.inputs import APPEND, STRATEGIES
@@ -21,8 +22,6 @@ from trace_store.merge.result import ALLOWED, FAST_FORWARD, MERGED, NEVER, ONLY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from trace_cli.runtime import Invocation
     from trace_store.merge.result import Merge
     from trace_store.secrets.guard import Guard
@@ -33,25 +32,25 @@ if TYPE_CHECKING:
     Argument(
         "REVISION",
         "revision",
-        "What to merge; without it the tips of a diverged branch, or else its upstream",
+        "What to merge (default: diverged tips, or the upstream)",
         OPTIONAL,
         completes="COMMIT",
     ),
     Option(
         "-s --strategy",
         "strategy",
-        "How: append, interleave, ours, theirs, decisions, semantic",
+        "append, interleave, ours, theirs, decisions or semantic",
         "STRATEGY",
         default=APPEND,
         choices=STRATEGIES,
     ),
     FAVOUR,
-    Option("--no-ff", "no_ff", "Make a commit also where the branch could just go forward"),
-    Option("--ff-only", "ff_only", "Refuse to make a commit"),
-    Option("--squash", "squash", "Bring the messages in by a commit with one parent"),
-    Option("--allow-unrelated-histories", "unrelated", "Merge also what shares no commit"),
-    Option("--review", "review", "Show what a model proposes, and ask; on a terminal it is asked"),
-    Option("--no-review", "no_review", "Take what a model proposes, when it is valid"),
+    Option("--no-ff", "no_ff", "Create a merge commit even if a fast-forward is possible"),
+    Option("--ff-only", "ff_only", "Fail unless a fast-forward is possible"),
+    Option("--squash", "squash", "Create a commit with one parent"),
+    Option("--allow-unrelated-histories", "unrelated", "Merge branches without a common ancestor"),
+    Option("--review", "review", "Review the model's proposal (the default on a terminal)"),
+    Option("--no-review", "no_review", "Accept the model's proposal if it is valid"),
     *GOING_ON,
     MESSAGE,
     SECRETS,
@@ -78,15 +77,15 @@ def merge(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Bring another line of history into the current branch.
+    """Merge another branch into this one.
 
-    A merge without a conflict adds no message: what theirs has and ours has not comes in, and what theirs changed is
-    changed. The strategy says how: append (theirs after ours), interleave (by time), ours (theirs counts as merged,
-    nothing comes in), theirs (the context becomes theirs), decisions (only messages with the label decision), semantic
-    (a model settles the conflicts, and may put summaries in the place of new messages; see `trace model`).
+    Messages and changes that only the other branch has are added. The strategy decides how: append (theirs after ours),
+    interleave (by time), ours (record the merge, add nothing), theirs (the context becomes theirs), decisions (only
+    messages with the label decision), semantic (a model resolves conflicts, and may summarize new messages; see `trace
+    model`).
 
-    At conflicts nothing is written, and the exit code is 3. `trace resolve` settles them, `trace merge --continue` goes
-    on, `trace merge --abort` gives up.
+    At conflicts nothing is written, and the exit code is 3. Resolve them with `trace resolve`, then run `trace merge
+    --continue`; or cancel with `trace merge --abort`.
     """
     run = Run(
         invocation,
@@ -108,13 +107,9 @@ def merge(
     }
     run.check("REVISION", revision, needed=False, alone=[o for o, is_ in beginning.items() if is_])
     if no_ff and (ff_only or squash):
-        raise usage_error(
-            f"--no-ff and {'--squash' if squash else '--ff-only'} contradict each other"
-        )
+        raise usage_error(f"--no-ff and {'--squash' if squash else '--ff-only'} exclude each other")
     if favour and strategy in (OURS, THEIRS):
-        raise usage_error(
-            f"--strategy {strategy} settles everything, so that --favour says nothing"
-        )
+        raise usage_error(f"--favour has no effect with --strategy {strategy}")
 
     def begin(store: Store, guard: Guard) -> Merge:
         options = merging.result.MergeOptions(
@@ -135,60 +130,45 @@ def merge(
         if found.outcome != STOPPED and not quiet:
             invocation.line(_line(invocation, found, skipped=skip))
 
-    run.carry_out(begin, lambda store, found: [_record(store, found)], tell, message)
+    run.carry_out(begin, lambda store, found: [repo.records.merge(store, found)], tell, message)
 
 
 def _line(invocation: Invocation, found: Merge, *, skipped: bool) -> str:
     branch = safe(found.ref.removeprefix("refs/heads/"))
     if not found.theirs:
-        return f"{branch} has one tip and no upstream: there is nothing to merge"
+        return f"nothing to merge: {branch} has no second tip and no upstream"
     if found.after == found.before and skipped:
-        return f"{branch} is as it was: what the merge stopped at is left out"
+        return f"{branch} is unchanged: the conflicting commit was skipped"
     if found.after == found.before:
-        return f"{branch} is up to date: there is nothing to merge"
+        return f"{branch} is already up to date"
     assert found.after is not None
     oid = found.after.short() if invocation.terminal else str(found.after)
     if found.outcome == FAST_FORWARD:
         start = found.before.short() if found.before else "nothing"
-        return f"{oid} {branch} went forward from {start}"
+        return f"{oid} {branch} fast-forwarded from {start}"
     what = "merged" if found.outcome == MERGED else "squashed"
-    settled = f", {counted(len(found.settled), 'conflict')} settled" if found.settled else ""
+    settled = f", {counted(len(found.settled), 'conflict')} resolved" if found.settled else ""
     hidden = f", {number(found.hidden)} of them hidden" if found.hidden else ""
     changed = f", {number(found.changed)} changed" if found.changed else ""
     brought = counted(found.included, "new message")
     return f"{oid} {what}: {brought}{hidden}{changed}{settled}"
 
 
-def _record(store: Store, found: Merge) -> dict[str, Any]:
-    return {
-        "outcome": found.outcome,
-        "ref": found.ref,
-        "before": str(found.before) if found.before else None,
-        "commit": str(found.after) if found.after else None,
-        "merged": [str(oid) for oid in found.theirs],
-        "included": found.included,
-        "hidden": found.hidden,
-        "changed": found.changed,
-        "conflicts": conflict_records(store, found.conflicts),
-        "settled": settled_records(found.settled),
-    }
-
-
 @takes(
     Argument(
         "CONFLICT",
         "which",
-        "Its number, the address of its message, or all",
+        "A conflict number, a message address, or all",
         OPTIONAL,
         default="",
         completes="ADDRESS",
     ),
-    Argument("TEXT", "text", "What the message says from now on; - reads it", OPTIONAL),
-    Option("--ours", "ours", "Take what the current branch has"),
-    Option("--theirs", "theirs", "Take what comes in"),
-    Option("--both", "both", "Take both"),
-    Option("-F --file", "file", "Read the text from FILE", "FILE"),
-    Option("-e --edit", "edit", "Open the editor with both sides between markers"),
+    Argument("TEXT", "text", "The resolved text; - reads standard input", OPTIONAL),
+    Option("--ours", "ours", "Use the version of the current branch"),
+    Option("--theirs", "theirs", "Use the incoming version"),
+    Option("--both", "both", "Keep both"),
+    Option("-F --file", "file", "Read the resolved text from FILE", "FILE"),
+    Option("-e --edit", "edit", "Edit both versions between conflict markers"),
     JSON,
     QUIET,
 )
@@ -205,17 +185,17 @@ def resolve(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Settle a conflict of a merge, pick, revert or rebase that stopped; without a choice list them.
+    """List and resolve conflicts of a merge, cherry-pick, revert or rebase.
 
-    A conflict keeps its number, and may be settled anew until what stopped goes on.
+    Without a choice, list the conflicts. A conflict keeps its number and can be resolved again until you continue.
 
-    On a terminal, --edit opens $GIT_EDITOR, $VISUAL or $EDITOR with both sides between conflict markers; what is saved
-    is the text.
+    --edit opens $GIT_EDITOR, $VISUAL or $EDITOR with both versions between conflict markers. The saved text is the
+    resolution.
     """
     said = [OURS] * ours + [THEIRS] * theirs + [BOTH] * both + [TEXT] * (text is not None)
     said += [TEXT] * (file is not None) + [TEXT] * edit
     if len(said) > 1:
-        raise usage_error("give one way to settle it")
+        raise usage_error("choose one resolution")
     with opened_store(invocation, quiet=quiet) as store:
         met = merging.resolve.met_conflicts(store)
         if which not in ("", "all") and not said:
@@ -231,8 +211,8 @@ def resolve(
             met = merging.resolve.met_conflicts(store)
         open_ = [each for each in met if each.resolution is None]
         if as_json:
-            settled = settled_records([each for each in met if each.resolution is not None])
-            record = {"conflicts": conflict_records(store, open_), "settled": settled}
+            settled = repo.records.settled([each for each in met if each.resolution is not None])
+            record = {"conflicts": repo.records.conflicts(store, open_), "settled": settled}
             write_record(invocation, record)
         elif not quiet:
             for line in conflict_lines(invocation, store, open_ if said else met):
@@ -240,7 +220,7 @@ def resolve(
             if not open_ and (said or not which):
                 found = read_stop(store)
                 kind = found.kind if found else MERGE
-                invocation.line(f"all is settled: `trace {kind} --continue` goes on")
+                invocation.line(f"all conflicts are resolved: run `trace {kind} --continue`")
 
 
 def _text(invocation: Invocation, text: str | None, file: str | None) -> str:

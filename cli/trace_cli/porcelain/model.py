@@ -17,13 +17,11 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.llm.contract import Completion
 
-HELP = """Show which model is asked, and try it.
-
-Without a subcommand it is shown: its name, where it is, and where its key comes from. Variables of the environment
-(TRACE_MODEL, TRACE_MODEL_API, TRACE_MODEL_URL, TRACE_MODEL_KEY) go before your own settings (`trace config model`);
-a repository has no say. Nothing but a command that says so asks a model.
+HELP = """Without a subcommand, print the model's name, its address, and where its key comes from. Environment variables
+(TRACE_MODEL, TRACE_MODEL_API, TRACE_MODEL_URL, TRACE_MODEL_KEY) override your own settings (`trace config model`); a
+repository's settings are ignored. Only commands whose help says so ask a model.
 """
-ELSEWHERE = "`trace config model.url ADDRESS` names another place"
+ELSEWHERE = "`trace config model.url URL` changes the address"
 QUESTION = "Answer with the one word: ready"
 
 
@@ -43,20 +41,20 @@ def model(invocation: Invocation, *, as_json: bool) -> None:
     if as_json:
         write_record(invocation, record)
         return
-    record["key_from"] = settings.key_from or "nowhere: it has none"
+    record["key_from"] = settings.key_from or "none"
     for name, each in record.items():
         invocation.line(f"{name.replace('_', ' '):<9} {one_line(str(each))}")
 
 
 @takes(
-    Argument("PROMPT", "prompt", "What to ask", OPTIONAL, default=QUESTION),
-    Option("--stream", "stream", "Print the answer while it is made"),
+    Argument("PROMPT", "prompt", "The prompt", OPTIONAL, default=QUESTION),
+    Option("--stream", "stream", "Print the answer as it arrives"),
     JSON,
 )
 def test(invocation: Invocation, *, prompt: str, stream: bool, as_json: bool) -> None:
-    """Ask the model something short, and print its answer, how long it took and what it used.
+    """Send the model a short prompt, and print its answer, time and usage.
 
-    It needs no repository, and writes nothing.
+    This needs no repository and writes nothing.
     """
     settings = llm.settings.read_settings(Disk(), invocation.environment)
     asked = llm.http_model.HttpModel(settings)
@@ -98,7 +96,7 @@ def _who(answer: Completion, name: str) -> str:
 
 def _used(answer: Completion) -> str:
     if answer.usage is None:
-        return "; it does not say what it used"
+        return "; it reported no usage"
     return f": {answer.usage.input_total:,} tokens in, {answer.usage.output_total:,} out"
 
 

@@ -6,9 +6,10 @@ from trace_cli import porcelain
 from trace_cli.arguments import SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, finish, opened_store, something_waits
-from trace_cli.porcelain.meaning_warnings import warn, warning_records
+from trace_cli.porcelain.meaning_warnings import warn
 from trace_cli.render.records import address_text, write_record
 from trace_cli.render.tables import counted
+from trace_store import repo
 from trace_store.merge.move import AFTER, BEFORE, FIRST, LAST
 from trace_store.merge.move import move as move_messages
 
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 
 @takes(
     Argument("ADDRESS...", "targets", "Messages, such as ab12cd.0", SOME, completes="ADDRESS"),
-    Option("--after", "after", "Place them after this message", "ADDRESS", default=""),
-    Option("--before", "before", "Place them before this message", "ADDRESS", default=""),
-    Option("--first", "first", "Place them before all others"),
-    Option("--last", "last", "Place them after all others"),
-    Option("-n --dry-run", "dry_run", "Only say what it may change"),
+    Option("--after", "after", "Move them after this message", "ADDRESS", default=""),
+    Option("--before", "before", "Move them before this message", "ADDRESS", default=""),
+    Option("--first", "first", "Move them to the beginning"),
+    Option("--last", "last", "Move them to the end"),
+    Option("-n --dry-run", "dry_run", "Only print warnings"),
     MESSAGE,
     JSON,
     QUIET,
@@ -41,9 +42,9 @@ def move(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Place messages elsewhere in the context, and warn when that may change what they mean.
+    """Move messages to another position in the context, with warnings if that may change their meaning.
 
-    A tool call and its results move as one, and nothing is put between them.
+    A tool call and its results move together, and nothing can be placed between them.
     """
     ways = [(AFTER, after), (BEFORE, before), (FIRST, first), (LAST, last)]
     given = [(where, each) for where, each in ways if each]
@@ -64,14 +65,14 @@ def move(
         waits = None
         if found.result is not None and something_waits(store) and not quiet:
             porcelain.in_progress.tell_stopped(invocation, store, [found.result.ref])
-            waits = porcelain.in_progress.waiting_record(porcelain.in_progress.what_waits(store))
+            waits = repo.records.waiting(porcelain.in_progress.what_waits(store))
         if as_json:
             record = {
                 "commit": str(found.result.oid) if found.result else None,
                 "waiting": waits,
                 "moved": [address_text(address) for address in found.moved],
                 "after": address_text(found.after) if found.after else None,
-                "warnings": warning_records(found.warnings),
+                "warnings": repo.records.warnings(found.warnings),
             }
             write_record(invocation, record)
             return
@@ -79,6 +80,6 @@ def move(
         if not quiet:
             done = f"{found.result.oid} " if found.result else ""
             count = len(found.moved)
-            there = "stands there already" if count == 1 else "stand there already"
+            there = "is already there" if count == 1 else "are already there"
             said = "moved" if found.result else "would be moved" if dry_run else there
             invocation.line(f"{done}{counted(count, 'message')} {said}")

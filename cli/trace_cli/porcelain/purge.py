@@ -11,6 +11,7 @@ from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
+from trace_store import repo
 from trace_store.maintenance.purge import plan_purge, purge_and_rewrite, refuse_common
 from trace_store.maintenance.purge import purge as purge_planned
 from trace_store.maintenance.verify_purged import ENCODINGS
@@ -19,8 +20,6 @@ from trace_store.revision import resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from trace_cli.runtime import Invocation
     from trace_store.maintenance.holders import ContentHolder
     from trace_store.maintenance.purge import PurgePlan, PurgeReport
@@ -32,41 +31,37 @@ _SHOWN = 20
 
 
 @takes(
-    Argument(
-        "OID...", "oids", "Blobs, by their ids or beginnings of these", ANY, completes="OBJECT"
-    ),
+    Argument("OID...", "oids", "Ids (prefixes) of blobs", ANY, completes="OBJECT"),
     Option(
         "--match-file",
         "match_file",
-        "Purge every blob that holds the text in FILE; - reads standard input, or asks without showing it",
+        "Purge every blob that contains the text in FILE; - reads standard input, or prompts without echo",
         "FILE",
     ),
     Option(
         "--match",
         "match",
-        "The same with TEXT; the shell keeps it in its history, so --match-file is better for a secret",
+        "The same with TEXT; use --match-file for secrets, since shells keep a history",
         "TEXT",
     ),
-    Option(
-        "--again", "again", "Remove what was purged before and came back, as a merge may bring it"
-    ),
+    Option("--again", "again", "Purge again what was purged before and came back"),
     Option(
         "--rewrite",
         "rewrite",
-        "Write the commits anew without it, and leave no tombstone; a guess of something short can still be confirmed",
+        "Rewrite commits without it and leave no tombstone; guesses of short content can still be confirmed",
     ),
-    Option("--reason", "reason", "Why, in one line that everybody may read", "TEXT", default=""),
-    Option("-n --dry-run", "dry_run", "Write nothing; say what would go"),
-    Option("-y --yes", "yes", "Do not ask"),
+    Option("--reason", "reason", "The reason, in one line; it is public", "TEXT", default=""),
+    Option("-n --dry-run", "dry_run", "Only print what would be deleted"),
+    Option("-y --yes", "yes", "Do not ask for confirmation"),
     Option(
         "--force",
         "force",
-        "Purge content of under 16 bytes too, which no message can say afterwards",
+        "Also purge content under 16 bytes; messages cannot contain it afterwards",
     ),
     Option(
         "--verify",
         "verify",
-        "Search all files of `.trace` afterwards; exit 7 when something is found",
+        "Search all files of `.trace` afterwards; exit code 7 if found",
     ),
     JSON,
 )
@@ -85,23 +80,21 @@ def purge(
     verify: bool,
     as_json: bool,
 ) -> int:
-    """Remove content for good: out of packs, loose objects, journals, caches and indexes. It cannot be undone.
+    """Delete content permanently: from packs, loose objects, journals, caches and indexes. This cannot be undone.
 
-    A tombstone stays in its place: it says when, by whom and why, and no writer takes the bytes in again, nor other
-    content that holds the text. Ids of commits stay as they are, and every parent still verifies. What the text of a
-    commit itself says stays.
+    A tombstone remains. It records when, by whom and why, and Trace refuses to store the content again, or other
+    content that contains the text. Commit ids do not change, and every parent still verifies. The text of commit
+    messages is not changed.
 
-    With `--verify` alone all files are searched for what was purged before; with `--dry-run --verify` and a text, for
-    that. Revoke a leaked credential first: whoever has seen it, has it.
+    --verify alone searches all files for earlier purges; `--dry-run --verify` with a text searches for that text.
+    Revoke a leaked credential first: whoever has seen it, has it.
 
         trace purge --match-file - --reason "leaked key" --verify
         trace purge 3f2a9c41 --dry-run
     """
     texts = _texts(invocation, match_file, match)
     if not (oids or texts or again or verify):
-        raise usage_error(
-            "nothing to purge: name objects, or give --match-file, --again or --verify"
-        )
+        raise usage_error("nothing to purge: give ids, --match-file, --again or --verify")
     progress = Progress(invocation, shown=invocation.interactive and not as_json)
     with opened_store(invocation) as store:
         named = [resolve(store, oid) for oid in oids]
@@ -131,7 +124,9 @@ def purge(
             else:
                 report = purge_planned(store, plan, why=reason, by=by, verify=verify, force=force)
         if as_json:
-            write_record(invocation, _record(report, issued, done=not (dry_run or only_verify)))
+            write_record(
+                invocation, repo.records.purge(report, issued, done=not (dry_run or only_verify))
+            )
         else:
             if dry_run:
                 _show_plan(invocation, plan, len(back))
@@ -147,12 +142,14 @@ def _texts(invocation: Invocation, path: str | None, text: str | None) -> list[s
     """Return the texts to search for."""
     found = []
     if text is not None:
-        invocation.note("note: the shell may keep the text in its history; --match-file does not")
+        invocation.note(
+            "note: the shell may keep the text in its history; use --match-file instead"
+        )
         found.append(text)
     if path == "-" and invocation.waits_for_keyboard:
         from getpass import getpass
 
-        found.append(getpass("text to purge, which is not shown: "))
+        found.append(getpass("text to purge (not shown): "))
     elif path is not None:
         found.append(text_of(invocation.read(path)).removesuffix("\n").removesuffix("\r"))
     return found
@@ -160,10 +157,10 @@ def _texts(invocation: Invocation, path: str | None, text: str | None) -> list[s
 
 def _ask(invocation: Invocation, count: int) -> None:
     if not invocation.waits_for_keyboard:
-        raise usage_error("a purge cannot be undone", "--yes says that it is meant")
-    invocation.note(f"purge {counted(count, 'object')} for good? [y/N] ", end="")
+        raise usage_error("a purge cannot be undone", "--yes confirms it")
+    invocation.note(f"purge {counted(count, 'object')} permanently? [y/N] ", end="")
     if invocation.stdin.readline().strip().lower() not in (b"y", b"yes"):
-        raise usage_error("nothing was purged", "--yes does not ask")
+        raise usage_error("nothing was purged", "--yes skips the question")
 
 
 def _show_plan(invocation: Invocation, plan: PurgePlan, back: int) -> None:
@@ -174,7 +171,7 @@ def _show_plan(invocation: Invocation, plan: PurgePlan, back: int) -> None:
         invocation.line(f"blob {oid} ({what})")
     _more(invocation, len(plan.objects))
     for holder in plan.holders.commits[:_SHOWN]:
-        refs = ", ".join(map(_short, holder.refs[:3])) or "no ref leads to it"
+        refs = ", ".join(map(_short, holder.refs[:3])) or "unreachable"
         if len(holder.refs) > 3:
             refs += f" (+{len(holder.refs) - 3})"
         invocation.line(f"held by {' '.join(_addresses(holder, short=True))}: {refs}")
@@ -184,7 +181,7 @@ def _show_plan(invocation: Invocation, plan: PurgePlan, back: int) -> None:
         invocation.line(f"sent to {one_line(who)}: the context of {sent.commit.short()}")
     _more(invocation, len(plan.holders.contexts))
     if back:
-        invocation.line(f"{counted(back, 'object')} purged before: the bytes are here again")
+        invocation.line(f"{counted(back, 'object')} purged before are here again")
 
 
 def _show_issued(invocation: Invocation, issued: RewrittenHistory) -> None:
@@ -195,7 +192,7 @@ def _show_issued(invocation: Invocation, issued: RewrittenHistory) -> None:
         invocation.line(f"  {_short(ref)}")
     _more(invocation, len(issued.refs))
     invocation.note(
-        "note: .trace/local/reissued has the old ids and the new; other clones have to be made anew"
+        "note: .trace/local/reissued maps old ids to new ones; other clones have to clone again"
     )
 
 
@@ -212,7 +209,7 @@ def _show(
     for path, why in report.left:
         invocation.line(f"left: {one_line(path)}: {one_line(why)}")
     for name in report.damaged:
-        invocation.line(f"left: pack {one_line(name)} cannot be read to its end; see `trace fsck`")
+        invocation.line(f"left: pack {one_line(name)} is corrupt; see `trace fsck`")
     _warn(invocation, report, rewritten=rewritten)
     _show_absence(invocation, store, report)
     if done and (plan.packed or plan.loose):
@@ -250,10 +247,10 @@ def _warn(invocation: Invocation, report: PurgeReport, *, rewritten: bool) -> No
 def _proof(store: Store, plan: PurgePlan) -> str:
     """Return what a search proved: it knows a text that was given, or of which there is a fingerprint."""
     if plan.texts:
-        return "it is in no file of .trace"
+        return "not found in any file of .trace"
     objects, texts = len(store.objects.purged), len(getattr(store.objects, "purged_texts", ()))
     if not objects and not texts:
-        return "nothing was purged here, so nothing was searched for"
+        return "nothing to search for: nothing was purged here"
     said = f"{counted(objects, 'purged object')}: in no file of .trace as an object"
     if texts:
         return f"{said}; texts of {counted(texts, 'purge')}: in no file"
@@ -286,13 +283,13 @@ def _show_git(invocation: Invocation, store: Store, plan: PurgePlan) -> None:
     if prefix is None:
         return
     paths = [f"{prefix}/objects/pack/{name}.pack" for name in plan.packed]
-    invocation.note("git may have copies in its history. What to do:")
-    invocation.note("  1. revoke the credential, if it is one: whoever has seen it, has it")
+    invocation.note("git may have copies in its history. To remove them:")
+    invocation.note("  1. revoke the credential, if it is one")
     invocation.note(
         f"  2. git add -A {safe(prefix)} && git commit -m 'Purge'   (tombstones tell other clones)"
     )
     invocation.note(
-        "  3. take the old files out of git's history, with https://github.com/newren/git-filter-repo:"
+        "  3. remove the old files from git's history, with https://github.com/newren/git-filter-repo:"
     )
     for path in paths[:_SHOWN]:
         invocation.note(f"       git filter-repo --invert-paths --path {safe(path)}")
@@ -300,7 +297,7 @@ def _show_git(invocation: Invocation, store: Store, plan: PurgePlan) -> None:
         f"     older packs may have held it too; to be sure: --path {safe(prefix)}/objects, and step 2 again"
     )
     invocation.note(
-        "  4. git push --force; others clone anew, and the host is asked to drop what it has cached"
+        "  4. git push --force; have others clone again, and ask the host to delete cached copies"
     )
 
 
@@ -312,53 +309,6 @@ def _path_in_git(store: Store) -> str | None:
         if store.disk.stat(os.path.join(folder, ".git")) is not None:
             return os.path.relpath(root, folder).replace(os.sep, "/")
     return None
-
-
-def _record(report: PurgeReport, issued: RewrittenHistory | None, *, done: bool) -> dict[str, Any]:
-    plan, absence = report.plan, report.absence
-    guessable = set(plan.guessable)
-    return {
-        "purged": done,
-        "objects": [
-            {"object": str(oid), "size": plan.sizes.get(oid), "guessable": oid in guessable}
-            for oid in plan.objects
-        ],
-        "commits": [
-            {
-                "commit": str(holder.commit),
-                "addresses": _addresses(holder, short=False) if holder.messages else [],
-                "refs": list(holder.refs),
-            }
-            for holder in plan.holders.commits
-        ],
-        "refs": list(plan.holders.refs),
-        "contexts": [
-            {
-                "commit": str(sent.commit),
-                "report": str(sent.report),
-                "provider": sent.provider or None,
-                "model": sent.model or None,
-                "sent": sent.sent or None,
-            }
-            for sent in plan.holders.contexts
-        ],
-        "elsewhere": list(map(str, plan.elsewhere)),
-        "structure": list(map(str, plan.structure)),
-        "packs": list(plan.packed),
-        "loose": plan.loose,
-        "reissued": []
-        if issued is None
-        else [[str(old), str(new)] for old, new in issued.objects.items()],
-        "tombstones": report.tombstones,
-        "kept_out": report.kept_out,
-        "rewritten": report.packs,
-        "files": report.files,
-        "left": [[path, why] for path, why in report.left],
-        "damaged": list(report.damaged),
-        "absent": None if absence is None else absence.is_proven,
-        "found": [] if absence is None else [[f.path, f.what, f.where] for f in absence.found],
-        "unread": [] if absence is None else [list(each) for each in absence.unread],
-    }
 
 
 def _addresses(holder: ContentHolder, *, short: bool) -> list[str]:

@@ -6,15 +6,14 @@ from trace_cli.arguments import ANY, OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.advice import judge as judging
 from trace_cli.porcelain.common import JSON, QUIET, SECRETS
-from trace_cli.porcelain.conflicts import conflict_records, settled_records
 from trace_cli.porcelain.editor import edited, keep_typed
 from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, Run
 from trace_cli.porcelain.input import text_from
-from trace_cli.porcelain.meaning_warnings import warn, warning_records
+from trace_cli.porcelain.meaning_warnings import warn
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
-from trace_store import context, errors, history, merge
+from trace_store import context, errors, history, merge, repo
 from trace_store.context.content import message_line
 from trace_store.merge import todo
 from trace_store.merge.in_progress import CHERRY_PICK, REBASE
@@ -70,17 +69,17 @@ def planned(
         return steps
     written = todo.written(steps, lambda oid: say(store, oid))
     editor = invocation.environment.list_editor
-    otherwise = "give the list with --todo; --print-todo prints one to begin with"
+    otherwise = "use --todo FILE; --print-todo prints a list to start from"
     text = edited(invocation, written, "todo", otherwise, editor)
     if not todo.lines(text):
         raise usage_error(
-            "the to-do list is empty, and nothing was done", "`drop ID` leaves a commit out"
+            "the to-do list is empty; nothing was changed", "`drop ID` drops a commit"
         )
     try:
         found = todo.read(text, known)
     except errors.InvalidInputError as error:
         kept = keep_typed(store, text, "todo")
-        hint = f"the list is kept; once it is mended, --todo {kept} reads it in the place of -i"
+        hint = f"the list is saved; fix it, then use --todo {kept} in place of -i"
         words = ", ".join(todo.ACTIONS)
         raise errors.InvalidInputError(f"{error.message}; there are {words}", hint=hint) from error
     return [_reworded(invocation, store, each) for each in found]
@@ -106,27 +105,25 @@ def _reworded(invocation: Invocation, store: Store, step: Step) -> Step:
     if step.action != todo.REWORD or step.message not in ("", say(store, step.oid)):
         return step
     said = read_commit(step.oid, store.objects.read).message
-    otherwise = "give the message behind the id, as `reword ID MESSAGE`"
+    otherwise = "write `reword ID MESSAGE`"
     message = edited(invocation, f"{said}\n", "message.txt", otherwise).strip()
     if not message:
-        raise usage_error("the message is empty, and nothing was done")
+        raise usage_error("the message is empty; nothing was changed")
     return todo.Step(todo.REWORD, step.oid, message)
 
 
-JUDGE = Option(
-    "--judge", "judge", "Ask the model of `trace config model` what may mean something else"
-)
+JUDGE = Option("--judge", "judge", "Ask the model which messages may have changed their meaning")
 
 
 @takes(
     Argument(
         "WHAT...",
         "wanted",
-        "Commits, ranges A..B, or addresses of messages",
+        "Commits, ranges A..B, or message addresses",
         ANY,
         completes="COMMIT",
     ),
-    Option("--at", "at", "Take single messages as they are at REVISION", "REVISION", default=""),
+    Option("--at", "at", "Apply single messages as of REVISION", "REVISION", default=""),
     FAVOUR,
     JUDGE,
     *GOING_ON,
@@ -148,10 +145,10 @@ def cherry_pick(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Bring commits or messages of another branch to the end of the current one.
+    """Apply commits or messages from another branch to the end of this one.
 
-    Messages keep their addresses. A single message comes with its call or results, as they are in its commit, or with
-    --at in that context. At conflicts nothing is written, as with `trace merge`.
+    Messages keep their addresses. A single message comes with its call or results, as of its commit, or with --at as of
+    another revision. At conflicts nothing is written, as with `trace merge`.
     """
     run = Run(
         invocation,
@@ -184,18 +181,16 @@ def cherry_pick(
     Argument(
         "UPSTREAM",
         "upstream",
-        "What stays as it is; without it the branch's upstream",
+        "The base to compare with (default: the upstream)",
         OPTIONAL,
         completes="COMMIT",
     ),
-    Option(
-        "--onto", "onto", "What the commits go on; UPSTREAM, if not given", "REVISION", default=""
-    ),
-    Option("--root", "root", "Make all commits of the branch anew, from its first one on"),
+    Option("--onto", "onto", "The new base (default: UPSTREAM)", "REVISION", default=""),
+    Option("--root", "root", "Reapply all commits of the branch"),
     Option("-i --interactive", "interactive", "Edit the to-do list first"),
-    Option("--todo", "todo_file", "Read the to-do list from FILE; - reads it", "FILE"),
-    Option("--print-todo", "print_todo", "Print the to-do list, and do nothing"),
-    Option("--drop-pinned", "drop_pinned", "Let pinned messages be dropped"),
+    Option("--todo", "todo_file", "Read the to-do list from FILE; - reads standard input", "FILE"),
+    Option("--print-todo", "print_todo", "Only print the to-do list"),
+    Option("--drop-pinned", "drop_pinned", "Allow dropping pinned messages"),
     FAVOUR,
     JUDGE,
     *GOING_ON,
@@ -222,11 +217,11 @@ def rebase(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Make the commits of the current branch since UPSTREAM anew, on top of it.
+    """Reapply the commits of the current branch since UPSTREAM on top of it.
 
-    Each keeps author, time and message, and names the commit that it was made from. Messages keep their addresses. With
-    -i or --todo a list says what becomes of each, in any order: pick, reword, edit, squash, fixup or drop. What the
-    branch stood for stays in the trash, and ORIG_HEAD names it.
+    Commits keep author, time and message, and link to the original. Messages keep their addresses. With -i or --todo, a
+    list says what to do with each commit, in any order: pick, reword, edit, squash, fixup or drop. The old tip goes to
+    the trash, and ORIG_HEAD names it.
     """
     run = Run(
         invocation,
@@ -251,9 +246,9 @@ def rebase(
     if print_todo and interactive:
         ways.remove("--interactive")  # it prints what -i would show
     if len(ways) > 1:
-        raise usage_error(f"{' and '.join(ways[:2])} are two ways; choose one")
+        raise usage_error(f"{' and '.join(ways[:2])} exclude each other")
     if upstream and root:
-        raise usage_error("--root makes all commits anew, so that there is no UPSTREAM")
+        raise usage_error("--root takes no UPSTREAM")
 
     def begin(store: Store, guard: Guard) -> Rewrite | None:
         def plan(steps: Sequence[Step]) -> Sequence[Step]:
@@ -311,7 +306,7 @@ def _carry_out(
         return judging(invocation, store, wanted=judge)
 
     def record(store: Store, found: Rewrite) -> list[dict[str, Any]]:
-        return [_record(store, found)]
+        return [repo.records.rewrite(store, found)]
 
     run.carry_out(begin, record, tell, judge=judged, drop_pinned=drop_pinned)
 
@@ -319,40 +314,24 @@ def _carry_out(
 def _line(invocation: Invocation, found: Rewrite, kind: str) -> str:
     branch = safe(found.ref.removeprefix("refs/heads/"))
     if found.outcome == UP_TO_DATE and found.dropped:
-        return f"{branch} is as it was: {counted(len(found.dropped), 'commit')} left out"
+        return f"{branch} is unchanged: {counted(len(found.dropped), 'commit')} dropped"
     if found.outcome == UP_TO_DATE and found.there:
         names = ", ".join(oid.short() for oid in found.there[:3])
         more = f" and {len(found.there) - 3} more" if len(found.there) > 3 else ""
-        return f"{branch} has all of {names}{more} already: there is nothing to do"
+        return f"{branch} already contains {names}{more}"
     if found.outcome == UP_TO_DATE:
-        return f"{branch} is up to date: there is nothing to do"
+        return f"{branch} is already up to date"
     oid = found.after.short() if found.after and invocation.terminal else found.after
     if found.before and not (found.made or found.there or found.dropped):
-        return f"{oid} {branch} went forward from {found.before.short()}"
-    what = "made anew" if kind == REBASE else "picked"
+        return f"{oid} {branch} fast-forwarded from {found.before.short()}"
+    what = "reapplied" if kind == REBASE else "picked"
     kept = sum(old == new for old, new in found.made)
     count, new = len(found.made) - kept, len({new for old, new in found.made if old != new})
     parts = [f"{counted(count, 'commit')} {what}{f' as {new}' if new != count else ''}"]
     if kept:
-        parts.append(f"{kept} as before")
+        parts.append(f"{kept} unchanged")
     if found.there:
-        parts.append(f"{len(found.there)} there already")
+        parts.append(f"{len(found.there)} already there")
     if found.dropped:
         parts.append(f"{len(found.dropped)} dropped")
     return f"{oid} {', '.join(parts)}"
-
-
-def _record(store: Store, found: Rewrite) -> dict[str, Any]:
-    return {
-        "outcome": found.outcome,
-        "ref": found.ref,
-        "before": str(found.before) if found.before else None,
-        "commit": str(found.after) if found.after else None,
-        "made": [{"from": str(old), "commit": str(new)} for old, new in found.made],
-        "dropped": [str(oid) for oid in found.dropped],
-        "there": [str(oid) for oid in found.there],
-        "stopped_at": str(found.step.oid) if found.step else None,
-        "conflicts": conflict_records(store, found.conflicts),
-        "settled": settled_records(found.settled),
-        "warnings": warning_records(found.warnings),
-    }

@@ -1,8 +1,6 @@
-"""`trace repair`: a sound branch beside a broken one."""
+"""`trace repair`: a valid branch from a broken one."""
 
 from __future__ import annotations
-
-from collections import Counter
 
 from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
@@ -10,9 +8,9 @@ from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
 from trace_cli.porcelain.common import JSON, QUIET, finish, opened_store, something_waits
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import address_text, write_record
+from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, number, paint
-from trace_store import importers
+from trace_store import importers, repo
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.repair.faults import PROVIDERS
 from trace_store.exporters.session import find_branch
@@ -24,7 +22,6 @@ from trace_store.store.handle import Store
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from trace_cli.runtime import Invocation
     from trace_store.context.repair.faults import Fault
@@ -44,28 +41,28 @@ def providers(incomplete: str) -> list[str]:
     Argument(
         "SESSION",
         "session",
-        "A branch, a session's id, or the beginning of one; HEAD if not given",
+        "A branch or session id (prefix; default: HEAD)",
         OPTIONAL,
         completes="COMMIT",
     ),
-    Option("--file", "file", "Import this transcript first, and repair it", "FILE"),
+    Option("--file", "file", "Import this transcript and repair it", "FILE"),
     Option(
         "--format",
         "form",
-        "The format of FILE; told from its content if not given",
+        "The format of FILE (default: detected)",
         "FORMAT",
         completes="IMPORTED",
     ),
     Option(
         "--provider",
         "provider",
-        f"Only what NAME would refuse: {', '.join(PROVIDERS)}",
+        f"Only faults that NAME rejects: {', '.join(PROVIDERS)}",
         "NAME",
         many=True,
         completes="PROVIDER",
     ),
-    Option("-n --dry-run", "dry_run", "Write nothing; exit 7 when something is wrong"),
-    Option("--in-place", "in_place", "Put the commit on the branch itself"),
+    Option("-n --dry-run", "dry_run", "Write nothing; exit code 7 if a fault is found"),
+    Option("--in-place", "in_place", "Commit to the branch itself"),
     JSON,
     QUIET,
 )
@@ -81,23 +78,23 @@ def repair(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Find what a provider would refuse, and make a sound branch beside the broken one.
+    """Find what a provider would reject, and create a valid branch.
 
-    Calls without results, results without calls, turns that were cut off, messages that stand twice and the like are
-    mended in one commit on the branch `repaired/NAME`, which begins at the end of the broken one. Nothing is lost: the
-    broken branch stays as it is, and what the commit hides or rewords can be restored. A result that is missing is
-    never made up; an error result says that it was not recorded.
+    Calls without results, results without calls, truncated turns, duplicate messages and the like are fixed in one
+    commit on the branch `repaired/NAME`, on top of the broken one. Nothing is lost: the broken branch is unchanged, and
+    hidden or edited messages can be restored. A missing result is never invented; an error result says that it was not
+    recorded.
 
-    Each fault is a line: the message, a stable code, what is wrong, what was done. A sound context gets no commit.
+    Each fault is a line: message, stable code, problem, fix. A valid context gets no commit.
 
         trace repair 5f0c2a54
         trace repair --dry-run --file session.jsonl
     """
     chosen = tuple(provider)
     if file is not None and session is not None:
-        raise usage_error("--file names what to repair; leave SESSION out")
+        raise usage_error("give --file or SESSION, not both")
     if form is not None and file is None:
-        raise usage_error("--format goes with --file")
+        raise usage_error("--format requires --file")
     found: list[Found]
     taken: ImportReport | None = None
     if file is not None and dry_run:
@@ -185,7 +182,7 @@ def _tell(
     """Say what was found and done; return the exit code, or raise the error of a file that could not be imported."""
     for report, file in found:
         if as_json and not quiet:
-            write_record(invocation, _record(report, file))
+            write_record(invocation, repo.records.repair(report, file))
         elif not quiet:
             _show(invocation, report)
     if taken is not None and taken.errors:
@@ -201,7 +198,7 @@ def _show(invocation: Invocation, report: RepairReport) -> None:
         return
     if not report.faults:
         where = _short(report.repaired)
-        invocation.note(f"nothing to repair: {where} goes on from {name} and is valid for {takers}")
+        invocation.note(f"nothing to repair: {where} continues {name} and is valid for {takers}")
         return
     for fault in report.faults:
         invocation.line(_line(invocation, fault))
@@ -219,7 +216,7 @@ def _show(invocation: Invocation, report: RepairReport) -> None:
     ]
     if adapted:
         invocation.note(
-            f"note: compile still adapts what a provider has no place for: {', '.join(adapted)}"
+            f"note: compile still omits what a provider does not support: {', '.join(adapted)}"
         )
 
 
@@ -232,35 +229,6 @@ def _line(invocation: Invocation, fault: Fault) -> str:
 
 def _named(providers: Sequence[str]) -> str:
     return f" ({', '.join(providers)})"
-
-
-def _record(report: RepairReport, file: FileReport | None) -> dict[str, Any]:
-    return {
-        "outcome": report.outcome,
-        "ref": report.ref or None,
-        "commit": str(report.commit),
-        "message_count": report.message_count,
-        "faults": [
-            {
-                "code": fault.code,
-                "address": None if fault.address is None else address_text(fault.address),
-                "position": fault.at,
-                "detail": fault.detail,
-                "done": fault.done,
-                "providers": list(fault.providers),
-            }
-            for fault in report.faults
-        ],
-        "adaptations": {
-            provider: dict(sorted(Counter(repair.code for repair in repairs).items()))
-            for provider, repairs in sorted(report.adaptations.items())
-        },
-        "repaired": report.repaired or None,
-        "repair_commit": None if report.result is None else str(report.result.oid),
-        "skips": []
-        if file is None
-        else [[skip.line, skip.reason, skip.detail] for skip in file.skips],
-    }
 
 
 def _short(ref: str) -> str:

@@ -1,9 +1,9 @@
-"""`trace seal` and `trace pack`: making ready for git, and folding together."""
+"""`trace seal` and `trace pack`."""
 
 from __future__ import annotations
 
 from trace_cli.arguments import Option, takes
-from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.porcelain.common import JSON, opened, opened_store
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
@@ -19,9 +19,9 @@ QUIET = Option("-q --quiet", "quiet", "Print nothing")
 
 @takes(JSON, QUIET)
 def seal(invocation: Invocation, *, as_json: bool, quiet: bool) -> None:
-    """Make everything ready for `git add .trace`.
+    """Write everything to files that git can commit.
 
-    What the journal holds is written to a pack, and all files of refs are looked at and brought up to date.
+    The journal is written to a pack, and the files of all refs are updated. Then `git add .trace` adds everything.
     """
     with opened_store(invocation) as store:
         report = maintenance.seal.seal(store, fully=True)
@@ -47,13 +47,11 @@ def seal(invocation: Invocation, *, as_json: bool, quiet: bool) -> None:
 
 
 @takes(
-    Option(
-        "--level", "level", "How hard to compress", "N", number=True, least=1, most=19, default=11
-    ),
+    Option("--level", "level", "Compression level", "N", number=True, least=1, most=19, default=11),
     Option(
         "--frame-size",
         "frame_size",
-        "How much content stands together: with less, an object is read sooner, and packs are larger",
+        "Bytes of content per frame: smaller frames read faster but compress less",
         "KIB",
         number=True,
         least=4,
@@ -66,12 +64,10 @@ def seal(invocation: Invocation, *, as_json: bool, quiet: bool) -> None:
 def pack(
     invocation: Invocation, *, level: int, frame_size: int, as_json: bool, quiet: bool
 ) -> None:
-    """Fold packs and loose objects together. Every object is kept, reachable or not."""
+    """Combine packs and loose objects. Every object is kept, reachable or not."""
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened_store(invocation) as store:
-        maintenance.seal.seal(store)
-        report = maintenance.repack.pack(
-            store,
+    with opened(invocation) as here:
+        report = here.maintenance.pack(
             level=level,
             frame_bytes=1024 * frame_size,
             progress=lambda done, whole: progress.tell("packing", done, whole),
@@ -100,4 +96,4 @@ def pack(
     else:
         invocation.note("nothing to pack")
     for name in report.kept:
-        invocation.note(f"note: pack {one_line(name)} cannot be read to its end; it was kept")
+        invocation.note(f"note: pack {one_line(name)} is corrupt; it was kept")

@@ -1,4 +1,4 @@
-"""`trace search`: messages by what they say."""
+"""`trace search`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from trace_cli.porcelain.common import JSON, opened_store
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, short_address, write_record
-from trace_cli.render.snippets import marked
-from trace_cli.render.tables import ROLE_STYLES, moment, paint
+from trace_cli.render.tables import ROLE_STYLES, marked, moment, paint
 from trace_store.exporters.session import session_name
 from trace_store.ident import format_time, known_time, parse_moment
 from trace_store.refs.names import BRANCHES
@@ -27,18 +26,18 @@ NAME_COLUMNS = 30
 
 
 @takes(
-    Argument("WORDS", "words", "What to search for; none where an option says enough", ANY),
+    Argument("WORDS", "words", "What to search for; optional with a filter", ANY),
     Option("--session", "session", "Only in this session or branch", "SESSION", default=""),
-    Option("--agent", "agent", "Only in sessions of this program", "AGENT", default=""),
-    Option("--role", "role", "Only messages of this role", "ROLE", default=""),
+    Option("--agent", "agent", "Only in sessions of this agent", "AGENT", default=""),
+    Option("--role", "role", "Only messages with this role", "ROLE", default=""),
     Option("--kind", "kind", "Only messages of this kind", "KIND", default=""),
     Option("--tool", "tool", "Only messages that call this tool", "NAME", default=""),
-    Option("--path", "path", "Only messages with calls that name this file", "PATH", default=""),
+    Option("--path", "path", "Only messages with calls on this file", "PATH", default=""),
     Option("--label", "label", "Only messages with this label", "LABEL", default=""),
     Option("--since", "since", "Only from this time on", "WHEN", default=""),
     Option("--until", "until", "Only until this time", "WHEN", default=""),
-    Option("--rank", "rank", "The best of the newest hits first"),
-    Option("--regex", "regex", "Take the words for a pattern, and read every message"),
+    Option("--rank", "rank", "Sort by rank instead of time"),
+    Option("--regex", "regex", "Treat the words as a regular expression (reads every message)"),
     Option("-n --limit", "limit", "Stop after this many", "N", number=True, least=1, default=20),
     JSON,
 )
@@ -62,9 +61,9 @@ def run(
 ) -> int:
     r"""Search the messages of all branches, newest first.
 
-    Words are ANDed, "a phrase" stands together, word* is a beginning, OR stands between alternatives, and -word, behind
-    `--`, must not be there. Hidden messages and earlier wordings are found too. `trace view ADDRESS` shows a hit in its
-    session. The index under `.trace/cache` is made by the first search and caught up by each.
+    Words are ANDed. "a phrase" matches as a whole, word* is a prefix, OR separates alternatives, and -word (after `--`)
+    excludes. Hidden messages and earlier versions are found too. `trace view ADDRESS` shows a hit in its session. The
+    first search builds an index in `.trace/cache`; each search updates it.
 
         trace search freeze date
         trace search --role user --since "2 days ago" freeze
@@ -100,14 +99,14 @@ def run(
         if not found:
             invocation.note("nothing was found" + _advice(words, regex=regex))
         elif more:
-            invocation.note(f"there are more than {limit}: -n shows more")
+            invocation.note(f"more than {limit} hits; -n shows more")
     return EXIT_OK
 
 
 def _advice(words: list[str], *, regex: bool) -> str:
     """Return what else to type, where whole words were searched for."""
     word = next((each for each in words if each.isalnum()), "")
-    return f": words are found whole; `{word}*` finds what begins so" if word and not regex else ""
+    return f": only whole words match; `{word}*` matches prefixes" if word and not regex else ""
 
 
 def _moment(text: str, now: int) -> int | None:

@@ -9,10 +9,10 @@ from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
 from trace_cli.porcelain.common import JSON, opened_store
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import address_text, write_record
+from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, counted, size, table
 from trace_cli.subcommands import Group
-from trace_store import errors, secrets
+from trace_store import errors, repo, secrets
 from trace_store.errors import InvalidInputError, NotFoundError, RepositoryNotFoundError
 from trace_store.files import read_file
 from trace_store.maintenance.secret_scan import scan_stored
@@ -30,18 +30,16 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 
-HELP = """Find secrets, and say what is none.
-
-What is committed and imported is looked through, and placeholders stand for the secrets that are found. These commands
-show what is looked for, try it on a text, and keep a list of findings that are no secrets.
+HELP = """Trace scans what is committed and imported, and stores placeholders in place of the secrets it finds. These
+commands show the rules, test them on a text, scan the repository, and keep a list of false positives.
 """
 
 
 @takes(JSON)
 def rules(invocation: Invocation, *, as_json: bool) -> None:
-    """List the kinds of secrets that are known, and the words of which a text has to hold one.
+    """List the rules, and the keywords of which a text has to contain one.
 
-    Rules of your own stand in `trace/secrets.toml` in the folder for settings, and are listed first.
+    Your own rules are in `trace/secrets.toml` in your settings folder, and are listed first.
     """
     with opened_store(invocation) as store:
         known = secrets.guard.Guard.of(store, invocation.environment).scanner.rules
@@ -54,11 +52,11 @@ def rules(invocation: Invocation, *, as_json: bool) -> None:
         invocation.line(line)
 
 
-@takes(Argument("FILE", "file", "A text; - is standard input", OPTIONAL, default="-"), JSON)
+@takes(Argument("FILE", "file", "A text; - reads standard input", OPTIONAL, default="-"), JSON)
 def test(invocation: Invocation, *, file: str, as_json: bool) -> int:
-    """Scan through a text and print what is found: the rule, the place, and the id of the finding; never the value.
+    """Scan a text and print the rule, place and id of each finding, never the value.
 
-    Nothing is stored. When something is found the exit code is 7.
+    Nothing is stored. The exit code is 7 if a secret is found.
     """
     data = invocation.read(file)
     try:
@@ -78,24 +76,24 @@ def test(invocation: Invocation, *, file: str, as_json: bool) -> int:
 
 
 @takes(
-    Argument("ID...", "ids", "Of findings, as placeholders have them", ANY),
-    Option("--list", "listed", "Print what is allowed"),
-    Option("--remove", "remove", "Allow them no longer"),
+    Argument("ID...", "ids", "Ids of findings, as in placeholders", ANY),
+    Option("--list", "listed", "List false positives"),
+    Option("--remove", "remove", "Remove them from the list"),
     JSON,
 )
 def allow(
     invocation: Invocation, *, ids: list[str], listed: bool, remove: bool, as_json: bool
 ) -> None:
-    """Take findings for no secrets from now on.
+    """Mark findings as false positives.
 
-    The id stands in the placeholder, and `trace secrets test` prints it. It is kept for this repository in a file of
-    your own, and in no repository: what was stored before keeps its placeholders.
+    The id is in the placeholder; `trace secrets test` prints it. The list is a file of your own for this repository,
+    not part of the repository. Content that is already stored keeps its placeholders.
     """
     if listed == bool(ids) or (listed and remove):
-        raise usage_error("give ids, or --list", "for example: trace secrets allow --list")
+        raise usage_error("give ids or --list", "for example: trace secrets allow --list")
     for each in ids:
         if not secrets.user_files.is_finding_id(each):
-            raise InvalidInputError(f"not the id of a finding: {one_line(each, 40)}", value=each)
+            raise InvalidInputError(f"not a finding id: {one_line(each, 40)}", value=each)
     environment = invocation.environment
     with opened_store(invocation) as store:
         disk, store_id = store.disk, store.config.store_id
@@ -104,7 +102,8 @@ def allow(
             missing = [each for each in ids if each not in known]
             if missing:
                 raise NotFoundError(
-                    f"{missing[0]} is not allowed", hint="`trace secrets allow --list` says what is"
+                    f"{missing[0]} is not in the list",
+                    hint="`trace secrets allow --list` prints the list",
                 )
             known = [each for each in known if each not in ids]
         elif ids:
@@ -125,18 +124,18 @@ LONGEST_FILE_BYTES = 64 << 20
     Argument(
         "REVISION|PATH",
         "what",
-        "Scan at what this revision leads to, or at the files of a folder; at all that is stored if not given",
+        "A revision or a folder (default: everything stored)",
         OPTIONAL,
         completes="REVISION",
     ),
     JSON,
 )
 def scan(invocation: Invocation, *, what: str | None, as_json: bool) -> int:
-    """Search what is stored for secrets: packed or not, in the journal, in quarantine, reachable or not.
+    """Scan stored content for secrets: packs, loose objects, the journal and quarantine, reachable or not.
 
-    Each is told by its rule, the id of the finding, the object, the messages that say it and the refs that lead there;
-    never by its value. The exit code is 7 when something is found. `trace purge OID` removes an object for good,
-    `trace secrets allow ID` says that a finding is none. A path is looked for when there is no such revision.
+    Each finding is listed with its rule, id, object, messages and refs, never with its value. The exit code is 7 if a
+    secret is found. `trace purge OID` deletes an object permanently, `trace secrets allow ID` marks a false positive. A
+    name that is not a revision is taken as a path.
     """
     progress = Progress(invocation, shown=invocation.interactive and not as_json)
     with opened_store(invocation) as store:
@@ -150,7 +149,7 @@ def scan(invocation: Invocation, *, what: str | None, as_json: bool) -> int:
         progress.clear()
     for each in found.found:
         if as_json:
-            write_record(invocation, _record(each))
+            write_record(invocation, repo.records.stored_secret(each))
         else:
             invocation.line(_line(each))
     for oid, why in found.unreadable.items():
@@ -160,9 +159,9 @@ def scan(invocation: Invocation, *, what: str | None, as_json: bool) -> int:
         objects = len({each.oid for each in found.found})
         if found.found:
             what_ = f"{counted(len(found.found), 'secret')} in {counted(objects, 'object')}"
-            invocation.note(f"{what_} of {whole}; `trace purge OID` removes one for good")
+            invocation.note(f"{what_} of {whole}; `trace purge OID` deletes one permanently")
         else:
-            invocation.note(f"no secret is found in {whole}")
+            invocation.note(f"no secrets found in {whole}")
     return EXIT_INVALID if found.found else EXIT_OK
 
 
@@ -181,7 +180,7 @@ def _start(store: Store, what: str | None) -> ObjectId | None:
 def _scan_files(
     invocation: Invocation, store: Store, path: str, find: Any, *, as_json: bool
 ) -> int:
-    """Scan through a file, or all below a folder; links are not followed."""
+    """Scan a file, or all files below a folder; links are not followed."""
     paths = files_below(store.disk, path) if os.path.isdir(path) else iter((path,))
     count = total = 0
     for each in paths:
@@ -215,20 +214,8 @@ def _line(found: StoredSecret) -> str:
     )
     if len(found.refs) > 3:
         refs += f" (+{len(found.refs) - 3})"
-    where = f"{said}: {refs or 'no ref leads to it'}" if said else "no commit names it"
+    where = f"{said}: {refs or 'unreachable'}" if said else "no commit names it"
     return f"{found.id} {one_line(found.rule)} {found.kind} {found.oid} {where}"
-
-
-def _record(found: StoredSecret) -> dict[str, Any]:
-    return {
-        "rule": found.rule,
-        "id": found.id,
-        "object": str(found.oid),
-        "kind": found.kind,
-        "addresses": [address_text(address) for address in found.addresses],
-        "commits": list(map(str, found.commits)),
-        "refs": list(found.refs),
-    }
 
 
 GROUP = Group(HELP, {"rules": rules, "test": test, "scan": scan, "allow": allow})

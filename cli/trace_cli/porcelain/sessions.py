@@ -1,4 +1,4 @@
-"""`trace sessions`: the sessions of agents that are here."""
+"""`trace sessions`."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from trace_store.sessions.listing import SessionInfo
     from trace_store.store.handle import Store
 
-HELP = """List the sessions of agents, and give them titles.
-
-A session is known by its title, its id or the beginning of it, or the name of its branch.
+HELP = """A SESSION is a title, a session id or its first characters, or the name of the session's branch.
 """
 NAME_COLUMNS = 24
 ENDED = "ended"
@@ -37,22 +35,22 @@ _KEYS: dict[str, Callable[[SessionInfo], int]] = {
     "messages": lambda each: each.message_count,
     "tokens": lambda each: each.token_count,
 }
-_WHICH = Argument("SESSION", "name", "A title, an id or the beginning of one, or a branch")
+_WHICH = Argument("SESSION", "name", "A title, an id (prefix), or a branch")
 
 
 @takes(
-    Option("--agent", "agent", "Only sessions of this program, such as codex", "AGENT"),
-    Option("--folder", "folder", "Only sessions that worked in this folder or below", "DIR"),
-    Option("--since", "since", "Only sessions that went on after this time", "WHEN"),
+    Option("--agent", "agent", "Only sessions of this agent, such as codex", "AGENT"),
+    Option("--folder", "folder", "Only sessions in this folder or below", "DIR"),
+    Option("--since", "since", "Only sessions that ended after this time", "WHEN"),
     Option(
         "--sort",
         "order",
-        "Sort by ended, began, messages or tokens, largest first",
+        "Sort by ended, began, messages or tokens, in descending order",
         "KEY",
         default=ENDED,
     ),
     Option("-n --limit", "limit", "Stop after this many", "N", number=True, least=1),
-    Option("--plain", "plain", "Numbers as they are, and tabs between columns"),
+    Option("--plain", "plain", "Plain numbers, columns separated by tabs"),
     JSON,
 )
 def listed(
@@ -66,10 +64,10 @@ def listed(
     plain: bool,
     as_json: bool,
 ) -> None:
-    """List the sessions, those that ended last first.
+    """List agent sessions, the latest first.
 
-    A session without a title is called by its first prompt. Of `61/432` messages the model is shown 61, as after a
-    compaction; `+2` behind them are subagents. Branches that are no agent's are listed too.
+    A session without a title is shown by its first prompt. `61/432` means that the model is shown 61 of 432 messages,
+    as after a compaction; `+2` counts subagents. Branches without an agent are listed too.
 
         trace sessions --since yesterday
         trace sessions --agent codex --json
@@ -130,7 +128,7 @@ def listed(
 
 @takes(_WHICH, JSON)
 def show(invocation: Invocation, *, name: str, as_json: bool) -> None:
-    """Show what is known of a session; `trace view` shows the session itself."""
+    """Show the details of a session; `trace view` shows its messages."""
     with opened_store(invocation) as store:
         found = sessions.listing.session_named(_all(invocation, store, quiet=as_json), name)
     if as_json:
@@ -176,9 +174,12 @@ def _tokens(found: sessions.listing.SessionInfo) -> str:
     return f"{tokens} ({found.token_source}); estimate: {number(found.estimated_token_count)}"
 
 
-@takes(_WHICH, Argument("TITLE", "title", "Its title; none takes it away", OPTIONAL, default=""))
+@takes(
+    _WHICH,
+    Argument("TITLE", "title", "The title; omit it to remove the title", OPTIONAL, default=""),
+)
 def rename(invocation: Invocation, *, name: str, title: str) -> None:
-    """Give a session a title; its id and its branch stay as they are.
+    """Set the title of a session; its id and branch do not change.
 
     trace sessions rename 89c6 "Word counts"
     """
@@ -192,7 +193,7 @@ def rename(invocation: Invocation, *, name: str, title: str) -> None:
 
 @takes(_WHICH)
 def delete(invocation: Invocation, *, name: str) -> None:
-    """Delete a session and its subagents into the trash; `trace undo` brings them back."""
+    """Delete a session and its subagents; `trace undo` restores them."""
     with opened_store(invocation) as store:
         found = sessions.listing.session_named(_all(invocation, store), name)
         refs = [found.ref, *(ref for ref, _ in store.refs.iterate(found.ref + "/"))]

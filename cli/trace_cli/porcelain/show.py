@@ -1,4 +1,4 @@
-"""`trace show`: a commit, a message or content, in full."""
+"""`trace show`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, opened_store
 from trace_cli.porcelain.log import names_by_commit
-from trace_cli.render.commits import commit_lines, log_record
+from trace_cli.render.commits import commit_lines
 from trace_cli.render.escape import bounded, one_line, safe
 from trace_cli.render.records import address_text, json_bytes, short_address, write_record
 from trace_cli.render.structure import to_json
 from trace_cli.render.tables import NO_TIME, ROLE_STYLES, counted, paint, size
-from trace_store import errors
+from trace_store import errors, providers, repo
 from trace_store.context.entries import Entry
 from trace_store.context.snapshots import fold_of
 from trace_store.history.log import entry_of
@@ -24,7 +24,6 @@ from trace_store.objects.message import Message, load_message, load_parts
 from trace_store.objects.operations import added_messages, with_current_parts
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import ObjectId
-from trace_store.providers.rendering import render
 from trace_store.revision import ref_of, resolve, resolve_address, resolve_commit
 from trace_store.store.handle import Store
 from trace_store.transcripts.event_text import event_text
@@ -46,13 +45,13 @@ NEAR = 4096
     Argument(
         "WHAT",
         "whats",
-        "Revisions, addresses of messages, object ids; without any, HEAD",
+        "Revisions, message addresses or object ids (default: HEAD)",
         ANY,
         completes="REVISION",
     ),
-    Option("--versions", "versions", "Show every wording a message had"),
-    Option("--raw", "raw", "Print the text alone, as it is; not to a terminal"),
-    Option("--in", "within", "Show a message as this context has it", "REVISION", default="HEAD"),
+    Option("--versions", "versions", "Show every version of a message"),
+    Option("--raw", "raw", "Print the raw text only; not to a terminal"),
+    Option("--in", "within", "Show a message as of this revision", "REVISION", default="HEAD"),
     JSON,
 )
 def show(
@@ -64,18 +63,18 @@ def show(
     within: str,
     as_json: bool,
 ) -> None:
-    """Show commits, messages or blobs.
+    """Show commits, messages or objects.
 
-    A message is shown with the state it has in the context of HEAD, or of the revision that --in names; a commit with
-    the messages it adds, as it adds them.
+    A message is shown with its state in the context of HEAD, or of the revision given with --in; a commit with the
+    messages that it adds, in their original version.
 
         trace show                  the latest commit
-        trace show HEAD~2.0         the first message of the commit before the last but one
+        trace show HEAD~2.0         the first message of HEAD~2
         trace show --versions ab12cd.0
     """
     if raw and invocation.terminal:
         raise usage_error(
-            "raw text is not for a terminal", "send the output to a file or a program"
+            "raw text cannot be written to a terminal", "redirect the output to a file or a program"
         )
     with opened_store(invocation) as store:
         invocation.page()
@@ -89,7 +88,7 @@ def show(
                 )
                 continue
             if versions:
-                raise usage_error("--versions goes with the address of a message, such as HEAD.0")
+                raise usage_error("--versions requires a message address, such as HEAD.0")
             oid = resolve(store, what)
             data = store.objects.read(oid)
             while kind_of(data) == TAG and not (raw or as_json):
@@ -137,7 +136,7 @@ def _show_commit(
     messages = [message for _, message in added]
     names = names_by_commit(store, [oid], trash=as_json)
     if as_json:
-        record = log_record(entry, names, None)
+        record = repo.records.log_entry(entry, names, None)
         record["meta"] = {key: _plain(value) for key, value in commit.meta.items()}
         record["links"] = [[relation, _plain(target)] for relation, target in commit.links]
         record["messages"] = _lossless(messages)
@@ -199,8 +198,8 @@ def _show_message(
     invocation.line("  ".join([title, *map(safe, marks)]))
     for number, parts in enumerate(wordings):
         if versions:
-            current = ", the one that counts" if number == entry.current else ""
-            invocation.line(paint(invocation, f"-- wording {number}{current}", "dim"))
+            current = ", current" if number == entry.current else ""
+            invocation.line(paint(invocation, f"-- version {number}{current}", "dim"))
         for line in _lines(parts):
             invocation.line(line)
 
@@ -232,7 +231,7 @@ def _marks(entry: Entry) -> Iterator[str]:
     if entry.hidden:
         yield entry.hidden + (", leaving a ghost" if entry.is_ghost else "")
     if len(entry.versions) > 1:
-        yield f"{len(entry.versions)} wordings; number {entry.current} counts"
+        yield f"{len(entry.versions)} versions; current: {entry.current}"
     yield from (f"#{label}" for label in sorted(entry.labels))
 
 
@@ -316,7 +315,7 @@ def _raw(part: Part) -> bytes:
 
 
 def _lossless(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = render("json", messages).request["messages"]
+    found: list[dict[str, Any]] = providers.rendering.render("json", messages).request["messages"]
     return found
 
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import trace_store
 from trace_cli import porcelain
 from trace_cli.arguments import Option, takes
 from trace_cli.porcelain.common import JSON, opened_store, something_waits, tell_unknown_model
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, date, number, paint, share, size, weight
-from trace_store import context, history
+from trace_store import checkpoints, context, history
 from trace_store.history.status import status as standing
 from trace_store.objects.commit import read_commit
 from trace_store.refs.head import NAME
-from trace_store.refs.names import staged_ref
+from trace_store.refs.names import FORKS, staged_ref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from trace_cli.runtime import Invocation
     from trace_store.history.branches import Tracking
     from trace_store.history.status import Status
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 
-@takes(Option("--model", "model", "Count tokens as for this model", "MODEL", default=""), JSON)
+@takes(Option("--model", "model", "The model for token counts", "MODEL", default=""), JSON)
 def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
-    """Show where things stand: branch, size of the context, budget, and what needs attention."""
+    """Show the branch, the size of the context, its budget, and what needs attention."""
     with opened_store(invocation) as store:
         tell_unknown_model(invocation, model)
         found = standing(context.compiler.ContextCompiler(store), model=model)
@@ -36,25 +35,39 @@ def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
         staged = store.refs.read(staged_ref(found.ref or NAME))
         if staged is not None:  # few working copies have something
             staged = history.reset.staged_tip(store)
+        fork = None
+        if found.ref is not None and store.refs.read(FORKS + found.ref.removeprefix("refs/heads/")):
+            fork = checkpoints.forks.fork_of(store, found.ref)
         bisecting = store.local and store.disk.exists(store.layout.bisect_file)
         if as_json:
-            waits = None if stop is None else porcelain.in_progress.waiting_record(stop)
-            begun = {"staged": None if staged is None else str(staged), "bisecting": bisecting}
-            write_record(invocation, {**_status_record(found, compared), **begun, "waiting": waits})
+            waits = None if stop is None else trace_store.records.waiting(stop)
+            begun = {
+                "staged": None if staged is None else str(staged),
+                "bisecting": bisecting,
+                "fork_of": None if fork is None else fork.parent or None,
+                "fork_point": None if fork is None else str(fork.point),
+            }
+            write_record(
+                invocation,
+                {**trace_store.records.status(found, compared), **begun, "waiting": waits},
+            )
             return
         for line in _status_lines(invocation, store, found, compared):
             invocation.line(line)
+        if fork is not None:
+            of = f" of {safe(fork.parent.removeprefix('refs/heads/'))}" if fork.parent else ""
+            invocation.line(f"fork{of} at {paint(invocation, fork.point.short(), 'yellow')}")
         if staged is not None:
             invocation.line(f"staged: {_staged_line(store, staged, found)}")
         if bisecting:
             invocation.line(
-                "bisecting: a search goes on; `trace bisect log` tells how far it is, `trace bisect reset` ends it"
+                "bisecting: `trace bisect log` shows the progress, `trace bisect reset` ends the search"
             )
         if stop is not None:
             kind, what = safe(stop.kind), porcelain.in_progress.waiting_line(stop)
             invocation.line(paint(invocation, f"waiting: {what}", "red"))
             invocation.line(
-                f"    `trace resolve` lists its conflicts, `trace {kind} --continue` goes on, --abort gives up"
+                f"    `trace resolve` lists conflicts, `trace {kind} --continue` finishes, --abort cancels"
             )
         count = found.branch_count
         if found.oid is None and count == 1:
@@ -67,11 +80,11 @@ def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
 
 def _staged_line(store: Store, staged: ObjectId, found: Status) -> str:
     """Return what is staged, and what to do with it: it may not continue the branch any more."""
-    what = f"what was taken back, up to {staged.short()}"
+    what = f"commits up to {staged.short()}"
     if found.oid is None or history.trash.goes_on(store, staged, found.oid):
-        return f"{what}; `trace commit --staged` commits it again as one"
+        return f"{what}; `trace commit --staged` commits them as one"
     place = safe(staged_ref(found.ref or NAME).removeprefix("refs/"))
-    return f"{what}, which does not continue this; `trace branch NAME {place}` makes a branch of it"
+    return f"{what}, not on top of HEAD; `trace branch NAME {place}` creates a branch from them"
 
 
 def _compared(store: Store, found: Status) -> Tracking | None:
@@ -79,33 +92,6 @@ def _compared(store: Store, found: Status) -> Tracking | None:
     if found.ref is None or not store.local or not store.disk.exists(store.layout.upstreams_file):
         return None
     return tracking_of(store, found.ref, found.oid)
-
-
-def _status_record(found: Status, compared: Tracking | None) -> dict[str, Any]:
-    return {
-        "branch": found.branch,
-        "ref": found.ref,
-        "detached": found.ref is None,
-        "commit": str(found.oid) if found.oid else None,
-        "message_count": found.message_count,
-        "token_count": found.token_count,
-        "token_source": found.token_source,
-        "reported_token_count": found.reported_token_count,
-        "estimated_token_count": found.estimated_token_count,
-        "text_token_count": found.text_token_count,
-        "text_token_source": found.text_token_source,
-        "budget": found.budget,
-        "share": found.share,
-        "diverged": {name: [str(tip) for tip in tips] for name, tips in found.diverged.items()},
-        "incomplete": list(found.incomplete),
-        "unsealed_transactions": found.unsealed_transactions,
-        "unsealed_bytes": found.unsealed_bytes,
-        "branch_count": found.branch_count,
-        "returned": list(map(str, found.returned)),
-        "upstream": None if compared is None else compared.upstream,
-        "ahead": None if compared is None else compared.ahead,
-        "behind": None if compared is None else compared.behind,
-    }
 
 
 def _status_lines(
@@ -116,7 +102,7 @@ def _status_lines(
     else:
         head = paint(invocation, "HEAD detached", "red")
     if found.oid is None:
-        return [f"{head}, which has no commit yet", *_attention(invocation, found)]
+        return [f"{head}, no commit yet", *_attention(invocation, found)]
     commit = read_commit(found.oid, store.objects.read)
     when = date(commit.time) + (" UTC" if commit.time else "")
     latest = one_line(history.summary.summary(store, commit), 72)
@@ -149,15 +135,15 @@ def _attention(invocation: Invocation, found: Status) -> list[str]:
             paint(invocation, f"diverged: {safe(name)} has {len(tips)} tips: {ends}", "red")
         )
     lines += [
-        paint(invocation, f"incomplete: the commit of {safe(name)} is not here", "red")
+        paint(invocation, f"incomplete: the commit of {safe(name)} is missing", "red")
         for name in found.incomplete
     ]
     if found.returned:
-        what = f"{counted(len(found.returned), 'purged object')}: the bytes are here again"
+        what = f"{counted(len(found.returned), 'purged object')} stored again"
         lines.append(paint(invocation, f"{what}; `trace purge --again` removes them", "red"))
     if found.unsealed_transactions:
         what = f"{counted(found.unsealed_transactions, 'change')}, {size(found.unsealed_bytes)}"
-        lines.append(f"unsealed: {what}, which git does not see yet; `trace seal` makes it visible")
+        lines.append(f"unsealed: {what} in the journal; `trace seal` writes them for git")
     return lines
 
 
@@ -170,10 +156,10 @@ def upstream_line(compared: Tracking) -> str:
     """Return the line that says so."""
     name = safe(compared.upstream.removeprefix("refs/heads/"))
     if compared.ahead is None or compared.behind is None:
-        return f"upstream: {name}, which has no commit"
+        return f"upstream: {name}, without a commit"
     said = [
         f"{which} by {counted(count, 'commit')}"
         for which, count in (("ahead", compared.ahead), ("behind", compared.behind))
         if count
     ]
-    return f"upstream: {name}, {' and '.join(said) or 'which stands at the same commit'}"
+    return f"upstream: {name}, {' and '.join(said) or 'at the same commit'}"

@@ -1,4 +1,4 @@
-"""`trace switch` and `trace checkout`: where HEAD is."""
+"""`trace switch` and `trace checkout`."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 @takes(
-    Argument("NAME", "name", "The branch; - is the one before", OPTIONAL, completes="BRANCH"),
-    Argument("START", "start", "Where a new branch begins", OPTIONAL, completes="REVISION"),
-    Option("-c --create", "create", "Make the branch, and go to it"),
-    Option("-C --force-create", "recreate", "The same, also when there is one of this name"),
-    Option("-d --detach", "detached", "Scan at a commit without a branch"),
-    Option("--orphan", "orphan", "Go to a branch that has no commit yet"),
+    Argument("NAME", "name", "The branch; - is the previous one", OPTIONAL, completes="BRANCH"),
+    Argument("START", "start", "Start point of a new branch", OPTIONAL, completes="REVISION"),
+    Option("-c --create", "create", "Create the branch and switch to it"),
+    Option("-C --force-create", "recreate", "The same, and reset an existing branch"),
+    Option("-d --detach", "detached", "Detach HEAD at a commit"),
+    Option("--orphan", "orphan", "Switch to a new branch without a commit"),
     JSON,
     QUIET,
 )
@@ -50,21 +50,21 @@ def switch(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Go to another branch.
+    """Switch branches.
 
-    What a model is shown is then that branch's. NAME may also be the id of a session, or its beginning.
+    The context for the model is then that of the branch. NAME can also be a session id (prefix).
 
-        trace switch idea              go to a branch
-        trace switch -c idea           make one at HEAD, and go to it
-        trace switch -                 go back
-        trace switch --detach main~3   look at a commit, without a branch
+        trace switch idea              switch to a branch
+        trace switch -c idea           create one at HEAD and switch to it
+        trace switch -                 switch to the previous branch
+        trace switch --detach main~3   detach HEAD at a commit
     """
     if create + recreate + detached + orphan > 1:
-        raise usage_error("-c, -C, --detach and --orphan are different ways to go; choose one")
+        raise usage_error("-c, -C, --detach and --orphan exclude each other")
     if name is None and not detached:
-        raise usage_error("no branch is named", "`trace branch` lists them, -c makes one")
+        raise usage_error("no branch is named", "`trace branch` lists branches, -c creates one")
     if start is not None and not (create or recreate):
-        raise usage_error("only a new branch begins somewhere", "-c makes one")
+        raise usage_error("a start point requires a new branch", "-c creates a branch there")
     with opened_store(invocation, quiet=quiet) as store:
         check_nothing_waits(store)
         author = invocation.environment.author
@@ -84,11 +84,9 @@ def switch(
 
 @takes(
     Argument("REVISION", "revision", "The branch or the commit", OPTIONAL, completes="REVISION"),
-    Argument("START", "start", "With -b: where the branch begins", OPTIONAL, completes="REVISION"),
-    Option("-b", "create", "Make the branch, and go to it"),
-    Option(
-        "--detach", "detached", "Scan at the commit that a branch stands for, without the branch"
-    ),
+    Argument("START", "start", "With -b: the start point", OPTIONAL, completes="REVISION"),
+    Option("-b", "create", "Create the branch and switch to it"),
+    Option("--detach", "detached", "Detach HEAD at the tip of the branch"),
     JSON,
     QUIET,
 )
@@ -102,18 +100,17 @@ def checkout(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Go to a branch, or look at any commit.
+    """Switch branches or detach HEAD at a commit.
 
-    With the name of a branch it is `trace switch`. With any other revision HEAD is *detached*: it stands for that
-    commit and for no branch, so that you can look at the context as it was, compile it, or begin a branch there.
-    Branches stay where they are. A commit made there belongs to no branch; `trace switch -c NAME` keeps it under a
-    name.
+    With a branch name, this is `trace switch`. With any other revision, HEAD is *detached*: it names a commit and no
+    branch. You can inspect and compile the context as of that commit, or create a branch there. Branches do not move. A
+    commit made on a detached HEAD belongs to no branch; `trace switch -c NAME` creates one for it.
     """
     if revision is None and not detached:
-        raise usage_error("no branch and no commit is named", "`trace log` lists commits")
+        raise usage_error("no branch or commit is named", "`trace log` lists commits")
     revision = "HEAD" if revision is None else revision
     if start is not None and not create:
-        raise usage_error("only a new branch begins somewhere", "-b makes one")
+        raise usage_error("a start point requires a new branch", "-b creates a branch there")
     with opened_store(invocation, quiet=quiet) as store:
         check_nothing_waits(store)
         author = invocation.environment.author
@@ -136,7 +133,9 @@ def _switched(store: Store, name: str, author: str) -> SwitchResult:
     except errors.RefNotFoundError as error:
         raise errors.RefNotFoundError(
             error.message,
-            hint="--detach looks at a commit" if is_revision(store, name) else "-c makes a branch",
+            hint="--detach detaches HEAD there"
+            if is_revision(store, name)
+            else "-c creates a branch",
         ) from error
 
 
@@ -166,7 +165,7 @@ def _tell_switch(
         else:
             new = "new branch" if done.created else "branch"
             how = ", reset to" if done.reset else " at"
-            at = ", which has no commit yet" if after.oid is None else f"{how} {after.oid.short()}"
+            at = ", no commit yet" if after.oid is None else f"{how} {after.oid.short()}"
             invocation.line(f"on {new} {name}{at}")
     elif after.oid is not None:
         said = one_line(
@@ -174,14 +173,14 @@ def _tell_switch(
         )
         invocation.line(f"HEAD is detached at {after.oid.short()}: {said}")
         invocation.note(
-            "note: you are looking at a commit without a branch; all branches stay where they are. "
-            "`trace switch -` goes back, `trace switch -c NAME` begins a branch here"
+            "note: HEAD is at a commit, on no branch; branches have not moved. "
+            "`trace switch -` goes back, `trace switch -c NAME` creates a branch here"
         )
     if done.replaced is not None:
         kept = safe(done.replaced.removeprefix("refs/"))
-        invocation.line(f"what it stood for is kept as {kept}")
+        invocation.line(f"the old tip is kept as {kept}")
     if done.kept is not None:
-        invocation.line(f"what no branch has is kept as {safe(done.kept.removeprefix('refs/'))}")
+        invocation.line(f"commits on no branch are kept as {safe(done.kept.removeprefix('refs/'))}")
 
 
 def _head_record(head: Head) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`trace tag`: names that stay where they are."""
+"""`trace tag`."""
 
 from __future__ import annotations
 
@@ -9,26 +9,23 @@ from trace_cli.porcelain.common import JSON, QUIET, finish, guarded_message, ope
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, table
-from trace_store import history
-from trace_store.ident import format_time
+from trace_store import history, repo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from trace_cli.runtime import Invocation
     from trace_store.history.tags import TagEntry
-    from trace_store.store.handle import Store
 
 
 @takes(
-    Argument("NAME REVISION", "names", "The tag, and what it names", ANY, completes="REVISION"),
-    Option("-l --list", "listing", "List the tags whose names are like the patterns given"),
-    Option("-a --annotate", "annotate", "Make a tag with an author, a time and a message"),
-    Option("-m --message", "message", "What it says; makes it annotated", "MESSAGE", default=""),
-    Option("-d --delete", "delete", "Delete tags into the trash"),
-    Option("-f --force", "force", "Move a tag that is there; what it named is kept in the trash"),
+    Argument("NAME REVISION", "names", "The tag, and its target", ANY, completes="REVISION"),
+    Option("-l --list", "listing", "List tags whose names match the patterns"),
+    Option("-a --annotate", "annotate", "Create a tag with author, time and message"),
+    Option("-m --message", "message", "The tag message; implies -a", "MESSAGE", default=""),
+    Option("-d --delete", "delete", "Delete tags; the trash keeps them"),
+    Option("-f --force", "force", "Replace an existing tag; the trash keeps the old target"),
     JSON,
     QUIET,
 )
@@ -44,19 +41,21 @@ def tag(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """List, make or delete tags.
+    """List, create or delete tags.
 
-    A tag names a commit, or any object, and stays there. Without NAME the tags are listed.
+    A tag names a commit or any other object, and does not move. Without NAME, list tags.
 
-        trace tag v1                   name HEAD's commit
-        trace tag v1 main~2            name another
-        trace tag -m "Sent." v1        with a message, an author and a time
-        trace tag -d v1                delete it; the trash keeps what it named
+        trace tag v1                   tag HEAD's commit
+        trace tag v1 main~2            tag another commit
+        trace tag -m "Sent." v1        with message, author and time
+        trace tag -d v1                delete it; the trash keeps the target
     """
     if annotate and not message:
-        raise usage_error("an annotated tag says something", "for example: trace tag -a v1 -m TEXT")
+        raise usage_error(
+            "an annotated tag needs a message", "for example: trace tag -a v1 -m TEXT"
+        )
     if listing and delete:
-        raise usage_error("list tags, or delete some; choose one")
+        raise usage_error("-l and -d exclude each other")
     with opened_store(invocation, quiet=quiet) as store:
         author = invocation.environment.author
         if delete:
@@ -67,27 +66,26 @@ def tag(
             tell_deleted(invocation, store, "tag", found, as_json=as_json, quiet=quiet)
         elif names and not listing:
             if len(names) > 2:
-                raise usage_error("a tag has one name and names one object")
+                raise usage_error("give one name and at most one target")
             message = guarded_message(invocation, store, message)
             made = history.tags.create_tag(
                 store, *names, author=author, message=message, force=force
             )
             finish(invocation, store)
             if as_json:
-                write_record(invocation, _record(made))
+                write_record(invocation, repo.records.tag(made))
             elif not quiet:
-                invocation.line(f"tag {safe(made.name)} names {made.target.short()}")
+                invocation.line(f"created tag {safe(made.name)} at {made.target.short()}")
         elif message:
             raise usage_error("no tag is named", "for example: trace tag -m TEXT v1")
         else:
-            _list(invocation, store, names, as_json=as_json)
+            _list(invocation, history.tags.list_tags(store, names), as_json=as_json)
 
 
-def _list(invocation: Invocation, store: Store, patterns: Sequence[str], *, as_json: bool) -> None:
-    found = history.tags.list_tags(store, patterns)
+def _list(invocation: Invocation, found: Sequence[TagEntry], *, as_json: bool) -> None:
     if as_json:
         for each in found:
-            write_record(invocation, _record(each))
+            write_record(invocation, repo.records.tag(each))
         return
     rows = [
         (safe(each.name), each.target.short(), one_line(each.tag.message, 72) if each.tag else "")
@@ -95,17 +93,3 @@ def _list(invocation: Invocation, store: Store, patterns: Sequence[str], *, as_j
     ]
     for line in table(invocation, (), rows, LEFT * 3, [("", "yellow", "")] * len(rows)):
         invocation.line(line)
-
-
-def _record(each: TagEntry) -> dict[str, Any]:
-    annotation = each.tag
-    return {
-        "name": each.name,
-        "ref": each.ref,
-        "object": str(each.oid),
-        "target": str(each.target),
-        "annotated": annotation is not None,
-        "author": None if annotation is None else annotation.author,
-        "time": None if annotation is None else format_time(annotation.time),
-        "message": None if annotation is None else annotation.message,
-    }

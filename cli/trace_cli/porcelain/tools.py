@@ -15,9 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
 
-HELP = """Set or show the tools a model is offered.
-
-Without a subcommand the tools in force are listed."""
+HELP = """Without a subcommand, list the current tools."""
 
 
 @takes(JSON)
@@ -27,22 +25,22 @@ def tools(invocation: Invocation, *, as_json: bool) -> None:
 
 
 @takes(
-    Argument("FILE", "file", "JSON: a list of schemas; - reads standard input"),
+    Argument("FILE", "file", "A JSON list of schemas; - reads standard input"),
     MESSAGE,
     JSON,
     QUIET,
 )
 def set_(invocation: Invocation, *, file: str, message: str, as_json: bool, quiet: bool) -> None:
-    """Set the tools from a file with a JSON list of schemas.
+    """Set the tools from a JSON list of schemas.
 
-    A schema is `{"name", "description", "parameters"}` or a provider's own dictionary; an empty list offers no tool.
+    A schema is `{"name", "description", "parameters"}` or any provider's form. An empty list offers no tools.
     """
     name = "standard input" if file == "-" else repr(file)
     schemas = parsed_json(invocation.read(file), name)
     if isinstance(schemas, dict) and isinstance(schemas.get("tools"), list):
         schemas = schemas["tools"]
     if not isinstance(schemas, list) or not all(isinstance(each, dict) for each in schemas):
-        raise errors.UnreadableInputError(f"{name} holds no JSON list of tool schemas", path=file)
+        raise errors.UnreadableInputError(f"{name} is not a JSON list of tool schemas", path=file)
     recorded(
         invocation,
         lambda _, draft: draft.set_tools(schemas),
@@ -53,11 +51,11 @@ def set_(invocation: Invocation, *, file: str, message: str, as_json: bool, quie
 
 
 @takes(
-    Argument("REVISION", "revision", "As of this commit", OPTIONAL, default="HEAD"),
+    Argument("REVISION", "revision", "The commit whose tools to list", OPTIONAL, default="HEAD"),
     JSON,
 )
 def show(invocation: Invocation, *, revision: str, as_json: bool) -> None:
-    """List the tools in force; with --json, the schemas in full."""
+    """List the current tools; with --json, the full schemas."""
     with opened_store(invocation) as store:
         schemas = context.compiler.ContextCompiler(store).compile(revision).tools
     if as_json:

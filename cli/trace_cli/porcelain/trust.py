@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 @takes(
-    Argument("PATH", "path", "A folder, or a repository's own directory", OPTIONAL),
-    Option("--below", "below", "Every repository below the folder, of the same owner"),
-    Option("--remove", "remove", "Trust it no longer"),
-    Option("--list", "listed", "Print what is trusted"),
+    Argument("PATH", "path", "A folder or a `.trace` directory", OPTIONAL),
+    Option("--below", "below", "All repositories below the folder with the same owner"),
+    Option("--remove", "remove", "Remove the trust"),
+    Option("--list", "listed", "List trusted paths"),
     JSON,
 )
 def trust(
@@ -35,14 +35,14 @@ def trust(
     listed: bool,
     as_json: bool,
 ) -> None:
-    """Open a repository of another user, or one above your home folder.
+    """Allow opening a repository of another user, or one above your home folder.
 
-    Such a repository is not opened, named or not, since whoever can write to it decides what a model is shown. Trusting
-    it is noted in a file of your own, `trace/trusted` in the folder for settings, and in no repository. It holds for
-    this path and the owner it has now; neither for folders below nor for whoever owns it later.
+    By default Trace does not open them, since whoever can write to them decides what a model is shown. Trust is
+    recorded in `trace/trusted` in your settings folder, never in a repository. It applies to this path and its current
+    owner only, not to folders below or later owners.
     """
     if listed and (path is not None or below or remove):
-        raise usage_error("--list stands alone")
+        raise usage_error("--list takes no other option")
     disk, environment = Disk(), invocation.environment
     if listed:
         _tell(invocation, store.trust.trusted(disk, environment), as_json)
@@ -53,7 +53,7 @@ def trust(
         gone += store.trust.distrust(disk, environment, os.path.join(place, DIRECTORY_NAME))
         if not gone:
             raise errors.NotFoundError(
-                f"{place} is not trusted", hint="`trace trust --list` says what is"
+                f"{place} is not trusted", hint="`trace trust --list` lists trusted paths"
             )
         _tell(invocation, gone, as_json)
         return

@@ -1,4 +1,4 @@
-"""`trace reset`, `trace undo`, `trace redo` and `trace reflog`: steps back, and what was done."""
+"""`trace reset`, `trace undo`, `trace redo` and `trace reflog`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from trace_cli.porcelain.common import JSON, QUIET, check_nothing_waits, finish,
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, moment, paint
-from trace_store import errors, history
+from trace_store import errors, history, repo
 from trace_store.ident import format_time
 from trace_store.objects.commit import read_commit
 from trace_store.oid import is_full_id
@@ -17,7 +17,6 @@ from trace_store.refs.log_messages import UNDO, read_join, split_undo
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from trace_cli.runtime import Invocation
     from trace_store.history.undo import UndoResult
@@ -25,15 +24,20 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 SHORT = 12
-DRY_RUN = Option("-n --dry-run", "dry_run", "Say what would be done, and do nothing")
+DRY_RUN = Option("-n --dry-run", "dry_run", "Only print what would be done")
 
 
 @takes(
     Argument(
-        "REVISION", "revision", "Where to go back to", OPTIONAL, default="HEAD", completes="COMMIT"
+        "REVISION",
+        "revision",
+        "The commit to reset to",
+        OPTIONAL,
+        default="HEAD",
+        completes="COMMIT",
     ),
-    Option("--soft", "soft", "Stage what was after, to be committed again; it is the default"),
-    Option("--hard", "hard", "Put what was after into the trash"),
+    Option("--soft", "soft", "Stage the commits after it (default)"),
+    Option("--hard", "hard", "Move the commits after it to the trash"),
     JSON,
     QUIET,
 )
@@ -46,17 +50,17 @@ def reset(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Move HEAD's branch to a commit.
+    """Reset the current branch to a commit.
 
-    Nothing is lost. ORIG_HEAD names where the branch stood, and its reflog does. With --soft what was after stays as
-    one ref, `staged/heads/NAME`; with --hard it goes to the trash. `trace undo` takes either back.
+    Nothing is lost: ORIG_HEAD and the reflog name the old tip. With --soft, the later commits stay staged as
+    `staged/heads/NAME`; with --hard they go to the trash. `trace undo` reverts either.
 
-        trace reset HEAD~2             go two commits back; what they did is staged
-        trace reset --hard main~3      go back; what was after is in the trash
-        trace reset --hard ORIG_HEAD   go where the branch was before
+        trace reset HEAD~2             go back two commits and stage them
+        trace reset --hard main~3      go back; the trash keeps the later commits
+        trace reset --hard ORIG_HEAD   go to the previous tip
     """
     if soft and hard:
-        raise usage_error("--soft and --hard are two ways; choose one")
+        raise usage_error("--soft and --hard exclude each other")
     with opened_store(invocation, quiet=quiet) as store:
         check_nothing_waits(store)
         author = invocation.environment.author
@@ -77,7 +81,7 @@ def reset(
         name = "HEAD" if done.ref is None else safe(done.ref.removeprefix("refs/heads/"))
         invocation.line(f"{name} is at {paint(invocation, done.after.short(), 'yellow')}")
         if done.kept is not None:
-            what = "what was after" if not done.count else counted(done.count, "commit")
+            what = "the later commits" if not done.count else counted(done.count, "commit")
             where = "kept" if hard else "staged"
             where = where if done.count else f"is {where}"
             invocation.line(f"{what} {where} as {safe(done.kept.removeprefix('refs/'))}")
@@ -85,31 +89,29 @@ def reset(
 
 @takes(DRY_RUN, JSON, QUIET)
 def undo(invocation: Invocation, *, dry_run: bool, as_json: bool, quiet: bool) -> None:
-    """Take back the last command that moved a branch, a tag or HEAD.
+    """Undo the last command that moved a branch, a tag or HEAD.
 
-    Called again, it takes back the one before; `trace redo` takes up again what was taken back. Each is found in the
-    reflogs of this working copy. Commands that move no ref, such as purge, prune and config, cannot be undone.
+    Repeat it to undo earlier commands; `trace redo` redoes them. Trace finds them in the reflogs of this working copy.
+    Commands that move no ref, such as purge, prune and config, cannot be undone.
     """
     _step(invocation, history.undo.undo, "undone", dry_run=dry_run, as_json=as_json, quiet=quiet)
 
 
 @takes(DRY_RUN, JSON, QUIET)
 def redo(invocation: Invocation, *, dry_run: bool, as_json: bool, quiet: bool) -> None:
-    """Take up again what `trace undo` took back last, unless something else was done since."""
-    _step(
-        invocation, history.undo.redo, "done again", dry_run=dry_run, as_json=as_json, quiet=quiet
-    )
+    """Redo what `trace undo` undid last, unless another command ran since."""
+    _step(invocation, history.undo.redo, "redone", dry_run=dry_run, as_json=as_json, quiet=quiet)
 
 
 @takes(
     Argument("REF", "name", "A branch or another ref", OPTIONAL, default="HEAD", completes="REF"),
-    Option("-n --max-count", "limit", "At most so many entries", "N", number=True, bare=True),
+    Option("-n --max-count", "limit", "Stop after N entries", "N", number=True, bare=True),
     JSON,
 )
 def reflog(invocation: Invocation, *, name: str, limit: int | None, as_json: bool) -> None:
-    """List where HEAD, or a branch, has been, newest first.
+    """List the previous positions of HEAD or a branch, newest first.
 
-    The log belongs to this working copy. `HEAD@{2}` names where HEAD was two moves ago, in every command.
+    The reflog is local to this working copy. All commands accept `HEAD@{2}` for the position two moves ago.
     """
     with opened_store(invocation) as store:
         full = history.reflog.find_log(store, name)
@@ -151,7 +153,7 @@ def _step(
         if not dry_run:
             finish(invocation, store)
         if as_json:
-            write_record(invocation, _record(done))
+            write_record(invocation, repo.records.undone(done))
         if as_json or quiet:
             return
         when = moment(format_time(done.time))
@@ -166,20 +168,6 @@ def _step(
             at = "no commit yet" if done.head.oid is None else done.head.oid.short()
             name = safe(done.head.ref.removeprefix("refs/heads/"))
             invocation.line(f"on branch {name} at {at}")
-
-
-def _record(done: UndoResult) -> dict[str, Any]:
-    return {
-        "message": done.message,
-        "author": done.author,
-        "time": format_time(done.time),
-        "moves": [
-            {"ref": name, "before": _hex(before), "now": _hex(now)}
-            for name, before, now in done.moves
-        ],
-        "ref": done.head.ref,
-        "commit": _hex(done.head.oid),
-    }
 
 
 def _said(store: Store, message: str, old: ObjectId | None, new: ObjectId | None) -> str:

@@ -1,4 +1,4 @@
-"""`trace usage`: what providers reported about the contexts they were sent."""
+"""`trace usage`: token usage reported by providers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, number, table
 from trace_cli.subcommands import Group
-from trace_store import errors
+from trace_store import errors, repo
 from trace_store.history.log import log
 from trace_store.objects.operations import USAGE
 from trace_store.revision import resolve_commit
@@ -24,15 +24,13 @@ if TYPE_CHECKING:
     from trace_store.history.draft import Draft
     from trace_store.store.handle import Store
 
-HELP = """Record or show what providers reported.
-
-Without a subcommand the latest reports are listed."""
+HELP = """Without a subcommand, list the latest reports."""
 COUNTS = ("input_total", "cache_read", "cache_write", "output_total", "reasoning")
 DEFAULT_LIMIT = 20
 LIMIT = Option(
     "-n --max-count",
     "limit",
-    f"At most so many reports, not {DEFAULT_LIMIT}",
+    f"Stop after N reports (default: {DEFAULT_LIMIT})",
     "N",
     number=True,
 )
@@ -45,12 +43,12 @@ def usage(invocation: Invocation, *, limit: int | None, as_json: bool) -> None:
 
 
 @takes(
-    Argument("JSON", "report", "The report; - or nothing reads standard input", OPTIONAL),
-    Option("--model", "model", "The model that answered", "MODEL", default=""),
+    Argument("JSON", "report", "The report; - or omitted: read standard input", OPTIONAL),
+    Option("--model", "model", "The model that was asked", "MODEL", default=""),
     Option(
         "--about",
         "about",
-        "The commit whose context was sent; HEAD's if not given",
+        "The commit whose context was sent (default: HEAD)",
         "REVISION",
         default="",
     ),
@@ -68,9 +66,9 @@ def record(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Record a report: the usage dictionary of a response, or the response itself.
+    """Record a report: the usage object of a response, or the whole response.
 
-    The shapes of OpenAI, Anthropic and Gemini are known, and brought to one normal form.
+    Reports of OpenAI, Anthropic and Gemini are converted to one form.
     """
     if report in (None, "-") and invocation.waits_for_keyboard:
         raise usage_error("there is no report to record", "give JSON, or pipe it in")
@@ -97,7 +95,7 @@ def record(
     JSON,
 )
 def show(invocation: Invocation, *, revision: str, limit: int | None, as_json: bool) -> None:
-    """List reports, newest first, in the normal form, in tokens."""
+    """List reports, newest first, with counts in tokens."""
     limit = DEFAULT_LIMIT if limit is None else limit
     rows: list[tuple[str, ...]] = []
     with opened_store(invocation) as store:
@@ -106,7 +104,7 @@ def show(invocation: Invocation, *, revision: str, limit: int | None, as_json: b
             for operation in entry.commit.operations if USAGE in entry.operations else ():
                 if operation.name != USAGE or len(rows) >= limit:
                     continue
-                record = _record(entry.oid.hex(), entry.commit.parents, operation.fields)
+                record = repo.records.usage(entry.oid.hex(), entry.commit.parents, operation.fields)
                 if as_json:
                     write_record(invocation, record)
                 rows.append(_row(record))
@@ -120,16 +118,6 @@ def show(invocation: Invocation, *, revision: str, limit: int | None, as_json: b
     header = ("commit", "about", "model", "input", "cached", "written", "output", "reasoning")
     for line in table(invocation, header, rows, LEFT * 3 + RIGHT * 5):
         invocation.line(line)
-
-
-def _record(oid: str, parents: tuple[bytes, ...], fields: Mapping[str, Any]) -> dict[str, Any]:
-    about = fields.get("about") or (parents[0] if parents else None)
-    record: dict[str, Any] = {"commit": oid, "about": about.hex() if about else None}
-    for name in sorted(fields):
-        value = fields[name]
-        if name != "about" and isinstance(value, int | str):
-            record[name] = value
-    return record
 
 
 def _row(record: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""`trace view`: a session to read, in the pager, or as it grows."""
+"""`trace view`: a session in the pager, or as it grows."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ _FACTS = ("agent", "model", "folder", "time", "messages", "tokens")
     Argument(
         "SESSION",
         "revision",
-        "A session's id or the beginning of it, a branch, any revision, or a message to begin at",
+        "A session id (prefix), a branch, a revision, or a message to start at",
         OPTIONAL,
         default="HEAD",
         completes="COMMIT",
     ),
-    Option("--full", "full", "Show all that tools say, and reasoning"),
-    Option("--follow", "follow", "Go on showing messages as they come; Ctrl-C ends it"),
-    Option("--hidden", "hidden", "Show too what the model is not shown"),
+    Option("--full", "full", "Show full tool output and reasoning"),
+    Option("--follow", "follow", "Keep printing new messages until Ctrl-C"),
+    Option("--hidden", "hidden", "Include messages hidden from the model"),
 )
 def view(invocation: Invocation, *, revision: str, full: bool, follow: bool, hidden: bool) -> None:
     """Read a session.
 
-    Messages are shown one after the other, each with its address. What tools say is folded to its first lines. On a
-    terminal a pager shows it.
+    Messages are printed in order with their addresses. Tool output is cut to its first lines. On a terminal a pager
+    opens.
 
         trace view 89c6
         trace view HEAD~3.0
@@ -134,6 +134,7 @@ def _lines(invocation: Invocation, turn: Turn, *, full: bool) -> Iterator[str]:
     said = [paint(invocation, short_address(message.address), "yellow")]
     said.append(paint(invocation, message.role, ROLE_STYLES.get(message.role, "")))
     said += [one_line(each, 60) for each in (message.model, turn.reason, turn.hidden) if each]
+    said += [paint(invocation, "ghost", "cyan")] if message.ghost else []
     if turn.time:
         said.append(paint(invocation, moment(format_time(turn.time)), "dim"))
     yield ""

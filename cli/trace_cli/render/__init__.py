@@ -1,6 +1,6 @@
-"""Forms of output: escaped text, tables for people, JSON records for programs.
+"""Output: escaped text, tables for people, JSON for programs.
 
-Import from the modules themselves; by way of this package only what few calls of a command come to.
+Modules needed on rare paths are reached through this package, which loads them late.
 """
 
 from trace_store.lazy_import import submodules
@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.render import changes as changes
     from trace_cli.render import graph as graph
+    from trace_cli.render import records as records
     from trace_cli.render import structure as structure
 
 __getattr__ = submodules(__name__)

@@ -1,6 +1,6 @@
-"""What differs between two contexts, as lines for people and as a record for programs.
+"""Changes between two contexts, as lines for people and as JSON.
 
-Rule: text of messages is made safe here, line by line, before colour is added.
+Rule: text of messages is escaped here, line by line, before colors are added.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from trace_store.history.diff import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from trace_cli.runtime import Invocation
     from trace_store.context.compiled import CompiledMessage
@@ -289,64 +288,3 @@ def _marked(
                 shown = paint(invocation, f"{{+{shown}+}}", "green")
             lines[-1] = (lines[-1][0] + shown, lines[-1][1] or piece.sign != "=")
     return lines if lines[-1] != ("", False) else lines[:-1]
-
-
-def diff_record(found: ContextDiff) -> dict[str, Any]:
-    """Return a diff as the JSON of `trace diff`."""
-    return {
-        "before": str(found.before.commit) if found.before.commit else None,
-        "after": str(found.after.commit) if found.after.commit else None,
-        "message_count_before": len(found.before),
-        "message_count_after": len(found.after),
-        "token_count_before": found.tokens_before,
-        "token_count_after": found.tokens_after,
-        "token_source": found.token_source,
-        "common_count": found.common_count,
-        "tokens_kept": found.tokens_before - found.tokens_lost,
-        "tokens_lost": found.tokens_lost,
-        "tokens_new": found.tokens_new,
-        "tools_before": list(found.tools_before),
-        "tools_after": list(found.tools_after),
-        "changes": [_change_record(change) for change in found.changes],
-    }
-
-
-def _change_record(change: MessageChange) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "address": address_text(change.address),
-        "role": change.message.role,
-        "kind": change.message.kind,
-        "changes": list(change.kinds),
-        "before": _state(change.before, change.tokens_before, change.labels_before),
-        "after": _state(change.after, change.tokens_after, change.labels_after),
-        "operations": [
-            {"operation": by.operation, "commit": str(by.commit), "side": side}
-            for side, by in (("before", change.before_by), ("after", change.after_by))
-            if by is not None
-        ],
-    }
-    if EDITED in change.kinds:
-        texts = [
-            "\n".join(history.part_lines.lines_of_parts(m.parts))
-            for m in (change.before, change.after)
-            if m
-        ]
-        record["words"] = [
-            [piece.sign, piece.text] for piece in history.text_diff.word_diff(*texts)
-        ]
-    return record
-
-
-def _state(
-    message: CompiledMessage | None, tokens: int, labels: frozenset[str]
-) -> dict[str, Any] | None:
-    if message is None:
-        return None
-    return {
-        "address": address_text(message.address),
-        "position": message.position,
-        "priority": message.priority,
-        "labels": sorted(labels),
-        "ghost": message.ghost,
-        "token_count": tokens,
-    }

@@ -1,15 +1,14 @@
-"""A commit, as a line of a log, as the lines that describe it, and as a record for programs.
+"""Commits as log lines, as descriptions and as JSON.
 
-Rule: what a commit says is made safe here.
+Rule: text of commits is escaped here.
 """
 
 from __future__ import annotations
 
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import address_text
 from trace_cli.render.tables import NO_TIME, fit, moment, number, paint
 from trace_store.ident import format_time, known_time
-from trace_store.objects.operations import META, SETTINGS, added_messages, facts_of
+from trace_store.objects.operations import META, SETTINGS, facts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,30 +110,3 @@ def _operation(name: str, fields: dict[str, Any]) -> str:
     """Return an operation's name and how many messages it is about."""
     counts = [len(fields[key]) for key in ("targets", "messages", "schemas") if key in fields]
     return f"{one_line(name, 40)} {' -> '.join(map(str, counts))}".strip()
-
-
-def log_record(
-    entry: LogEntry, names: dict[bytes, list[str]], growth: TokenGrowth | None
-) -> dict[str, Any]:
-    """Return a commit as the JSON of `trace log`."""
-    record: dict[str, Any] = {
-        "commit": str(entry.oid),
-        "parents": [str(parent) for parent in entry.parents],
-        "author": entry.author,
-        "time": known_time(entry.time),
-        "message": entry.message,
-        "summary": entry.summary(),
-        "operations": list(entry.operations),
-        "message_count": entry.message_count,
-        "addresses": [
-            address_text(address) for address, _ in added_messages(entry.commit, entry.oid)
-        ],
-        "facts": facts_of(entry.commit, META),
-        "settings": facts_of(entry.commit, SETTINGS),
-        "refs": names.get(entry.oid, []),
-    }
-    if growth is not None:
-        record["tokens_added"] = growth.added
-        record["token_count"] = growth.total
-        record["token_source"] = growth.source
-    return record

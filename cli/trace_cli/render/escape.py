@@ -1,8 +1,7 @@
-"""The one function that makes text of a repository safe to show.
+"""Escaping of repository text for terminals.
 
-Rule: whatever came from a repository, a transcript or the network passes `safe` before a terminal sees it, in
-errors too. What a terminal would obey (escape sequences), what would reorder a line (bidirectional controls) and
-what cannot be seen (zero-width characters, tags) is shown by its code.
+Rule: text from a repository, a transcript or the network passes `safe` before it reaches a terminal, also in errors.
+Escape sequences, bidirectional controls and invisible characters are shown by their codes.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ _TABLE = _Table()
 
 
 def safe(text: str) -> str:
-    """Return text that any terminal shows as it stands; newlines and tabs stay."""
+    """Return text with everything escaped that a terminal would not show as it is, except newlines and tabs."""
     return text if text.isprintable() else text.translate(_TABLE)
 
 

@@ -1,4 +1,4 @@
-"""The lines beside a log that show which commit follows which."""
+"""The commit graph beside a log."""
 
 from __future__ import annotations
 

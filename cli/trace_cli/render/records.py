@@ -1,8 +1,7 @@
-"""Output for programs: JSON, one value a line, with the shapes that docs/json.md describes.
+"""JSON output, one value per line; `trace help json` describes the shapes.
 
 Rule: keys are snake_case and only ever added; ids are 64 hex characters, addresses 32, a dot and a number, times are
-ISO 8601 in UTC with milliseconds, sizes in bytes. The bytes are UTF-8; on a terminal everything beyond ASCII is written
-as escapes, since a terminal would obey some of it.
+ISO 8601 in UTC with milliseconds, sizes in bytes. Output is UTF-8; on a terminal non-ASCII characters are escaped.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""Tables, numbers and colours for people.
+"""Tables, numbers and colors.
 
-Rule: cells are text that is already safe to show. Widths are counted in terminal columns, so that wide characters
-do not break a column; colour is added last and only where the invocation allows it.
+Rule: cells are escaped text. Widths are terminal columns, so that wide characters keep columns aligned. Colors are
+added last, and only if the invocation allows them.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from operator import add
 
 from trace_cli.render.escape import safe
 from trace_store.ident import known_time
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.context.compiled import CompiledContext
-    from trace_store.context.plain import PlainContext
+    from trace_store.context.snippet import Snippet
     from trace_store.history.status import Status
 
 LEFT, RIGHT = "<", ">"
@@ -45,14 +44,20 @@ ROLE_STYLES = {
 
 
 def paint(invocation: Invocation, text: str, style: str) -> str:
-    """Return text in a style, or as it is where colour is not wanted."""
+    """Return text in a style, or unchanged without colors."""
     if not invocation.color or not text or style not in _STYLES:
         return text
     return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
 
 
+def marked(invocation: Invocation, snippet: Snippet) -> str:
+    """Return a snippet with the search hit in bold."""
+    text, start, end = snippet.text, snippet.start, snippet.end
+    return safe(text[:start]) + paint(invocation, safe(text[start:end]), "bold") + safe(text[end:])
+
+
 def columns_of(text: str) -> int:
-    """Return how many terminal columns a line of safe text takes."""
+    """Return the number of terminal columns of a line of escaped text."""
     if text.isascii():
         return len(text)
     import unicodedata
@@ -68,7 +73,7 @@ def columns_of(text: str) -> int:
 
 
 def fit(text: str, width: int) -> str:
-    """Return text cut to `width` columns, with an ellipsis where something is missing."""
+    """Return text cut to `width` columns, with an ellipsis if it was cut."""
     if columns_of(text) <= width:
         return text
     kept, used = [], 0
@@ -81,7 +86,7 @@ def fit(text: str, width: int) -> str:
 
 
 def terminal_width(invocation: Invocation) -> int:
-    """Return the columns of the terminal; 0, meaning any, when output goes elsewhere."""
+    """Return the columns of the terminal; 0 (unlimited) if output is not a terminal."""
     if not invocation.terminal:
         return 0
     try:
@@ -131,7 +136,7 @@ def table(
             cells = [paint(invocation, *pair) for pair in zip(cells, shades, strict=True)]
         if spaces is not None:
             before, after = (spaces, cells) if align[i] == RIGHT else (cells, spaces)
-            cells = list(map(add, before, after))
+            cells = list(map(str.__add__, before, after))
         columns.append(cells)
     return [line.rstrip() for line in map("  ".join, zip(*columns, strict=True))]
 
@@ -153,7 +158,7 @@ def _within(widths: Sequence[int], total: int) -> list[int]:
 
 
 def number(value: int) -> str:
-    """Return a whole number with its thousands apart."""
+    """Return an integer with thousands separators."""
     return f"{value:,}"
 
 
@@ -173,7 +178,7 @@ def size(size_bytes: int) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """Return a part of a whole in per cent with one decimal; "" of nothing."""
+    """Return a percentage with one decimal; "" if the whole is 0."""
     return f"{100 * part / whole:.1f}%" if whole else ""
 
 
@@ -188,7 +193,7 @@ def date(milliseconds: int) -> str:
     return NO_TIME if known is None else moment(known)
 
 
-def weight(weighed: CompiledContext | PlainContext | Status) -> str:
+def weight(weighed: CompiledContext | Status) -> str:
     """Return the tokens of a context: what a provider reported, and what is counted here, with how much is text."""
     total, text = weighed.token_count or 0, weighed.text_token_count or 0
     estimated, tokens = weighed.estimated_token_count or 0, counted(total, "token")

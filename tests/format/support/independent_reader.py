@@ -408,8 +408,11 @@ class Entry:
         role = self.message["role"]
         if self.is_ghost:
             birth, number = self.address
-            text = f"[removed {birth.hex()[:8]}.{number}]"
-            return object_id(canonical(["ghost", {"role": role, "text": text}]))
+            born = [
+                {key: part[key] for key in part if key != "call"} for part in self.wordings[0][0]
+            ]
+            named = {"address": f"{birth.hex()[:8]}.{number}", "parts": born, "role": role}
+            return object_id(canonical(["ghost", named]))
         name = self.message.get("name", "")
         parts = [{key: part[key] for key in part if key != "call"} for part in self.parts]
         return object_id(canonical(["message", {"name": name, "parts": parts, "role": role}]))
@@ -602,7 +605,7 @@ def _column(file: bytes) -> tuple[Header, list[bytes]]:
 def read_messages_column(file: bytes) -> tuple[Header, list[MessageRecord]]:
     """Return the header and the records of a messages column."""
     header, records = _column(file)
-    assert header[:3] == (b"TRIX", 4, 180)
+    assert header[:3] == (b"TRIX", 5, 180)
     assert header.measured == (bytes(16), 0)
     found = []
     for record in records:
@@ -615,7 +618,7 @@ def read_messages_column(file: bytes) -> tuple[Header, list[MessageRecord]]:
 def read_tokens_column(file: bytes) -> tuple[Header, list[TokenRecord]]:
     """Return the header and the records of a tokens column."""
     header, records = _column(file)
-    assert header[:3] == (b"TRTK", 4, 40)
+    assert header[:3] == (b"TRTK", 5, 40)
     return header, [TokenRecord(*struct.unpack("<IIQQ4s8sI", record)[:6]) for record in records]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trace_store import Environment, Repo
 from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.repo.stopped import Stopped
 
 ADA = Environment(author="ada")
 
@@ -22,3 +23,10 @@ def branch(repo: Repo, name: str, revision: str = "HEAD") -> None:
 def on(repo: Repo, name: str) -> None:
     """Go to a branch."""
     repo.store.refs.set_head(f"refs/heads/{name}")
+
+
+def pending(repo: Repo) -> Stopped:
+    """Return what stopped at conflicts."""
+    found = repo.in_progress
+    assert found is not None
+    return found

@@ -259,10 +259,11 @@ def lost(pattern: str, said: str, text: str) -> list[str]:
 
     A pattern is an RE2 expression; if it is not valid, it is plain text.
     """
-    return [found for found in _matches(pattern, said) if found not in text]
+    return [found for found in matches(pattern, said) if found not in text]
 
 
-def _matches(pattern: str, said: str) -> list[str]:
+def matches(pattern: str, said: str) -> list[str]:
+    """Return the matches of a must-keep pattern in a text, without duplicates; see `lost`."""
     try:
         found = re2.compile(pattern, _OPTIONS).finditer(said)
     except re2.error:

@@ -101,8 +101,7 @@ class Advisor:
         if self._review is not None and not self._review(proposal):
             raise errors.ConflictError(
                 "the model's proposal was not accepted; nothing was written",
-                code=errors.ErrorCode.MERGE_CONFLICT,
-                hint="merge without `-s semantic`, or try again",
+                code=errors.ErrorCode.PROPOSAL_REJECTED,
             )
         return self._to_advice(request, asked, proposal)
 

@@ -1,0 +1,349 @@
+"""`trace checkpoint`: restore points, and summaries to continue from."""
+
+from __future__ import annotations
+
+from trace_cli.arguments import ANY, OPTIONAL, SOME, Argument, Option, takes
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.common import (
+    JSON,
+    QUIET,
+    SECRETS,
+    finish,
+    guarded_message,
+    opened_store,
+    tell_unknown_model,
+)
+from trace_cli.render.changes import diff_lines
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import address_text, short_address, write_record
+from trace_cli.render.tables import LEFT, counted, date, fit, paint, table
+from trace_cli.subcommands import Group
+from trace_store import checkpoints, llm, repo
+from trace_store import secrets as secret_files
+from trace_store.checkpoints.hard import ARCHIVED, SOFT
+from trace_store.context.compiler import ContextCompiler
+from trace_store.ident import known_time
+from trace_store.refs.names import FORKS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.checkpoints.hard import Checkpoint
+
+HELP = """Save states to return to, and summaries to continue from.
+
+A checkpoint is a restore point: the exact state of a branch under a name that never moves. A soft checkpoint is a
+summary, which `trace checkpoint inject` puts at the start of another context. Automatic ones are made when the setting
+`automatic_checkpoints` says so: `on`, or some of merge, rebase, compress, todos, files, tests, topic, tokens.
+"""
+BRANCH_WIDTH = 30
+NAME = Argument("NAME", "name", "The checkpoint", completes="CHECKPOINT")
+
+
+@takes(
+    Argument("NAME", "name", "What to call it"),
+    Option(
+        "--ref",
+        "ref",
+        "Save this branch or commit instead of HEAD's",
+        "REVISION",
+        default="HEAD",
+        completes="COMMIT",
+    ),
+    Option("--soft", "soft", "Save a summary instead of the state"),
+    Option("--ask", "ask", "With --soft: let the model of `trace config model` write the prose"),
+    Option("-m --message", "reason", "Why it is saved", "REASON", default=""),
+    SECRETS,
+    JSON,
+    QUIET,
+)
+def save(
+    invocation: Invocation,
+    *,
+    name: str,
+    ref: str,
+    soft: bool,
+    ask: bool,
+    reason: str,
+    secrets: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Save the state of a branch under a name.
+
+    The name must be free: a checkpoint never moves. With --soft a summary is saved: request, outcome, to-dos, decisions
+    with reasons, files with findings, and what is open, all taken from the messages by rules.
+
+        trace checkpoint save before-refactoring
+        trace checkpoint save tried-sqlite --ref idea -m "too slow"
+        trace checkpoint save handover --soft
+    """
+    if ask and not soft:
+        raise usage_error("--ask goes with --soft")
+    with opened_store(invocation, quiet=quiet) as store:
+        author = invocation.environment.author
+        reason = guarded_message(invocation, store, reason)
+        if soft:
+            model = None
+            if ask:
+                settings = llm.settings.read_settings(store.disk, invocation.environment)
+                model = llm.http_model.HttpModel(settings)
+            made = checkpoints.soft.save_soft(
+                ContextCompiler(store),
+                name,
+                ref=ref,
+                author=author,
+                reason=reason,
+                model=model,
+                guard=secret_files.guard.Guard.of(store, invocation.environment, secrets),
+            )
+        else:
+            made = checkpoints.hard.save_checkpoint(
+                store, name, ref=ref, author=author, reason=reason
+            )
+        finish(invocation, store)
+        if as_json:
+            write_record(invocation, _record(made))
+        elif not quiet:
+            what = "soft checkpoint" if soft else "checkpoint"
+            of = checkpoints.soft.soft_source(store, made) if soft else made.commit
+            invocation.line(f"{what} {safe(made.name)} of {of.short() if of else 'nothing'}")
+
+
+@takes(
+    Argument("PATTERN", "patterns", "Only names like these", ANY),
+    Option("--automatic", "automatic", "List those that Trace made by itself"),
+    Option("-a --all", "everything", "List those too, and the fork points"),
+    JSON,
+)
+def list_(
+    invocation: Invocation,
+    *,
+    patterns: list[str],
+    automatic: bool,
+    everything: bool,
+    as_json: bool,
+) -> None:
+    """List checkpoints by name; automatic ones and fork points are counted, and listed apart."""
+    with opened_store(invocation) as store:
+        found = checkpoints.hard.list_checkpoints(store, patterns)
+    made = [each for each in found if each.is_automatic]
+    own = [each for each in found if not (each.is_automatic or each.ref.startswith(FORKS))]
+    shown = found if everything else made if automatic else own
+    if as_json:
+        for each in shown:
+            write_record(invocation, _record(each))
+        return
+    rows = [
+        (
+            safe(each.name),
+            each.form,
+            each.commit.short(),
+            date(each.time)[:16],
+            fit(safe(each.branch.removeprefix("refs/heads/")), BRANCH_WIDTH),
+            one_line(each.reason, 60),
+        )
+        for each in shown
+    ]
+    styles = [("", "dim", "yellow", "", "green", "")] * len(rows)
+    for line in table(invocation, (), rows, LEFT * 6, styles):
+        invocation.line(line)
+    if made and not (everything or automatic):
+        invocation.note(
+            f"note: {counted(len(made), 'automatic checkpoint')} not shown; --automatic lists them"
+        )
+
+
+@takes(
+    NAME, Option("--model", "model", "Count tokens as for this model", "MODEL", default=""), JSON
+)
+def show(invocation: Invocation, *, name: str, model: str, as_json: bool) -> None:
+    """Show a checkpoint: what it names and why it was made; of a soft one also the summary."""
+    with opened_store(invocation) as store:
+        tell_unknown_model(invocation, model)
+        found = checkpoints.hard.find_checkpoint(store, name)
+        is_soft = found.form == SOFT
+        context = None if is_soft else ContextCompiler(store).compile(found.commit, model=model)
+        if as_json:
+            more: dict[str, Any] = {"message_count": None, "token_count": None, "data": None}
+            if context is not None:
+                more |= {"message_count": len(context), "token_count": context.token_count}
+            else:
+                more["data"] = checkpoints.soft.soft_data(store, found)
+            write_record(invocation, {**_record(found), **more})
+            return
+        source = checkpoints.soft.soft_source(store, found) if is_soft else found.commit
+        what = "soft checkpoint" if is_soft else "checkpoint"
+        of = f" of {safe(found.branch.removeprefix('refs/heads/'))}" if found.branch else ""
+        at = paint(invocation, source.short(), "yellow") if source else "nothing"
+        invocation.line(f"{what} {safe(found.name)}{of} at {at}, {date(found.time)} UTC")
+        made = f"    made by {one_line(found.author, 60)}" if found.author else "    made"
+        if found.is_automatic or found.trigger != "manual":
+            made += f", trigger {safe(found.trigger)}"
+        invocation.line(made + (f": {one_line(found.reason, 200)}" if found.reason else ""))
+        if context is not None:
+            tokens = counted(context.token_count, "token")
+            invocation.line(f"context: {counted(len(context), 'message')}, {tokens}")
+        else:
+            for line in checkpoints.soft.soft_text(store, found).splitlines():
+                invocation.line(safe(line))
+
+
+@takes(
+    NAME,
+    Argument("REVISION", "ref", "Compare with this; HEAD if not given", OPTIONAL, default="HEAD"),
+    Option("--stat", "stat", "Show how many tokens each message gained or lost, and the sums"),
+    Option("--model", "model", "Count tokens as for this model", "MODEL", default=""),
+    JSON,
+)
+def diff(
+    invocation: Invocation, *, name: str, ref: str, stat: bool, model: str, as_json: bool
+) -> None:
+    """Show what changed in the context since a checkpoint."""
+    with opened_store(invocation) as store:
+        invocation.page()
+        tell_unknown_model(invocation, model)
+        found = checkpoints.hard.diff_checkpoint(ContextCompiler(store), name, ref, model=model)
+        if as_json:
+            write_record(invocation, repo.records.diff(found))
+            return
+        for line in diff_lines(invocation, found, stat=stat, side=False, around=3):
+            invocation.line(line)
+
+
+@takes(
+    NAME,
+    Option("--ref", "ref", "Move this branch", "BRANCH", default="HEAD"),
+    Option("-b --branch", "branch", "Create this branch there, and move none", "NAME", default=""),
+    JSON,
+    QUIET,
+)
+def restore(
+    invocation: Invocation, *, name: str, ref: str, branch: str, as_json: bool, quiet: bool
+) -> None:
+    """Return to a checkpoint: move HEAD's branch there, or create a branch.
+
+    Nothing is lost: the old tip goes to the trash, ORIG_HEAD names it, and `trace undo` brings it back.
+
+        trace checkpoint restore before-refactoring
+        trace checkpoint restore before-refactoring --branch again
+    """
+    if branch and ref != "HEAD":
+        raise usage_error("--ref moves a branch, --branch creates one; give one of them")
+    with opened_store(invocation, quiet=quiet) as store:
+        done = checkpoints.hard.restore_checkpoint(
+            store, name, ref=ref, branch=branch, author=invocation.environment.author
+        )
+        finish(invocation, store)
+        is_head = not branch and done.ref == store.refs.head().ref
+    if as_json:
+        record = {
+            "checkpoint": done.checkpoint.ref,
+            "ref": done.ref,
+            "before": None if done.before is None else str(done.before),
+            "commit": str(done.after),
+            "kept": done.kept,
+        }
+        write_record(invocation, record)
+    elif not quiet:
+        where = safe(done.ref.removeprefix("refs/heads/")) if done.ref else "HEAD"
+        invocation.line(
+            f"{where} is at {done.after.short()}, checkpoint {safe(done.checkpoint.name)}"
+        )
+        if done.before is not None and done.before != done.after:
+            also = [safe(done.kept.removeprefix("refs/"))] if done.kept else []
+            names = " and ".join(["ORIG_HEAD"] * is_head + also)
+            is_kept = f", kept as {names}" if names else ""
+            invocation.line(
+                f"it was at {done.before.short()}{is_kept}; `trace undo` brings it back"
+            )
+        elif branch:
+            invocation.line(f"`trace switch {where}` goes to it")
+
+
+@takes(Argument("NAME...", "names", "The checkpoints", SOME, completes="CHECKPOINT"), JSON, QUIET)
+def delete(invocation: Invocation, *, names: list[str], as_json: bool, quiet: bool) -> None:
+    """Delete checkpoints into the trash; `trace undo` brings them back."""
+    with opened_store(invocation, quiet=quiet) as store:
+        author = invocation.environment.author
+        found = checkpoints.hard.delete_checkpoints(store, names, author=author)
+        finish(invocation, store)
+    for each in found:
+        if as_json:
+            record = {"ref": each.ref, "object": str(each.oid), "kept": list(each.kept)}
+            write_record(invocation, record)
+        elif not quiet:
+            name = safe(each.ref.split("/", 2)[2])
+            kept = safe(each.kept[0].removeprefix("refs/"))
+            invocation.line(f"deleted checkpoint {name}")
+            invocation.line(f"kept as {kept}; `trace undo` brings it back")
+
+
+@takes(
+    NAME,
+    Option(
+        "--ref", "ref", "Put it into this branch; a new one begins with it", "BRANCH", default=""
+    ),
+    JSON,
+    QUIET,
+)
+def inject(invocation: Invocation, *, name: str, ref: str, as_json: bool, quiet: bool) -> None:
+    """Put a soft checkpoint at the start of a context, after its system messages.
+
+    A second time it says that the summary is there, and changes nothing.
+    """
+    with opened_store(invocation, quiet=quiet) as store:
+        done = checkpoints.soft.inject_checkpoint(
+            ContextCompiler(store), name, ref=ref, author=invocation.environment.author
+        )
+        finish(invocation, store)
+    if as_json:
+        record = {
+            "checkpoint": done.checkpoint.ref,
+            "address": address_text(done.address),
+            "commit": None if done.commit is None else str(done.commit),
+            "ref": done.ref,
+            "hidden": done.is_hidden,
+        }
+        write_record(invocation, record)
+    elif not quiet:
+        address = short_address(done.address)
+        if done.commit is not None:
+            what = safe(done.checkpoint.name)
+            invocation.line(f"{done.commit.short()} put {what} at the start, as {address}")
+        elif done.is_hidden:
+            invocation.line(f"the context has it, hidden; `trace restore {address}` shows it again")
+        else:
+            invocation.line(f"the context has it already, as {address}")
+
+
+def _record(each: Checkpoint) -> dict[str, Any]:
+    return {
+        "name": each.name,
+        "ref": each.ref,
+        "form": each.form,
+        "commit": str(each.commit),
+        "branch": each.branch or None,
+        "reason": each.reason,
+        "trigger": each.trigger,
+        "automatic": each.is_automatic,
+        "archived": each.ref.startswith(ARCHIVED),
+        "author": each.author or None,
+        "time": known_time(each.time),
+    }
+
+
+GROUP = Group(
+    HELP,
+    {
+        "save": save,
+        "list": list_,
+        "show": show,
+        "diff": diff,
+        "restore": restore,
+        "delete": delete,
+        "inject": inject,
+    },
+)

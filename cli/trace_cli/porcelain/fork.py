@@ -1,0 +1,235 @@
+"""`trace fork`: branches to try something, side by side, and the choice between them."""
+
+from __future__ import annotations
+
+import os
+
+from trace_cli.arguments import SOME, Argument, Option, takes
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.common import JSON, QUIET, finish, guarded_message, opened_store
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import write_record
+from trace_cli.render.tables import LEFT, fit, number, table, terminal_width
+from trace_store import checkpoints, history
+from trace_store.context.compiler import ContextCompiler
+from trace_store.exporters.html.page import MADE_BY
+from trace_store.files import Disk, read_file
+from trace_store.new_file import NewFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from trace_cli.runtime import Invocation
+    from trace_store.checkpoints.comparison import ForkComparison, Side
+    from trace_store.store.handle import Store
+
+COMPARE, MERGE = "compare", "merge"
+_WIDTH = 120
+_SHOWN = 10
+"""How many messages, files or decisions of a side are shown for people."""
+
+
+@takes(
+    Argument(
+        "NAME",
+        "words",
+        "The new branch; `compare A B` shows two side by side, `merge WINNER LOSER` keeps one",
+        SOME,
+        completes="BRANCH",
+    ),
+    Option(
+        "--from",
+        "start",
+        "The last message that it has, or a commit; HEAD if not given",
+        "ADDRESS",
+        default="",
+    ),
+    Option("--ref", "ref", "Fork this branch instead of HEAD's", "BRANCH", default="HEAD"),
+    Option("-s --switch", "goes", "Go to the new branch"),
+    Option("--html", "html", "With compare: write a page to FILE", "FILE"),
+    Option("-m --message", "reason", "With merge: why the winner is kept", "REASON", default=""),
+    JSON,
+    QUIET,
+)
+def fork(
+    invocation: Invocation,
+    *,
+    words: list[str],
+    start: str,
+    ref: str,
+    goes: bool,
+    html: str | None,
+    reason: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Fork a branch, compare two forks, or keep one of them.
+
+    A fork is a branch that remembers where it left which branch. `fork merge` keeps the winner, records on it what the
+    loser came to, and archives the loser as a checkpoint. If the winner was forked from the loser, the loser's name
+    moves to the winner.
+
+        trace fork idea                        a branch from here
+        trace fork idea --from 8a3fe622.3      a branch that ends with this message
+        trace fork compare main idea           messages, tokens, files, decisions, outcome
+        trace fork compare main idea --html comparison.html
+        trace fork merge idea main -m "half the code"
+    """
+    verb = words[0] if words[0] in (COMPARE, MERGE) and len(words) != 1 else ""
+    if len(words) != (3 if verb else 1):
+        raise usage_error(
+            f"{verb or 'a fork'} takes {'two branches' if verb else 'one name'}",
+            "for example: trace fork idea, trace fork compare main idea, trace fork merge idea main",
+        )
+    if verb and (start or goes or ref != "HEAD"):
+        raise usage_error(f"--from, --ref and --switch are not for fork {verb}")
+    if (html and verb != COMPARE) or (reason and verb != MERGE):
+        raise usage_error(f"{'--html goes with compare' if html else '--message goes with merge'}")
+    with opened_store(invocation, quiet=quiet) as store:
+        if verb == COMPARE:
+            _compare(invocation, store, words[1:], html, as_json=as_json, quiet=quiet)
+        elif verb == MERGE:
+            _merge(invocation, store, words[1:], reason, as_json=as_json, quiet=quiet)
+        else:
+            _create(invocation, store, words[0], start, ref, goes, as_json=as_json, quiet=quiet)
+
+
+def _create(
+    invocation: Invocation,
+    store: Store,
+    name: str,
+    start: str,
+    ref: str,
+    goes: bool,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    author = invocation.environment.author
+    made = checkpoints.forks.fork(store, name, start=start, ref=ref, author=author)
+    if goes:
+        history.switch.switch(store, made.name, author=author)
+    finish(invocation, store)
+    if as_json:
+        record = {
+            "ref": made.ref,
+            "parent": made.parent or None,
+            "fork_point": str(made.point),
+            "checkpoint": made.checkpoint,
+        }
+        write_record(invocation, record)
+    elif not quiet:
+        short = safe(made.name)
+        of = f" of {safe(made.parent.removeprefix('refs/heads/'))}" if made.parent else ""
+        then = "HEAD is on it" if goes else f"`trace switch {short}` goes to it"
+        invocation.line(f"fork {short}{of} begins at {made.point.short()}; {then}")
+
+
+def _compare(
+    invocation: Invocation,
+    store: Store,
+    names: Sequence[str],
+    html: str | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    found = checkpoints.comparison.compare_forks(ContextCompiler(store), *names)
+    if html is not None:
+        _save(os.path.join(invocation.folder, html), found)
+    if as_json:
+        write_record(invocation, found.as_map())
+    elif html is not None and not quiet:
+        invocation.line(f"wrote {one_line(html, 200)}")
+    elif not quiet:
+        for line in _comparison_lines(invocation, found):
+            invocation.line(line)
+
+
+def _save(path: str, found: ForkComparison) -> None:
+    """Write the page of a comparison; only a page that Trace wrote is overwritten."""
+    disk = Disk()
+    own = disk.exists(path) and MADE_BY in (read_file(disk, path, limit=1 << 30) or b"")[:8_000]
+    page = checkpoints.comparison_page.comparison_page(found)
+    with NewFile(disk, path, overwrite=own) as file:
+        file.write(page.encode("utf-8", "replace"))
+
+
+def _comparison_lines(invocation: Invocation, found: ForkComparison) -> Iterator[str]:
+    """Yield both sides beside each other."""
+    sides = (found.left, found.right)
+    width = max(20, ((terminal_width(invocation) or _WIDTH) - 12) // 2)
+    rows: list[tuple[str, ...]] = []
+    for at, (name, count) in enumerate(checkpoints.comparison_page.numbers_of(sides[0])):
+        other = checkpoints.comparison_page.numbers_of(sides[1])[at][1]
+        rows.append((name, number(count), number(other)))
+    rows += _rows("outcome", [_wrapped(side.outcome, width) for side in sides])
+    rows += _rows("decisions", [[d.text for d in side.state.decisions] for side in sides])
+    rows += _rows("files", [_files(side) for side in sides])
+    rows += _rows("open", [side.state.open_ends for side in sides])
+    rows += _rows("messages", [[f"{m.role}: {m.text}" for m in side.messages] for side in sides])
+    shown = [(row[0], *(fit(one_line(cell, 500), width) for cell in row[1:])) for row in rows]
+    since = f"since {found.point.short()}" if found.point else ""
+    header = [since, *(fit(safe(side.name), width) for side in sides)]
+    yield from table(invocation, header, shown, LEFT * 3)
+
+
+def _rows(title: str, columns: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Return the last lines of two columns as rows, the first one with the title."""
+    shown = []
+    for column in columns:
+        more = len(column) - _SHOWN
+        shown.append([*([f"({more} more)"] if more > 0 else []), *column[-_SHOWN:]])
+    height = max(map(len, shown))
+    padded = [[*column, *[""] * (height - len(column))] for column in shown]
+    return [(title if at == 0 else "", *row) for at, row in enumerate(zip(*padded, strict=True))]
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    import textwrap  # few commands wrap text
+
+    return textwrap.wrap(one_line(text, 800), width)
+
+
+def _files(side: Side) -> list[str]:
+    return [f"{each.path}{' *' if each.writes else ''}" for each in side.state.files]
+
+
+def _merge(
+    invocation: Invocation,
+    store: Store,
+    names: Sequence[str],
+    reason: str,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    done = checkpoints.forks.choose_fork(
+        ContextCompiler(store),
+        *names,
+        author=invocation.environment.author,
+        reason=guarded_message(invocation, store, reason),
+    )
+    finish(invocation, store)
+    if as_json:
+        record = {
+            "winner": done.winner,
+            "loser": done.loser,
+            "commit": str(done.commit),
+            "archived": done.archived,
+            "archived_commit": str(done.archived_tip),
+            "moved": done.is_moved,
+            "conclusion": done.conclusion,
+        }
+        write_record(invocation, record)
+    elif not quiet:
+        winner, loser = (
+            safe(each.removeprefix("refs/heads/")) for each in (done.winner, done.loser)
+        )
+        archive = safe(done.archived.removeprefix("refs/checkpoints/"))
+        what = f"{loser} is at the same commit now" if done.is_moved else f"{loser} is deleted"
+        invocation.line(f"kept {winner}, at {done.commit.short()}; {what}")
+        invocation.line(
+            f"{loser} was at {done.archived_tip.short()}: checkpoint {archive}; `trace undo` brings it back"
+        )

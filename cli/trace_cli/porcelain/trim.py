@@ -1,0 +1,327 @@
+"""`trace trim`, `trace dedupe` and `trace suggest`: room in a context, without a model."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
+from trace_cli.porcelain.common import (
+    JSON,
+    MESSAGE,
+    QUIET,
+    check_nothing_waits,
+    finish,
+    opened_store,
+)
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import address_text, short_address, write_record
+from trace_cli.render.tables import LEFT, RIGHT, counted, number, share, table
+from trace_store.compression.compress import parse_target
+from trace_store.compression.heat import heat_bar, heat_strip
+from trace_store.compression.suggest import PIN, apply, suggest
+from trace_store.compression.trim import DEDUPLICATION, trim
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.compression.suggest import Suggestion, Suggestions
+    from trace_store.compression.trim import TrimResult
+    from trace_store.store.handle import Store
+
+_SHADES = " ▁▂▃▄▅▆▇█"
+_STRIP = 60
+_BRANCH = Option(
+    "-b --branch", "branch", "Work on another branch than HEAD's", "BRANCH", completes="BRANCH"
+)
+_DRY_RUN = Option("-n --dry-run", "dry_run", "Show what would be saved, and write nothing")
+_EXPLAINED = {
+    "superseded": "files read again or changed later",
+    "duplicate": "outputs that a later one repeats",
+    "reasoning": "reasoning of old turns",
+    "failed": "outputs of failed calls",
+    "output": "old tool outputs, to head and tail",
+    "arguments": "long arguments of old calls",
+    "episode": "old work, replaced by notes",
+    "prose": "old answers, to their first paragraph",
+}
+
+
+@takes(
+    Argument("RANGE", "range", "Only these messages: FROM..TO, by address or commit", OPTIONAL),
+    Option(
+        "--to",
+        "to",
+        "The tokens that the context may have, such as 80k, or a share: 50%",
+        "TOKENS",
+    ),
+    Option("--percent", "percent", "The share of the messages' tokens to keep", "N", number=True),
+    Option("--keep-last", "keep_last", "Keep the last N turns of the user whole", "N", number=True),
+    Option("--from", "first", "Change nothing before this message", "ADDRESS"),
+    Option("--partial", "partial", "Where the target cannot be met, trim as far as possible"),
+    _DRY_RUN,
+    _BRANCH,
+    MESSAGE,
+    JSON,
+    QUIET,
+)
+def trim_command(
+    invocation: Invocation,
+    *,
+    range: str | None,
+    to: str | None,
+    percent: int | None,
+    keep_last: int | None,
+    first: str | None,
+    partial: bool,
+    dry_run: bool,
+    branch: str | None,
+    message: str,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Make the context fit a number of tokens, without a model; everything can be shown again.
+
+    Old tool outputs, reasoning, finished work and old answers are shortened, those first that are missed least: files
+    that were read again, repeated outputs, failed calls. What the user said, instructions, pinned and important
+    messages, the last to-do list and the newest messages stay as they are. One commit; `trace undo` takes it back, and
+    `trace expand ADDRESS` shows one message whole.
+
+        trace trim --to 80k --dry-run
+        trace trim --percent 50
+    """
+    if (to is None) == (percent is None):
+        raise usage_error("give --to TOKENS or --percent N", "for example: trace trim --percent 50")
+    if percent is not None and not 1 <= percent <= 99:
+        raise usage_error("--percent takes a number from 1 to 99")
+    if range is not None and first is not None:
+        raise usage_error("RANGE and --from both say where to begin; leave one out")
+    with opened_store(invocation, quiet=quiet) as store:
+        if not dry_run:
+            check_nothing_waits(store)
+        result = trim(
+            store,
+            range or (f"{first}.." if first else ""),
+            to=parse_target(store, to or f"{percent}%", ref=branch),
+            author=invocation.environment.author,
+            ref=branch,
+            keep_last=keep_last,
+            partial=partial,
+            dry_run=dry_run,
+            message=message,
+        )
+        return _tell(invocation, store, result, dry_run=dry_run, as_json=as_json, quiet=quiet)
+
+
+@takes(_DRY_RUN, _BRANCH, MESSAGE, JSON, QUIET)
+def dedupe(
+    invocation: Invocation,
+    *,
+    dry_run: bool,
+    branch: str | None,
+    message: str,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Let repeated reads of a file, and repeated outputs, point to the newest one.
+
+    A read counts as repeated when the same part of the file, or all of it, was read again later. One commit; `trace
+    undo` takes it back.
+
+        trace dedupe --dry-run
+    """
+    with opened_store(invocation, quiet=quiet) as store:
+        if not dry_run:
+            check_nothing_waits(store)
+        result = trim(
+            store,
+            to=None,
+            author=invocation.environment.author,
+            ref=branch,
+            steps=DEDUPLICATION,
+            dry_run=dry_run,
+            message=message,
+        )
+        return _tell(invocation, store, result, dry_run=dry_run, as_json=as_json, quiet=quiet)
+
+
+def _tell(
+    invocation: Invocation,
+    store: Store,
+    result: TrimResult,
+    *,
+    dry_run: bool,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    if result.commit is not None:
+        finish(invocation, store)
+    code = EXIT_INVALID if dry_run and not result.met else EXIT_OK
+    if quiet:
+        return code
+    if as_json:
+        write_record(invocation, _record(result))
+        return code
+    rows = [
+        (_EXPLAINED[step.reason], number(step.count), f"-{number(step.tokens)}")
+        for step in result.steps
+    ]
+    rows.append(("the context has", "", number(result.after)))
+    for line in table(invocation, ("", "messages", "tokens"), rows, LEFT + RIGHT + RIGHT):
+        invocation.line(line)
+    if not result.steps:
+        invocation.note("nothing to trim" if result.met else "nothing can be trimmed")
+    if not result.met and result.target is not None:
+        invocation.note(f"{number(result.target)} tokens cannot be met; what stays:")
+        for name, tokens in result.stays.items():
+            invocation.note(f"  {number(tokens):>9}  {name}")
+    if result.commit is not None:
+        saved = share(result.before - result.after, result.before)
+        invocation.line(
+            f"{result.commit.oid.short()} {number(result.before)} to {number(result.after)} tokens, {saved} saved"
+        )
+    elif dry_run and result.steps:
+        invocation.note(f"nothing was written: {number(result.before)} tokens are in the context")
+    return code
+
+
+def _record(result: TrimResult) -> dict[str, Any]:
+    return {
+        "target": result.target,
+        "before": result.before,
+        "after": result.after,
+        "met": result.met,
+        "steps": [
+            {"reason": step.reason, "count": step.count, "tokens": step.tokens}
+            for step in result.steps
+        ],
+        "stays": dict(result.stays),
+        "changes": [
+            {"address": address_text(address), "reason": reason}
+            for address, reason in result.changes
+        ],
+        "replaced": [address_text(address) for address in result.replaced],
+        "commit": None if result.commit is None else str(result.commit.oid),
+    }
+
+
+@takes(
+    Option("--apply", "chosen", "Carry out proposals, such as 1,3-5 or all", "NUMBERS"),
+    Option("-N --number", "most", "Show at most N proposals", "N", number=True),
+    _BRANCH,
+    JSON,
+    QUIET,
+)
+def suggest_command(
+    invocation: Invocation,
+    *,
+    chosen: str | None,
+    most: int | None,
+    branch: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Propose what could be shortened, replaced by a note, or pinned, with the tokens saved and the reason.
+
+    The strip shows the heat of the context from its start to its end: how much the later messages still use each part.
+    Files that were read are compared with those on disk. Nothing is written without --apply; `trace undo` takes it
+    back.
+
+        trace suggest
+        trace suggest --apply 1,3-5
+    """
+    with opened_store(invocation, quiet=quiet) as store:
+        found = suggest(store, ref=branch, root=os.path.dirname(store.layout.root))
+        if chosen is not None:
+            check_nothing_waits(store)
+            picked = [found.proposals[n] for n in _numbers(chosen, len(found.proposals))]
+            result = apply(store, picked, author=invocation.environment.author, ref=branch)
+            finish(invocation, store)
+            if as_json:
+                write_record(invocation, {"commit": str(result.oid), "applied": len(picked)})
+            elif not quiet:
+                saved = sum(each.tokens for each in picked)
+                what = counted(len(picked), "proposal")
+                invocation.line(
+                    f"{result.oid.short()} {what} carried out, {number(saved)} tokens saved"
+                )
+            return
+        if as_json:
+            write_record(invocation, _suggestions_record(found))
+        elif not quiet:
+            _show(invocation, found, most)
+
+
+def _numbers(text: str, count: int) -> list[int]:
+    """Return the places, from 0, that a text such as `1,3-5` names."""
+    if text == "all":
+        return list(range(count))
+    found: list[int] = []
+    for piece in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", piece)
+        if match is None:
+            raise usage_error(f"--apply takes numbers such as 1,3-5, not {text[:40]!r}")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if not 1 <= first <= last <= count:
+            raise usage_error(
+                f"there are {counted(count, 'proposal')}; {piece.strip()} is not among them"
+            )
+        found += range(first - 1, last)
+    return list(dict.fromkeys(found))
+
+
+def _show(invocation: Invocation, found: Suggestions, most: int | None) -> None:
+    strip = strip_text(found.heat, found.sizes)
+    if strip:
+        invocation.line(f"heat  start {strip} end")
+    shown = found.proposals if most is None else found.proposals[:most]
+    rows = [
+        (
+            str(place),
+            short_address(each.addresses[0]),
+            "pin" if each.action == PIN else number(each.tokens),
+            heat_bar(each.heat),
+            each.reason,
+            one_line(each.explanation, 120),
+        )
+        for place, each in enumerate(shown, 1)
+    ]
+    header = ("", "address", "saves", "heat", "reason", "explanation")
+    for line in table(invocation, header, rows, RIGHT + LEFT + RIGHT + LEFT + LEFT + LEFT):
+        invocation.line(line)
+    saved = sum(each.tokens for each in found.proposals)
+    if found.proposals:
+        what = counted(len(found.proposals), "proposal")
+        invocation.line(f"{what}: {number(saved)} of {counted(found.tokens, 'token')}")
+    else:
+        invocation.note("nothing to propose")
+
+
+def strip_text(heat: Sequence[float], sizes: Sequence[int], width: int = _STRIP) -> str:
+    """Return the heat of a context as a line of block characters, from its start to its end."""
+    shades = len(_SHADES) - 1
+    return safe("".join(_SHADES[round(each * shades)] for each in heat_strip(heat, sizes, width)))
+
+
+def _suggestions_record(found: Suggestions) -> dict[str, Any]:
+    return {
+        "token_count": found.tokens,
+        "proposals": [_suggestion_record(n, each) for n, each in enumerate(found.proposals, 1)],
+        "heat": [round(each, 4) for each in found.heat],
+    }
+
+
+def _suggestion_record(place: int, each: Suggestion) -> dict[str, Any]:
+    return {
+        "number": place,
+        "action": each.action,
+        "reason": each.reason,
+        "addresses": [address_text(address) for address in each.addresses],
+        "tokens": each.tokens,
+        "heat": round(each.heat, 4),
+        "explanation": each.explanation,
+    }

@@ -1,0 +1,153 @@
+"""Automatic checkpoints: what triggers them, their limits, and that they cost nothing when they are off."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trace_store import Message, Repo, Store, Text, ToolCall, ToolResult
+from trace_store.errors import InvalidInputError
+from trace_store.history import commit
+from trace_store.testing.disks import RecordingDisk
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repo:
+    repo = Repo.init(tmp_path, author="Ada", durability="fast")
+    repo.store.config.set("automatic_checkpoints", "on")
+    return repo
+
+
+def use(repo: Repo, tool: str, said: str, *, is_error: bool = False, **arguments: object) -> None:
+    """Call a tool, and take its result, in a commit each."""
+    id = f"c{len(repo.compile())}"
+    repo.append("assistant", [ToolCall(id, tool, json.dumps(arguments))])
+    repo.append("tool", [ToolResult(id, [Text(said)], is_error=is_error)])
+
+
+def made(repo: Repo) -> list[tuple[str, str]]:
+    return [(each.trigger, each.reason) for each in repo.checkpoints.list("auto/*")]
+
+
+def test_tools_that_reach_a_milestone(repo: Repo) -> None:
+    use(repo, "Read", "text", file_path="/a.py")
+    use(repo, "Edit", "no such text", is_error=True, file_path="/a.py")
+    assert made(repo) == []
+    use(repo, "Edit", "ok", file_path="/a.py")
+    use(repo, "Bash", "1 failed", is_error=True, command="pytest -q")
+    use(repo, "Bash", "2 passed", command="pytest -q")
+    use(repo, "TodoWrite", "ok", todos=[{"content": "x", "status": "pending"}])
+    use(repo, "TodoWrite", "ok", todos=[{"content": "x", "status": "completed"}])
+    assert made(repo) == [
+        ("files", "wrote a.py"),
+        ("tests-failed", "failed: pytest -q"),
+        ("tests-passed", "passed: pytest -q"),
+        ("todos", "all 1 to-dos are done"),
+    ]
+
+
+def test_a_new_topic_is_saved_before_it_begins(repo: Repo) -> None:
+    repo.append(
+        "user", "The parser rejects nested brackets when whitespace precedes tokens quickly"
+    )
+    repo.append("assistant", "Fixed.")
+    before = repo.resolve("HEAD")
+    repo.append("user", "Parser nested brackets still rejects whitespace tokens inside comments")
+    assert made(repo) == []
+    before = repo.resolve("HEAD")
+    repo.append(
+        "user", "Draft marketing email announcing summer discount campaign across european stores"
+    )
+    (each,) = repo.checkpoints.list("auto/*")
+    assert (each.trigger, each.commit) == ("topic", before)
+
+
+def test_token_thresholds(repo: Repo) -> None:
+    repo.store.config.set("automatic_checkpoint_tokens", "1k")
+    repo.append("user", "word " * 600)
+    assert made(repo) == []
+    repo.append("user", "word " * 600)
+    repo.append("user", "short")
+    assert made(repo) == [("tokens", "1,000 tokens")]
+
+
+def test_before_a_merge_and_a_rebase(repo: Repo) -> None:
+    repo.append("user", "one")
+    repo.branches.create("idea")
+    repo.append("user", "two")
+    tip = repo.resolve("HEAD")
+    repo.branches.switch("idea")
+    repo.append("user", "three")
+    repo.rebase("main")
+    repo.branches.switch("main")
+    repo.merge("idea")
+    assert made(repo) == [("rebase", "before a rebase"), ("merge", "before a merge")]
+    repo.undo()
+    assert repo.resolve("HEAD") == tip
+    assert repo.checkpoints.restore(repo.checkpoints.list("auto/*merge*")[0].name).after == tip
+
+
+def test_undo_takes_back_the_commit_and_not_its_checkpoint(repo: Repo) -> None:
+    use(repo, "Write", "ok", file_path="/a.py")
+    tip = repo.resolve("HEAD~1")
+    repo.undo()
+    assert repo.resolve("HEAD") == tip
+    assert len(made(repo)) == 1
+
+
+def test_the_number_is_bounded(repo: Repo) -> None:
+    repo.store.config.set("automatic_checkpoint_limit", "3")
+    for number in range(6):
+        use(repo, "Write", "ok", file_path=f"/{number}.py")
+    assert [reason for _, reason in made(repo)] == ["wrote 3.py", "wrote 4.py", "wrote 5.py"]
+
+
+def test_old_ones_go_and_others_stay(tmp_path: Path) -> None:
+    class Years:
+        now_ms = 1_700_000_000_000
+
+        def now(self) -> int:
+            self.now_ms += 1_000
+            return self.now_ms
+
+    clock = Years()
+    store = Store.init(str(tmp_path), clock=clock, durability="fast")  # type: ignore[arg-type]
+    repo = Repo(store, author="Ada")
+    store.config.set("automatic_checkpoints", "files")
+    use(repo, "Write", "ok", file_path="/old.py")
+    repo.checkpoints.save("mine")
+    clock.now_ms += 40 * 86_400_000
+    use(repo, "Write", "ok", file_path="/new.py")
+    assert [reason for _, reason in made(repo)] == ["wrote new.py"]
+    assert repo.checkpoints.show("mine").form == "hard"
+
+
+def test_only_the_triggers_that_are_named(repo: Repo) -> None:
+    repo.store.config.set("automatic_checkpoints", "tests, merge")
+    use(repo, "Write", "ok", file_path="/a.py")
+    use(repo, "Bash", "ok", command="pytest")
+    assert made(repo) == [("tests-passed", "passed: pytest")]
+    for bad in ("sometimes", "tests,nonsense", ""):
+        with pytest.raises(InvalidInputError):
+            repo.store.config.set("automatic_checkpoints", bad)
+
+
+@pytest.mark.parametrize("said", [None, "off"])
+def test_off_costs_nothing(tmp_path: Path, said: str | None) -> None:
+    def cost(folder: Path, hooked: bool) -> dict[str, int]:
+        Repo.init(folder, durability="fast").store.config.set("automatic_checkpoints", said)
+        disk = RecordingDisk()
+        repo = Repo(Store.open(str(folder / ".trace"), durability="fast", disk=disk))
+        repo.append("user", "first")
+        disk.reset()
+        message = Message("user", "one more")
+        if hooked:
+            repo.commit([message])
+        else:
+            commit.commit(repo.store, [message], author=repo.author, guard=repo.guard)
+            repo._handle.schedule.seal_if_due()
+        return disk.counts()
+
+    assert cost(tmp_path / "a", True) == cost(tmp_path / "b", False)

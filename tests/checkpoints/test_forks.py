@@ -1,0 +1,140 @@
+"""Forks: where they begin, how two compare, and what becomes of the one that is not kept."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from trace_store import Message, Repo, ToolCall
+from trace_store.checkpoints.comparison_page import comparison_page
+from trace_store.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    MessageNotFoundError,
+    RefNotFoundError,
+    StateError,
+)
+from trace_store.maintenance.fsck import fsck
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repo:
+    repo = Repo.init(tmp_path, author="Ada", durability="fast")
+    repo.commit([Message("user", "one"), Message("assistant", "two"), Message("user", "three")])
+    repo.append("assistant", "four")
+    return repo
+
+
+def texts(repo: Repo, revision: str = "HEAD") -> list[str]:
+    return [message.text for message in repo.compile(revision).messages]
+
+
+def test_a_fork_remembers_where_it_began(repo: Repo) -> None:
+    made = repo.fork("idea")
+    assert (made.parent, made.point) == ("refs/heads/main", repo.resolve("HEAD"))
+    assert repo.fork.of("refs/heads/idea") == made
+    assert repo.fork.of("refs/heads/main") is None
+    assert repo.status().branch == "main"
+    repo.undo()
+    assert [branch.name for branch in repo.branches.list()] == ["main"]
+    assert repo.checkpoints.list() == []
+
+
+def test_a_fork_ends_with_the_message_that_is_named(repo: Repo) -> None:
+    first = repo.compile().messages[0].address
+    repo.fork("from-last", start="HEAD.0")
+    repo.fork("from-middle", start="HEAD~1.1")
+    assert repo.resolve("from-last") == repo.resolve("main")
+    assert texts(repo, "from-middle") == ["one", "two"]
+    assert repo.compile("from-middle").messages[0].address == first
+    assert repo.fork.compare("main", "from-middle").right.messages == ()
+    assert len(repo.fork.compare("main", "from-middle").left.messages) == 2
+    assert fsck(repo.store) == []
+
+
+def test_bad_starts_and_names(repo: Repo) -> None:
+    repo.fork("idea")
+    with pytest.raises(AlreadyExistsError):
+        repo.fork("idea")
+    with pytest.raises(MessageNotFoundError):
+        repo.fork("other", start="HEAD.7")
+    with pytest.raises(RefNotFoundError):
+        repo.fork.merge("main", "never")
+    with pytest.raises(InvalidInputError):
+        repo.fork.merge("main", "main")
+
+
+def forked(repo: Repo) -> None:
+    """Let `main` and `idea` have parted, with HEAD on main."""
+    repo.fork("idea")
+    repo.append("user", "Use JSON")
+    repo.append("assistant", "I chose JSON because it is plain.")
+    repo.branches.switch("idea")
+    arguments = json.dumps({"file_path": "/src/db.py", "content": "x"})
+    repo.append("assistant", [ToolCall("1", "Write", arguments)])
+    repo.append("assistant", "SQLite is <b>twice</b> as fast.")
+    repo.branches.switch("main")
+
+
+def test_compare_shows_both_sides_since_the_fork(repo: Repo) -> None:
+    point = repo.resolve("HEAD")
+    forked(repo)
+    found = repo.fork.compare("main", "idea")
+    assert found.point == point
+    assert found.left.messages[0].text == "Use JSON"
+    assert [d.reason for d in found.left.state.decisions] == ["because it is plain."]
+    assert [(f.path, f.writes) for f in found.right.state.files] == [("/src/db.py", 1)]
+    assert found.right.outcome.startswith("SQLite")
+    before = repo.compile(point).message_token_count
+    assert found.left.state.token_count == repo.compile("main").message_token_count - before
+    page = comparison_page(found)
+    assert "&lt;b&gt;twice" in page
+    assert "<b>twice" not in page
+    assert not re.search(r"<script|src=|https?://", page)
+
+
+def test_compare_refuses_unrelated_branches(repo: Repo) -> None:
+    repo.checkpoints.save("s", soft=True)
+    repo.checkpoints.inject("s", ref="unrelated")
+    with pytest.raises(InvalidInputError, match="nothing in common"):
+        repo.fork.compare("main", "unrelated")
+
+
+def test_the_loser_is_archived_with_its_conclusion(repo: Repo) -> None:
+    forked(repo)
+    tip = repo.resolve("idea")
+    done = repo.fork.merge("main", "idea", reason="simpler")
+    assert not done.is_moved
+    assert repo.resolve("checkpoints/archived/idea^{commit}") == tip
+    assert [branch.name for branch in repo.branches.list()] == ["main"]
+    message = repo.compile().messages[-1]
+    assert message.kind == "decision"
+    assert "kept main, archived idea. simpler" in message.text
+    assert "twice" in message.text
+    assert repo.checkpoints.show("archived/idea").reason == done.conclusion
+    assert fsck(repo.store) == []
+    repo.undo()
+    assert repo.resolve("idea") == tip
+    assert repo.fork.of("refs/heads/idea") is not None
+
+
+def test_a_winning_fork_takes_the_place_of_its_parent(repo: Repo) -> None:
+    forked(repo)
+    tip = repo.resolve("main")
+    done = repo.fork.merge("idea", "main")
+    assert done.is_moved
+    assert repo.resolve("main") == repo.resolve("idea") == done.commit
+    assert repo.resolve("ORIG_HEAD") == tip
+    repo.undo()
+    assert repo.resolve("main") == tip
+
+
+def test_the_branch_that_one_is_on_is_not_deleted(repo: Repo) -> None:
+    forked(repo)
+    repo.branches.switch("idea")
+    with pytest.raises(StateError, match="HEAD is on idea"):
+        repo.fork.merge("main", "idea")
+    assert repo.checkpoints.list("archived/*") == []

@@ -1,0 +1,92 @@
+"""`trace import` of other files, of default locations, and of journals without messages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.support.command_line import Trace
+from trace_store.environment import Environment
+
+TRAJECTORY = {
+    "id": "traj_1",
+    "task": {"title": "Mend the parser", "source": {"system": "github", "id": "7"}},
+    "status": "completed",
+    "startedAt": "2026-07-16T20:02:36.440Z",
+    "completedAt": "2026-07-16T21:00:00.000Z",
+    "chapters": [
+        {
+            "id": "chap_1",
+            "agentName": "ada",
+            "events": [
+                {
+                    "ts": 1784232200000,
+                    "type": "decision",
+                    "content": "Guard the queue:\x1b[31m it is shared.",
+                    "significance": "high",
+                }
+            ],
+        }
+    ],
+    "commits": ["4764e65"],
+    "filesChanged": [f"src/{number}.py" for number in range(30)],
+}
+
+
+def test_a_file_of_no_known_format_says_what_it_is(repository: Trace, tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text(json.dumps({"name": "app", "version": "1.0.0"}))
+    (tmp_path / "notes.jsonl").write_text("Remember the milk.\n")
+    (tmp_path / "picture.json").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
+    looks = {
+        "package.json": "a JSON object with the keys name, version",
+        "notes.jsonl": "text that is not JSON: 'Remember the milk.'",
+        "picture.json": "binary data that starts with 89 50 4e 47 0d 0a 1a 0a",
+    }
+    for name, look in looks.items():
+        outcome = repository("import", name)
+        assert outcome.code == 2
+        assert f"unknown transcript format: {name} ({look})" in outcome.err
+        assert "hint: tried claude-code, " in outcome.err
+        assert "openai; `--format NAME` forces a format" in outcome.err
+    outcome = repository("import", "package.json", "--json")
+    assert outcome.code == 2
+    assert repository("for-each-ref").text == ""
+
+
+def test_what_cannot_be_imported_keeps_nothing_else_from_it(
+    repository: Trace, tmp_path: Path
+) -> None:
+    place = tmp_path / ".trajectories" / "completed"
+    place.mkdir(parents=True)
+    (place / "traj_1.json").write_text(json.dumps(TRAJECTORY))
+    (place / "traj_2.json").write_bytes(b"")
+    (place / "traj_3.json").write_text("{}")
+    here = Environment(author="Ada", discovery=False)
+    outcome = repository("import", "--all", environment=here)
+    assert outcome.code == 0, outcome.err
+    assert "3 files (1 imported, 1 empty, 1 unknown format): 3 commits, 0 messages" in outcome.lines
+    assert [line.rpartition(": ")[2] for line in outcome.lines if "traj_2" in line] == ["empty"]
+    assert any(line.endswith("traj_3.json: unknown format") for line in outcome.lines)
+    assert "records: 2 event" in outcome.lines
+
+
+def test_what_happened_is_told(repository: Trace, tmp_path: Path) -> None:
+    (tmp_path / "traj_1.json").write_text(json.dumps(TRAJECTORY))
+    assert repository("import", "traj_1.json").code == 0
+    branch = "sessions/trail/traj_1"
+    log = repository("log", branch).lines
+    told = ["end", "decision: Guard the queue:", "task: Mend the parser"]
+    assert len(log) == len(told)
+    assert all(words in line for words, line in zip(told, log, strict=True))
+    assert "\x1b" not in "".join(log)
+    shown = repository("show", f"{branch}~1").lines
+    assert "    significance: high" in shown
+    assert any("Guard the queue" in line and "decision" not in line for line in shown)
+    assert not any(line.strip() == "[]" for line in shown)
+    last = repository("show", branch).lines
+    assert "    code-commit: 4764e65" in last
+    assert "    file: src/18.py" in last
+    assert "    and 11 more links" in last
+    record = json.loads(repository("show", branch, "--json").out)
+    assert len(record["links"]) == 31
+    assert json.loads(repository("log", "--json", branch).text.splitlines()[1])["summary"]

@@ -1,0 +1,62 @@
+"""Each command calls the library function that its row of the table names, and does not only name it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from tests.support.command_line import Outcome
+from trace_cli.commands import BY_NAME, COMMANDS, PLUMBING
+
+RUNS: dict[str, list[str]] = {
+    "doctor": ["doctor"],
+    "adopt": ["adopt"],
+    "pack": ["pack"],
+    "gc": ["gc"],
+    "prune": ["prune"],
+    "du": ["du"],
+}
+"""How to run each command whose function is one of the front door."""
+
+AROUND = {
+    *("init", "import", "export", "status", "log", "diff", "blame", "whohas", "bisect", "sessions"),
+    *("search", "view", "show", "branch", "switch", "checkout", "revert", "reflog", "commit"),
+    *("compile", "edit", "pin", "important", "normal", "skip", "label", "remove", "restore"),
+    *("merge", "resolve", "cherry-pick", "rebase", "move", "repair", "tools", "usage", "bundle"),
+    *("config", "model", "secrets", "trust", "fsck", "purge", "seal", "demo", "completion"),
+    *("help", "version", "tag", "reset", "undo", "redo", "checkpoint", "fork", "compress"),
+    *("expand", "trim", "dedupe", "suggest", "trash"),
+}
+"""Commands that call the floors below the front door."""
+
+
+def test_every_command_is_followed_or_known_to_go_around() -> None:
+    named = {row.name for row in COMMANDS if row.category != PLUMBING}
+    assert named == RUNS.keys() | AROUND
+    assert not RUNS.keys() & AROUND
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_function_of_the_row_is_called(
+    trace: Callable[..., Outcome],
+    ok: Callable[..., Outcome],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+) -> None:
+    for text in ("a", "b"):
+        ok("commit", "--user", text, "-q")
+    module, owner, method = BY_NAME[name].function.rsplit(".", 2)
+    found = getattr(import_module(module), owner)
+    function = getattr(found, method)
+    calls: list[str] = []
+
+    def spied(*given: Any, **named: Any) -> Any:
+        calls.append(name)
+        return function(*given, **named)
+
+    monkeypatch.setattr(found, method, spied)
+    assert trace(*RUNS[name]).code in (0, 7)
+    assert calls == [name]

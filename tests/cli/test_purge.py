@@ -1,0 +1,175 @@
+"""`trace purge` and `trace commit --private`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import Outcome, Trace
+from trace_store.environment import Environment
+from trace_store.objects.codec import encode_blob
+from trace_store.oid import hash_object
+
+SECRET = "Hedwig Wanderlust"
+SAID = f"Write to {SECRET}."
+OID = str(hash_object(encode_blob(SAID.encode())))
+PIN = "4711"
+TOOLS = json.dumps([{"name": "write", "description": SAID, "input_schema": {}}]).encode()
+
+
+def state(folder: Path) -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in sorted((folder / ".trace").rglob("*")) if p.is_file()}
+
+
+def test_a_text_is_purged_and_told_and_refused_afterwards(
+    ok: Callable[..., Outcome], repository: Trace, tmp_path: Path
+) -> None:
+    ok("commit", "--user", SAID)
+    purged = ok(
+        "purge",
+        "--match-file",
+        "-",
+        "--yes",
+        "--reason",
+        "a customer",
+        "--verify",
+        stdin=SECRET.encode(),
+    )
+    assert f"blob {OID}" in purged.out.decode()
+    assert "verified: not found in any file of .trace" in purged.out.decode()
+    assert SECRET not in purged.out.decode() + purged.err
+    assert "[purged" in ok("log").out.decode()
+    for words in (["show", OID], ["cat-file", "-p", OID[:8]], ["commit", "--user", SAID]):
+        refused = repository(*words)
+        assert refused.code == 4
+        assert "was purged on" in refused.err
+        assert "a customer" in refused.err
+    assert repository("hash-object", "-w", "--stdin", stdin=SAID.encode()).code == 4
+    assert "object-purged" in ok("fsck").out.decode()
+    for words in (
+        ["ls-objects"], ["ls-objects", "--all"], ["ls-context"], ["export", "--format", "markdown"],
+        ["compile", "--format", "anthropic"], ["show"], ["status"], ["du"], ["verify-pack"],
+        ["pack-objects", "--revs", "--stdout"], ["ls-parts", "HEAD"], ["cat-context"], ["compile-index", "--rebuild"],
+        ["bundle", "create", "all.bundle", "--all"],
+    ):  # fmt: skip
+        done = repository(*words, stdin=b"HEAD\n")
+        assert done.code == 0, (words, done.err)
+        assert SECRET.encode() not in done.out
+    assert SECRET.encode() not in b"".join(state(tmp_path).values())
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "code"),
+    [
+        ([], b"", 2),
+        ([OID], b"", 2),  # it is not confirmed
+        ([OID, "--yes", "--reason", "two\nlines"], b"", 2),
+        (["--match", "abc", "--yes"], b"", 2),
+        (["f" * 64, "--yes"], b"", 4),
+        (["HEAD", "--yes"], b"", 2),
+        (["--match-file", "nowhere.txt", "--yes"], b"", 2),
+    ],
+)
+def test_a_refusal_has_a_code_and_changes_nothing(
+    ok: Callable[..., Outcome],
+    repository: Trace,
+    tmp_path: Path,
+    words: list[str],
+    stdin: bytes,
+    code: int,
+) -> None:
+    ok("commit", "--user", SAID)
+    ok("status")
+    before = state(tmp_path)
+    refused = repository("purge", *words, stdin=stdin)
+    assert refused.code == code
+    assert refused.err.splitlines()[-2 if "hint" in refused.err else -1].startswith(
+        "trace: error: "
+    )
+    assert state(tmp_path) == before
+
+
+def test_a_dry_run_says_what_would_go_and_writes_nothing(
+    ok: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    ok("commit", "--user", SAID)
+    ok("status")
+    before = state(tmp_path)
+    record = json.loads(ok("purge", OID[:10], "--dry-run", "--json").out)
+    assert [each["object"] for each in record["objects"]] == [OID]
+    assert record["commits"][0]["refs"] == ["refs/heads/main"]
+    assert record["purged"] is False
+    assert state(tmp_path) == before
+
+
+def test_the_messages_that_held_it_are_named_by_their_addresses(ok: Callable[..., Outcome]) -> None:
+    result = json.loads(ok("commit", "--user", SAID, "--result-json").out)
+    (address,) = result["addresses"]
+    birth, number = address.split(".")
+    assert f"held by {birth[:12]}.{number}: main" in ok("purge", OID, "--dry-run").lines
+    ok("switch", "-q", "-c", "other")
+    ok("edit", "-q", "HEAD.0", f"{SAID} Again.")
+    edited = json.loads(ok("log", "-n", "1", "--json").out)["commit"]
+    dry = json.loads(ok("purge", "--match", SECRET, "--dry-run", "--json").out)
+    held = {each["commit"]: each["addresses"] for each in dry["commits"]}
+    assert held == {result["commit"]: [address], edited: [address]}
+
+
+def test_a_commit_that_says_it_in_no_message_is_named_by_its_id(ok: Callable[..., Outcome]) -> None:
+    ok("commit", "-q", "--user", "hello")
+    ok("tools", "set", "-q", "-", stdin=TOOLS)
+    commit = json.loads(ok("log", "-n", "1", "--json").out)["commit"]
+    assert f"held by {commit[:12]}: main" in ok("purge", "--match", SECRET, "--dry-run").lines
+    dry = json.loads(ok("purge", "--match", SECRET, "--dry-run", "--json").out)
+    assert [(each["commit"], each["addresses"]) for each in dry["commits"]] == [(commit, [])]
+
+
+@pytest.mark.parametrize("words", [[], ["--rewrite"]])
+def test_a_guess_of_short_content_is_warned_of(
+    ok: Callable[..., Outcome], words: list[str]
+) -> None:
+    ok("commit", "-q", "--user", SAID)
+    note = "1 object short and without a salt: a guess of the content can still be confirmed, even after --rewrite"
+    assert note in ok("purge", OID, "--yes", *words).err
+
+
+def test_a_rewrite_takes_the_text_out_of_commits_and_keeps_addresses(
+    ok: Callable[..., Outcome],
+) -> None:
+    result = json.loads(ok("commit", "--user", SAID, "--result-json").out)
+    ok("commit", "-q", "--user", "hello", "-m", f"about {SECRET}")
+    plan = ok("purge", "--match", SECRET, "--dry-run")
+    assert "the text stands in 1 commit or tag itself" in plan.err
+    rewritten = ok("purge", "--match", SECRET, "--yes", "--rewrite")
+    assert "issued anew" in rewritten.out.decode()
+    assert "--rewrite takes it out" not in rewritten.err
+    first = json.loads(ok("compile", "--table", "--json").out)["messages"][0]
+    assert first["address"] == result["addresses"][0]
+    assert "about [purged]" in ok("log").out.decode()
+    assert "nothing was purged here" in ok("purge", "--verify").out.decode()
+
+
+def test_a_search_that_finds_something_says_so_by_its_exit_code(
+    ok: Callable[..., Outcome], repository: Trace, tmp_path: Path
+) -> None:
+    ok("commit", "-q", "--user", "nothing of interest")
+    (tmp_path / ".trace" / "notes").write_text(f'{{"said": "{SECRET}"}}')
+    found = repository("purge", "--verify", "--dry-run", "--match-file", "-", stdin=SECRET.encode())
+    assert found.code == 7
+    assert "found: notes: text 1" in found.out.decode()
+
+
+def test_a_text_on_the_command_line_is_warned_of(ok: Callable[..., Outcome]) -> None:
+    assert "history" in ok("purge", "--match", SECRET, "--yes").err
+
+
+def test_private_content_is_committed(repository: Trace, tmp_path: Path) -> None:
+    around = Environment(author="Ada", discovery=False, data_dir=str(tmp_path / "data"))
+    assert repository("commit", "-q", "--private", "--user", PIN, environment=around).code == 0
+    guess = hash_object(encode_blob(PIN.encode()))
+    assert repository("cat-file", "-e", str(guess)).code == 4
+    assert PIN in repository("compile", "--table").out.decode()
+    assert repository("commit", "--private", "--user", PIN).code == 6  # no home to keep a key in

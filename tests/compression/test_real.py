@@ -1,0 +1,86 @@
+"""Every long real transcript, compressed to a half and to a tenth: valid, pins unchanged, and undone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.compression.test_compress import Script
+from tests.importers.support.transcripts import each_real_file
+from tests.support.valid_requests import assert_valid_requests
+from trace_store import errors
+from trace_store.compression.compress import compress, parse_target
+from trace_store.compression.report import report
+from trace_store.context.compiler import ContextCompiler
+from trace_store.context.content import seen_of_entry
+from trace_store.context.snapshots import fold_of
+from trace_store.history.commit import new_draft, write
+from trace_store.history.undo import undo
+from trace_store.importers.import_all import import_paths
+from trace_store.maintenance.fsck import fsck
+from trace_store.objects.address import Address
+from trace_store.store.handle import Store
+
+LONG = 5_000
+"""Tokens in messages from which a transcript counts as long."""
+
+
+@pytest.mark.parametrize("path", each_real_file())
+@pytest.mark.parametrize("kind", ["extractive", "model"])
+def test_every_long_transcript(path: Path, kind: str) -> None:
+    store = Store.memory()
+    import_paths(store, [str(path)])
+    names = [name for name, _ in store.refs.iterate("refs/heads/sessions/")]
+    sizes = {name: message_tokens(store, name) for name in names}
+    name = max(names, key=lambda each: sizes[each], default="")
+    if not name or sizes[name] < LONG:
+        pytest.skip("not long")
+    pinned = pin_some(store, name)
+    before = ContextCompiler(store).compile(name)
+    model = Script("The work goes on.") if kind == "model" else None
+    for share in ("50%", "10%"):
+        target = parse_target(store, share, ref=name)
+        try:
+            done = compress(store, to=target, author="A", ref=name, model=model, force=True)
+        except errors.BudgetError as error:  # the floor is explained, and can be reached
+            target = error.needed  # type: ignore[assignment]
+            done = compress(store, to=target, author="A", ref=name, model=model, force=True)
+        except errors.InvalidInputError:  # all of it is instructions, pinned, or short
+            continue
+        now = ContextCompiler(store).compile(name)
+        assert now.token_count == done.after <= target
+        assert_valid_requests(list(now.messages), now.tools)
+        assert seen_of(store, name, pinned) == pinned
+        assert report(store, ref=name)
+        undo(store, author="A")
+        assert ContextCompiler(store).compile(name).prefix_hash == before.prefix_hash
+    assert not [finding for finding in fsck(store) if finding.severity == "error"]
+
+
+def message_tokens(store: Store, name: str) -> int:
+    return sum(size for size, _ in ContextCompiler(store).compile(name).message_tokens())
+
+
+def seen_of(store: Store, name: str, addresses: dict[Address, bytes]) -> dict[Address, bytes]:
+    tip = store.refs.read(name)
+    assert tip is not None
+    visible = {e.address: e for e in fold_of(store, tip).visible()}
+    return {each: seen_of_entry(visible[each]) for each in addresses}
+
+
+def pin_some(store: Store, name: str) -> dict[Address, bytes]:
+    """Pin three short messages, with what belongs to them, and return what a model sees of them."""
+    context = ContextCompiler(store).compile(name)
+    sizes = [size for size, _ in context.message_tokens()]
+    places = [n for n, size in enumerate(sizes) if size < 200][2::7][:3]
+    chosen = [context.messages[place].address for place in places]
+    if not chosen:
+        return {}
+    draft = new_draft(store)
+    draft.annotate(chosen, priority="pinned")
+    write(store, draft, author="A", branch=name)
+    tip = store.refs.read(name)
+    assert tip is not None
+    units = fold_of(store, tip).units(chosen)
+    return seen_of(store, name, dict.fromkeys(units, b""))

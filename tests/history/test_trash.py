@@ -1,0 +1,373 @@
+"""The trash: what is listed, where restored things stand, what expires, and what gc and prune leave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trace_store import errors
+from trace_store.contracts import RefEdit, Transaction
+from trace_store.history import retention, trash_changes, trash_entries
+from trace_store.history.branches import delete_refs
+from trace_store.history.retention import RetentionRules, read_rules
+from trace_store.history.trash_entries import TrashFilter, list_messages, list_refs
+from trace_store.ident import FixedClock, parse_duration
+from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.gc import gc, prune
+from trace_store.objects.address import Address
+from trace_store.objects.commit import Tag
+from trace_store.objects.message import Message
+from trace_store.objects.parts import ToolCall, ToolResult
+from trace_store.oid import ObjectId, hash_object
+from trace_store.repo.repository import Repo
+
+ADA = "Ada <ada@example.org>"
+HOUR, DAY = 3_600_000, 86_400_000
+
+
+class StepClock(FixedClock):
+    """A clock that can be put forward."""
+
+    def advance(self, milliseconds: int) -> None:
+        self._next += milliseconds
+
+
+@pytest.fixture
+def clock() -> StepClock:
+    return StepClock()
+
+
+@pytest.fixture
+def repo(tmp_path: Path, clock: StepClock) -> Repo:
+    return Repo.init(tmp_path, author=ADA, clock=clock)
+
+
+def say(repo: Repo, *texts: str) -> list[Address]:
+    return [repo.append("user", text).addresses[0] for text in texts]
+
+
+def listed(repo: Repo, branch: str = "HEAD", **where: object) -> list[str]:
+    found = list_messages(repo.contexts, branch, TrashFilter(**where))  # type: ignore[arg-type]
+    return [each.text for each in found]
+
+
+def texts(repo: Repo) -> list[str]:
+    return [message.text for message in repo.compile()]
+
+
+def in_trash(repo: Repo) -> list[str]:
+    return [each.ref for each in list_refs(repo.store)]
+
+
+def delete_branch(repo: Repo, name: str, *said: str) -> ObjectId:
+    """Make a branch with own commits, delete it, and return its tip."""
+    repo.branches.switch(name, create=True)
+    say(repo, *(said or (f"only on {name}",)))
+    tip = repo.resolve("HEAD")
+    repo.branches.switch("main")
+    repo.branches.delete(name)
+    return tip
+
+
+def test_removed_messages_are_listed_until_they_are_shown_again(repo: Repo) -> None:
+    one, two, three = say(repo, "one", "two", "three")
+    assert listed(repo) == []
+    repo.remove([two, one], ghost=True)
+    repo.remove(three)
+    assert listed(repo) == ["one", "two", "three"], "in the order of the context"
+    repo.restore(two)
+    assert listed(repo) == ["one", "three"]
+
+
+def test_sources_of_a_summary_are_not_in_the_trash(repo: Repo) -> None:
+    made = say(repo, "one", "two")
+    repo.replace(made, [Message("user", "both")])
+    assert listed(repo) == []
+
+
+def test_filters(repo: Repo, clock: StepClock) -> None:
+    made = repo.commit(
+        [
+            Message("assistant", (ToolCall("c1", "Read", '{"path": "a.py"}'),)),
+            Message("tool", (ToolResult("c1", "the content of a file " * 9),)),
+        ]
+    )
+    [prose] = say(repo, "Some prose")
+    repo.remove(made.addresses[0])
+    clock.advance(2 * HOUR)
+    repo.remove(prose)
+    read, result = "[Read] a.py", listed(repo)[1]
+    assert result.startswith("-> the content")
+    assert listed(repo, tool="Read") == [read, result], "a result is of the tool that was called"
+    assert listed(repo, kinds=("tool_io",)) == [read, result]
+    assert listed(repo, kinds=("dialogue",)) == ["Some prose"]
+    assert listed(repo, min_tokens=30) == [result]
+    assert listed(repo, before=clock.now() - HOUR) == [read, result]
+    assert listed(repo, since=clock.now() - HOUR) == ["Some prose"]
+    assert listed(repo, text="PROSE") == ["Some prose"]
+    assert list_refs(repo.store, where=TrashFilter(tool="Read")) == []
+
+
+def test_restored_messages_stand_where_they_stood(repo: Repo) -> None:
+    made = say(repo, "one", "two", "three", "four")
+    before = repo.compile().prefix_hash
+    repo.remove(made[1:3])
+    [only] = trash_changes.restore_messages(repo.contexts, [made[2]], author=ADA).messages
+    assert (only.after, only.is_exact) == (made[0], False), "two is hidden, so one is nearest"
+    [other] = trash_changes.restore_messages(repo.contexts, [made[1]], author=ADA).messages
+    assert (other.after, other.is_exact) == (made[0], True)
+    assert repo.compile().prefix_hash == before
+    with pytest.raises(errors.StateError, match="is not in the trash"):
+        trash_changes.restore_messages(repo.contexts, [made[1]], author=ADA)
+
+
+def test_a_call_comes_back_with_its_results(repo: Repo) -> None:
+    made = repo.commit(
+        [
+            Message("assistant", (ToolCall("c1", "Read", "{}"),)),
+            Message("tool", (ToolResult("c1", "text"),)),
+        ]
+    )
+    repo.remove(made.addresses[1], ghost=True)
+    done = trash_changes.restore_messages(repo.contexts, made.addresses[:1], author=ADA)
+    assert [each.address for each in done.messages] == made.addresses
+    assert len(repo.compile()) == 2
+
+
+def test_another_branch_has_a_trash_of_its_own(repo: Repo) -> None:
+    [one, _] = say(repo, "one", "two")
+    repo.branches.create("other")
+    repo.remove(one)
+    assert listed(repo, "other") == []
+    assert listed(repo, "main") == ["one"]
+    repo.branches.switch("other")
+    trash_changes.restore_messages(repo.contexts, [one], author=ADA, branch="main")
+    assert listed(repo, "main") == []
+
+
+def test_emptied_messages_leave_the_list_and_can_be_restored(repo: Repo) -> None:
+    [one, two] = say(repo, "one", "two")
+    repo.remove([one, two])
+    report = trash_changes.empty(repo.contexts, [one], [], author=ADA)
+    assert (report.messages, report.freed.objects) == (1, 0)
+    assert listed(repo) == ["two"]
+    repo.restore(one)
+    assert texts(repo) == ["one"]
+    repo.remove(one)
+    assert listed(repo) == ["one", "two"], "removed anew, it is in the trash anew"
+
+
+def test_deleted_and_moved_refs(repo: Repo) -> None:
+    say(repo, "one", "two")
+    tip = delete_branch(repo, "idea")
+    repo.tags.create("v1")
+    repo.tags.delete("v1")
+    repo.reset("HEAD~1", hard=True)
+    found = {each.name: each for each in list_refs(repo.store)}
+    assert {name: (each.kind, each.exists) for name, each in found.items()} == {
+        "idea": ("branch", False),
+        "v1": ("tag", False),
+        "main": ("branch", True),
+    }
+    [idea] = list_refs(repo.store, where=TrashFilter(text="ONLY on"))
+    assert (idea.oid, idea.text) == (tip, "user: only on idea")
+    assert [each.name for each in list_refs(repo.store, "idea")] == ["idea"]
+    assert trash_entries.find_ref(repo.store, "idea") == idea
+    assert trash_entries.find_ref(repo.store, "nothing") is None
+
+
+def test_restored_refs_are_undone_and_taken_names_refused(repo: Repo) -> None:
+    say(repo, "one", "two")
+    tip = delete_branch(repo, "idea")
+    [entry] = list_refs(repo.store)
+    [done] = trash_changes.restore_refs(repo.store, [entry], author=ADA)
+    assert (done.ref, repo.resolve("idea")) == ("refs/heads/idea", tip)
+    assert list_refs(repo.store) == []
+    repo.undo()
+    assert in_trash(repo) == [entry.ref]
+    repo.branches.create("idea")
+    with pytest.raises(errors.AlreadyExistsError):
+        trash_changes.restore_refs(repo.store, [entry], author=ADA)
+    [skipped] = trash_changes.restore_refs(repo.store, [entry], author=ADA, skip=True)
+    assert (skipped.ref, in_trash(repo)) == ("", [entry.ref])
+    [renamed] = trash_changes.restore_refs(repo.store, [entry], author=ADA, name="better")
+    assert (renamed.ref, repo.resolve("better")) == ("refs/heads/better", tip)
+
+
+def test_deleted_checkpoints_come_back(repo: Repo) -> None:
+    [one] = say(repo, "one")
+    ref, tip = "refs/checkpoints/before", repo.resolve("HEAD")
+    repo.store.transact(lambda _: Transaction((), [RefEdit(ref, tip, None)]))
+    delete_refs(repo.store, [ref], author=ADA, what="checkpoint")
+    entry = trash_entries.find_ref(repo.store, "before")
+    assert entry is not None
+    assert (entry.kind, entry.original) == ("checkpoint", ref)
+    trash_changes.restore_refs(repo.store, [entry], author=ADA)
+    assert repo.store.refs.read(ref) == tip
+    assert one in repo.contexts.fold(tip)
+
+
+def test_several_tips_of_one_branch_are_ambiguous(repo: Repo) -> None:
+    say(repo, "one")
+    delete_branch(repo, "idea", "first")
+    delete_branch(repo, "idea", "second")
+    with pytest.raises(errors.AmbiguousRevisionError) as caught:
+        trash_entries.find_ref(repo.store, "idea")
+    candidates: tuple[str, ...] = caught.value.data["candidates"]  # type: ignore[assignment]
+    assert sorted(candidates) == sorted(in_trash(repo))
+    assert trash_entries.find_ref(repo.store, candidates[0]) is not None
+
+
+def test_emptying_says_what_leaves_the_disk(repo: Repo) -> None:
+    say(repo, "one", "two")
+    delete_branch(repo, "idea", "a text of its own")
+    repo.tags.create("same")
+    repo.tags.delete("same")
+    refs = list_refs(repo.store)
+    dry = trash_changes.empty(repo.contexts, [], refs, author=ADA, dry_run=True)
+    assert (dry.refs, dry.shared, dry.freed.objects) == (2, 1, 2), "a commit and its blob"
+    assert list_refs(repo.store) == refs
+    assert trash_changes.empty(repo.contexts, [], refs, author=ADA) == dry
+    assert list_refs(repo.store) == []
+    repo.undo()
+    assert sorted(in_trash(repo)) == sorted(each.ref for each in refs)
+
+
+def expiring(repo: Repo, **rules: object) -> dict[str, str]:
+    plan = retention.plan_expiry(repo.store, RetentionRules(**rules))  # type: ignore[arg-type]
+    return {each.name: why for each, why in plan.expired}
+
+
+def test_rules(repo: Repo, clock: StepClock) -> None:
+    say(repo, "one")
+    for number in range(3):
+        delete_branch(repo, f"idea-{number}", f"text {number} " * 9)
+        clock.advance(DAY)
+    assert expiring(repo) == {}
+    assert expiring(repo, age_ms=2 * DAY) == {"idea-0": "age", "idea-1": "age"}
+    assert expiring(repo, count=1) == {"idea-0": "count", "idea-1": "count"}
+    assert expiring(repo, age_ms=3 * DAY, count=1) == {"idea-0": "age", "idea-1": "count"}
+    assert expiring(repo, size_bytes=0) == dict.fromkeys(("idea-0", "idea-1", "idea-2"), "size")
+    assert expiring(repo, size_bytes=1 << 20) == {}
+
+
+def test_what_is_kept_whatever_the_rules(repo: Repo) -> None:
+    [pinned] = say(repo, "one")
+    repo.annotate(pinned, priority="pinned")
+    repo.tags.create("v1")
+    repo.tags.delete("v1")
+    delete_branch(repo, "plain")
+    repo.branches.switch("pins", create=True)
+    repo.annotate(say(repo, "important"), priority="pinned")
+    repo.branches.switch("main")
+    repo.branches.switch("sums", create=True)
+    repo.replace(say(repo, "a", "b"), [Message("user", "a and b")])
+    repo.branches.switch("main")
+    repo.branches.delete("pins", "sums")
+    plan = retention.plan_expiry(repo.store, RetentionRules(count=0))
+    assert [each.name for each, _ in plan.expired] == ["plain"], "main has its pin, too"
+    assert {each.name: why for each, why in plan.kept} == {
+        "v1": "tags",
+        "pins": "pinned",
+        "sums": "summaries",
+    }
+    assert len(expiring(repo, count=0, keep=frozenset())) == 4
+
+
+def test_sessions_that_came_since(repo: Repo, clock: StepClock) -> None:
+    say(repo, "one")
+    delete_branch(repo, "idea")
+    for number in range(3):
+        clock.advance(DAY)
+        repo.branches.create(f"sessions/codex/{number}")
+    assert expiring(repo, sessions=3) == {"idea": "age"}
+    assert expiring(repo, sessions=4) == {}
+
+
+def test_settings(repo: Repo) -> None:
+    config = repo.store.config
+    assert read_rules(repo.store).is_empty
+    config.set("trash_retention", "5 sessions")
+    config.set("trash_size", "2k")
+    config.set("trash_keep", "tags,pinned")
+    assert read_rules(repo.store) == RetentionRules(
+        None, 5, None, 2048, frozenset(("pinned", "tags"))
+    )
+    given = {"trash_retention": "72h", "trash_count": 3, "trash_keep": "nothing"}
+    assert read_rules(repo.store, given) == RetentionRules(
+        3 * DAY, None, 3, 2048, frozenset(("nothing",))
+    )
+    for key, value in (
+        ("trash_retention", "soon"),
+        ("trash_retention", "3"),
+        ("trash_size", "much"),
+        ("trash_size", "-1"),
+        ("trash_count", "1.5"),
+        ("trash_keep", "cats"),
+        ("trash_keep", ""),
+    ):
+        with pytest.raises(errors.InvalidInputError):
+            config.set(key, value)
+    assert [parse_duration(each) for each in ("2 hours", "1 day", "2w", "day", "3", "")] == [
+        2 * HOUR,
+        DAY,
+        14 * DAY,
+        None,
+        None,
+        None,
+    ]
+
+
+def test_gc_and_prune_leave_all_that_can_be_asked_for(repo: Repo, clock: StepClock) -> None:
+    """With an age of zero, and after all reflogs have expired."""
+    made = say(repo, "one", "two", "three", "four")
+    repo.replace(made[:2], [Message("user", "one and two")])
+    repo.remove(made[2], ghost=True)
+    summarised = repo.resolve("HEAD")
+    deleted = delete_branch(repo, "idea")
+    repo.tags.create("v1", "HEAD~1", message="Sent.")
+    repo.tags.delete("v1")
+    repo.reset("HEAD~1", hard=True)
+    target = repo.append("user", "of the checkpoint").oid
+    tag = Tag(target, "before", ADA, clock.now(), "saved").encode()
+    ref = "refs/checkpoints/before"
+    repo.store.transact(
+        lambda _: Transaction([(hash_object(tag), tag)], [RefEdit(ref, hash_object(tag), None)])
+    )
+    repo.reset("HEAD~1", hard=True)
+    refs = dict(repo.store.refs.iterate("refs/"))
+    trash = in_trash(repo)
+    clock.advance(400 * DAY)
+    for _ in range(2):
+        gc(repo.store, grace_days=0, reflog_days=0)
+        prune(repo.store, grace_days=0)
+    assert dict(repo.store.refs.iterate("refs/")) == refs
+    assert in_trash(repo) == trash
+    assert all(each.time for each in list_refs(repo.store)), "their age is still known"
+    assert all(repo.compile(name).prefix_hash for name in refs)
+    assert repo.compile("checkpoints/before").commit == target
+    state = repo.contexts.fold(summarised)
+    for address in made:
+        entry = state.entry(address)
+        assert repo.store.objects.read(entry.parts[0]["blob"])
+    repo.restore(made[0])
+    assert "one" in texts(repo)
+    assert deleted in {each.oid for each in list_refs(repo.store)}
+    assert fsck(repo.store) == []
+
+
+def test_expired_refs_leave_the_disk(repo: Repo, clock: StepClock) -> None:
+    say(repo, "one")
+    tip = delete_branch(repo, "idea")
+    repo.store.config.set("trash_retention", "1 day")
+    clock.advance(2 * DAY)
+    report = retention.expire(repo.store, read_rules(repo.store), author=ADA)
+    assert [each.name for each, _ in report.expired] == ["idea"]
+    assert (report.freed.objects, list_refs(repo.store)) == (2, [])
+    clock.advance(DAY)
+    gc(repo.store, grace_days=0, reflog_days=0)
+    prune(repo.store, grace_days=0)
+    gc(repo.store, grace_days=0, reflog_days=0)
+    assert not repo.store.objects.contains(tip)
+    assert texts(repo) == ["one"]

@@ -1,0 +1,405 @@
+"""Automatic checkpoints: hard checkpoints that Trace makes before a merge and when messages show a milestone.
+
+They are off unless the setting `automatic_checkpoints` names triggers. `before` is called before a command that changes
+a branch, `after` when commits were added; without a trigger neither reads anything. Names such as
+`auto/20260302-091500000-tests-passed-8a3fe622` hold time, trigger and commit, so that the limits on number and age need
+no tag to be read. `undo` passes over automatic checkpoints.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from trace_store import errors
+from trace_store.checkpoints.hard import BRANCH, IS_AUTOMATIC, TRIGGER, new_tag
+from trace_store.config import AUTOMATIC_SETTING, TRIGGERS
+from trace_store.context.activity import (
+    OTHER,
+    PLAN,
+    RUN,
+    WRITE,
+    action_of,
+    activity_of,
+    outcome_of,
+)
+from trace_store.context.calls import CALL
+from trace_store.contracts import RefEdit, Transaction
+from trace_store.frozen import value
+from trace_store.ident import format_time
+from trace_store.objects.address import RESULT, Address
+from trace_store.objects.commit import read_commit
+from trace_store.objects.message import load_message, load_parts
+from trace_store.objects.operations import USAGE, added_messages
+from trace_store.objects.parts import ToolCall, ToolResult
+from trace_store.objects.reports import report_of
+from trace_store.oid import ObjectId
+from trace_store.refs.names import AUTOMATIC
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from trace_store.context.activity import Action
+    from trace_store.context.compiler import ContextCompiler
+    from trace_store.contracts import RefReader
+    from trace_store.importers.report import ImportReport
+    from trace_store.objects.commit import Commit
+    from trace_store.objects.message import Message
+    from trace_store.objects.operations import Stored
+    from trace_store.objects.parts import Part
+    from trace_store.store.handle import Store
+
+LIMIT, DAYS, STEP = (f"automatic_checkpoint_{what}" for what in ("limit", "days", "tokens"))
+DEFAULTS = {LIMIT: 20, DAYS: 30, STEP: 50_000}
+MERGE, REBASE, COMPRESS, TODOS, FILES, TESTS, TOPIC, TOKENS = TRIGGERS
+_MILESTONES = frozenset((TODOS, FILES, TESTS, TOPIC, TOKENS))
+MAXIMUM_COMMITS = 100
+"""How many of the newest commits of an import are looked at."""
+_FEW_COMMITS = 8
+"""For so many new commits tokens are counted and earlier prompts read; for more, what they themselves say has to do."""
+_TOPIC_COMMITS, _TOPIC_PROMPTS, _TOPIC_WORDS, _TOPIC_OVERLAP = 60, 3, 8, 0.1
+_DAY = 86_400_000
+_NAME = re.compile(r"(\d{8}-\d{9})-([a-z-]+)-([0-9a-f]{12})")
+_WORD = re.compile(r"[^\W\d_]{4,}")
+_COMMON = frozenset(
+    [
+        "about",
+        "after",
+        "also",
+        "because",
+        "been",
+        "before",
+        "could",
+        "does",
+        "every",
+        "from",
+        "have",
+        "here",
+        "into",
+        "just",
+        "like",
+        "make",
+        "more",
+        "need",
+        "only",
+        "other",
+        "please",
+        "should",
+        "some",
+        "than",
+        "that",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "what",
+        "when",
+        "where",
+        "which",
+        "will",
+        "with",
+        "would",
+        "your",
+    ]
+)
+
+
+@value
+class Milestone:
+    """A commit at which an automatic checkpoint is due, with its trigger and the reason."""
+
+    commit: ObjectId
+    trigger: str
+    reason: str
+
+
+def triggers(store: Store) -> frozenset[str]:
+    """Return the triggers that are on; reads nothing but the settings in memory."""
+    said = store.config.get(AUTOMATIC_SETTING)
+    if not isinstance(said, str) or said in ("", "off"):
+        return frozenset()
+    return frozenset(TRIGGERS) if said == "on" else frozenset(said.split(",")) & {*TRIGGERS}
+
+
+def before(store: Store, trigger: str, *, ref: str | None = None, author: str) -> str | None:
+    """Save a branch before a command changes it, if the trigger is on.
+
+    Args:
+        store: the repository's store.
+        trigger: "merge", "rebase" or "compress".
+        ref: full name of the branch; None is HEAD.
+        author: who runs the command.
+
+    Returns:
+        The checkpoint's ref; None if the trigger is off or the branch has no commit.
+    """
+    if trigger not in triggers(store):
+        return None
+    head = store.refs.head()
+    tip = head.oid if ref is None else store.refs.read(ref)
+    if tip is None:
+        return None
+    made = _write(store, [Milestone(tip, trigger, f"before a {trigger}")], ref or head.ref, author)
+    return made[0] if made else None
+
+
+def after(
+    contexts: ContextCompiler, tip: ObjectId, ref: str | None, count: int = 1, *, author: str
+) -> list[str]:
+    """Save the milestones among the last commits of a branch, as far as their triggers are on.
+
+    Args:
+        contexts: the compiler of the repository's store.
+        tip: the last commit.
+        ref: full name of the branch; None if HEAD is detached.
+        count: how many commits are new.
+        author: who added them.
+
+    Returns:
+        The refs of the checkpoints. A disk that refuses them is no error: the commits are written.
+    """
+    store = contexts.store
+    wanted = triggers(store) & _MILESTONES
+    if not wanted or count < 1:
+        return []
+    found = list(milestones(contexts, tip, ref, count, wanted))
+    try:
+        return _write(store, found, ref, author) if found else []
+    except (errors.StorageError, errors.ConcurrencyError):
+        return []
+
+
+def after_import(contexts: ContextCompiler, report: ImportReport, *, author: str) -> list[str]:
+    """Do the same for the branches that an import extended; return the refs of the checkpoints."""
+    made: list[str] = []
+    for file in report.files:
+        for branch in file.branches if file.commits else ():
+            made += after(contexts, branch.oid, branch.ref, file.commits, author=author)
+    return made
+
+
+def milestones(
+    contexts: ContextCompiler, tip: ObjectId, ref: str | None, count: int, wanted: frozenset[str]
+) -> Iterator[Milestone]:
+    """Yield the milestones among the last commits of a history, oldest first; at most MAXIMUM_COMMITS are read.
+
+    Raises:
+        ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
+    """
+    store = contexts.store
+    line = _line(store, tip, min(count, MAXIMUM_COMMITS))
+    tools = _ToolMilestones(store, wanted)
+    is_import = len(line) > _FEW_COMMITS
+    prompts: list[frozenset[str]] | None = [] if is_import else None
+    for oid, commit in line:
+        for _, stored in added_messages(commit, oid):
+            if wanted & {TODOS, FILES, TESTS}:
+                yield from tools.of(oid, stored)
+            if TOPIC in wanted and stored["role"] == "user" and commit.parents:
+                words = _words(load_message(stored, store.objects.read).text)
+                if len(words) >= _TOPIC_WORDS:
+                    if prompts is None:
+                        prompts = _earlier_prompts(store, commit.parents[0])
+                    if _is_new_topic(words, prompts):
+                        yield Milestone(commit.parents[0], TOPIC, "before a new topic")
+                    prompts = [*prompts, words][-_TOPIC_PROMPTS:]
+    if TOKENS in wanted:
+        yield from _of_tokens(contexts, ref, line)
+
+
+class _ToolMilestones:
+    """Milestones in tool calls; loads only the calls that can be one, and only their results."""
+
+    def __init__(self, store: Store, wanted: frozenset[str]) -> None:
+        self._store = store
+        self._wanted = wanted
+        self._calls: dict[str, Stored] = {}
+        self._kinds: dict[str, str] = {}
+        self._plans: list[Message] = []
+
+    def of(self, oid: ObjectId, stored: Stored) -> Iterator[Milestone]:
+        """Yield what the results and to-do lists of a stored message show."""
+        is_plan = False
+        written: list[str] = []
+        tests: list[tuple[str, bool]] = []
+        for part in stored["parts"]:
+            if part["type"] == CALL:
+                self._calls[part["id"]] = part
+                is_plan = is_plan or self._kind(part) == PLAN
+            elif part["type"] == RESULT and (action := self._action(part)) is not None:
+                result = self._load(part)
+                assert isinstance(result, ToolResult)
+                has_failed = outcome_of(result).failed
+                if action.kind == WRITE and not has_failed:
+                    written.append(action.subject)
+                elif action.is_test:
+                    tests.append((action.subject, has_failed))
+        if FILES in self._wanted and written:
+            yield Milestone(oid, FILES, f"wrote {', '.join(written)}"[:200])
+        if TESTS in self._wanted and tests:
+            what = "failed" if any(failed for _, failed in tests) else "passed"
+            yield Milestone(oid, f"{TESTS}-{what}", f"{what}: {tests[-1][0]}"[:200])
+        if TODOS in self._wanted and is_plan:
+            self._plans.append(load_message(stored, self._store.objects.read))
+            todos = activity_of(self._plans).todos
+            if todos and all(each.is_done for each in todos):
+                yield Milestone(oid, TODOS, f"all {len(todos)} to-dos are done")
+
+    def _action(self, result: Stored) -> Action | None:
+        """Return what the call of a result does if it writes a file or runs tests."""
+        part = self._calls.get(result["id"]) or self._earlier_call(result)
+        if part is None or self._kind(part) not in (RUN, WRITE, OTHER):
+            return None
+        call = self._load(part)
+        assert isinstance(call, ToolCall)
+        found = action_of(call)
+        return found if found.kind == WRITE or found.is_test else None
+
+    def _earlier_call(self, result: Stored) -> Stored | None:
+        """Return the stored call of a result from the commit that made it."""
+        if "call" not in result or not result["call"][0]:
+            return None
+        address = Address(*result["call"])
+        read = self._store.objects.read
+        for oid in self._store.objects.resolve_prefix(address.birth.hex()):
+            for each, stored in added_messages(read_commit(oid, read), oid):
+                for part in stored["parts"] if each == address else ():
+                    if part["type"] == CALL and part["id"] == result["id"]:
+                        return part  # type: ignore[no-any-return]
+        return None
+
+    def _kind(self, call: Stored) -> str:
+        """Return what kind of tool a stored call names."""
+        name = call["name"]
+        if name not in self._kinds:
+            self._kinds[name] = action_of(ToolCall("", name, "")).kind
+        return self._kinds[name]
+
+    def _load(self, part: Stored) -> Part:
+        return load_parts([part], self._store.objects.read)[0]
+
+
+def _of_tokens(
+    contexts: ContextCompiler, ref: str | None, line: Sequence[tuple[ObjectId, Commit]]
+) -> Iterator[Milestone]:
+    """Yield the commits at which the context passes a multiple of the step."""
+    step = _number(contexts.store, STEP)
+    counts: list[tuple[ObjectId, int]] = []
+    if len(line) <= _FEW_COMMITS:
+        tip = line[-1][0]
+        is_tip = ref is not None and contexts.store.refs.read(ref) == tip  # which has an index
+        total = contexts.compile(ref if is_tip else tip).token_count
+        for oid, commit in reversed(line):
+            counts.insert(0, (oid, total))
+            total -= contexts.weigh_added(commit)
+        counts.insert(0, (line[0][0], total))
+    else:
+        for oid, commit in line:
+            if any(operation.name == USAGE for operation in commit.operations):
+                report = report_of(commit)
+                counts += [] if report is None else [(oid, report.token_count)]
+    for (_, earlier), (oid, later) in pairwise(counts):
+        if later // step > max(0, earlier) // step:
+            yield Milestone(oid, TOKENS, f"{later // step * step:,} tokens")
+
+
+def _line(store: Store, tip: ObjectId, count: int) -> list[tuple[ObjectId, Commit]]:
+    """Return the last commits along first parents, oldest first."""
+    found: list[tuple[ObjectId, Commit]] = []
+    oid: ObjectId | None = tip
+    while oid is not None and len(found) < count:
+        commit = read_commit(oid, store.objects.read)
+        found.append((oid, commit))
+        oid = commit.parents[0] if commit.parents else None
+    return found[::-1]
+
+
+def _earlier_prompts(store: Store, tip: ObjectId) -> list[frozenset[str]]:
+    """Return the words of the last prompts, of few commits."""
+    found: list[frozenset[str]] = []
+    for oid, commit in reversed(_line(store, tip, _TOPIC_COMMITS)):
+        for _, stored in added_messages(commit, oid):
+            if stored["role"] == "user":
+                words = _words(load_message(stored, store.objects.read).text)
+                found.insert(0, words)
+        if len(found) >= _TOPIC_PROMPTS:
+            break
+    return found[-_TOPIC_PROMPTS:]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text[:4_000].lower())) - _COMMON
+
+
+def _is_new_topic(words: frozenset[str], earlier: Sequence[frozenset[str]]) -> bool:
+    known = frozenset[str]().union(*earlier)
+    if len(known) < _TOPIC_WORDS:
+        return False
+    return len(words & known) < _TOPIC_OVERLAP * min(len(words), len(known))
+
+
+def _write(store: Store, found: Sequence[Milestone], ref: str | None, author: str) -> list[str]:
+    """Save milestones, and drop automatic checkpoints beyond the limits; return the refs of the new ones."""
+    limit, now = _number(store, LIMIT), store.clock.now()
+    there = dict(store.refs.iterate(AUTOMATIC))
+    known = {match.groups()[1:] for name in there if (match := _parsed(name))}
+    made: dict[str, tuple[ObjectId, bytes]] = {}
+    for at, each in enumerate(found):
+        key = each.trigger, each.commit.short()
+        if key in known:
+            continue
+        known.add(key)
+        name = f"{AUTOMATIC}{_stamp(now + at)}-{each.trigger}-{each.commit.short()}"
+        meta = {IS_AUTOMATIC: 1, TRIGGER: each.trigger} | ({BRANCH: ref} if ref else {})
+        _, oid, data = new_tag(
+            store, name, each.commit, author, each.reason, dict(sorted(meta.items()))
+        )
+        made[name] = oid, data
+    kept = _within_limits([*there, *made], limit, _stamp(now - _number(store, DAYS) * _DAY))
+    new = [name for name in made if name in kept]
+    old = [name for name in there if name not in kept]
+    if not new and not old:
+        return []
+
+    def build(refs: RefReader) -> Transaction:
+        edits = [RefEdit(name, made[name][0], None) for name in new if refs.read(name) is None]
+        edits += [RefEdit(n, None, there[n]) for n in old if refs.read(n) == there[n]]
+        return Transaction([made[name] for name in new], edits, "checkpoint: automatic")
+
+    store.transact(build, author=author)
+    return new
+
+
+def _within_limits(names: Sequence[str], limit: int, oldest: str) -> set[str]:
+    """Return the names to keep: the newest of each trigger, and none that is too old."""
+    kept: set[str] = set()
+    counts: dict[str, int] = {}
+    for name in sorted(names, reverse=True):
+        match = _parsed(name)
+        if match is None:
+            kept.add(name)  # somebody else's
+            continue
+        stamp, trigger, _ = match.groups()
+        counts[trigger] = counts.get(trigger, 0) + 1
+        if counts[trigger] <= limit and stamp >= oldest:
+            kept.add(name)
+    return kept
+
+
+def _parsed(name: str) -> re.Match[str] | None:
+    return _NAME.fullmatch(name.removeprefix(AUTOMATIC))
+
+
+def _stamp(milliseconds: int) -> str:
+    digits = "".join(c for c in format_time(max(0, milliseconds)) if c.isdigit())
+    return f"{digits[:8]}-{digits[8:17]}"
+
+
+def _number(store: Store, key: str) -> int:
+    said = store.config.get(key)
+    return said if isinstance(said, int) and said > 0 else DEFAULTS[key]

@@ -1,0 +1,133 @@
+"""Two branches side by side, since the commit where they part."""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store import revision as revisions
+from trace_store.checkpoints.work_state import work_state
+from trace_store.exporters.overview import excerpt
+from trace_store.frozen import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence, Set
+    from typing import Any
+
+    from trace_store.checkpoints.work_state import WorkState
+    from trace_store.context.compiler import ContextCompiler
+    from trace_store.objects.address import Address
+    from trace_store.objects.parts import Part
+    from trace_store.oid import ObjectId
+
+_EXCERPT_CHARACTERS = 200
+
+
+@value
+class SideMessage:
+    """A message that one side added: its address, role, and the beginning of its text."""
+
+    address: Address
+    role: str
+    text: str
+
+
+@value
+class Side:
+    """One side of a comparison.
+
+    Attributes:
+        name: the revision as it was given.
+        tip: its commit.
+        messages: visible messages since the fork point.
+        state: what these are about; its tokens are theirs.
+        token_count: tokens of the whole context.
+        outcome: the beginning of the last answer since the fork point, or "".
+    """
+
+    name: str
+    tip: ObjectId
+    messages: tuple[SideMessage, ...]
+    state: WorkState
+    token_count: int
+
+    @property
+    def outcome(self) -> str:
+        return self.state.outcome
+
+    def as_map(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "name": self.name,
+            "commit": str(self.tip),
+            "context_token_count": self.token_count,
+            "messages": [
+                {"address": m.address.hex, "role": m.role, "text": m.text} for m in self.messages
+            ],
+            **{key: said for key, said in self.state.as_map().items() if key != "schema"},
+        }
+
+
+@value
+class ForkComparison:
+    """Two branches side by side.
+
+    Attributes:
+        point: the newest common commit; None if only messages are common.
+        left: the first side.
+        right: the second side.
+    """
+
+    point: ObjectId | None
+    left: Side
+    right: Side
+
+    def as_map(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "fork_point": None if self.point is None else str(self.point),
+            "left": self.left.as_map(),
+            "right": self.right.as_map(),
+        }
+
+
+def compare_forks(contexts: ContextCompiler, left: str, right: str) -> ForkComparison:
+    """Return what two branches, or other revisions, have done since they part.
+
+    Raises:
+        InvalidInputError: they have no common commit and no common message.
+        As `resolve_commit`.
+    """
+    tips = [revisions.resolve_commit(contexts.store, each) for each in (left, right)]
+    point, *_ = revisions.commits_of(contexts.store).merge_bases(*tips) or (None,)
+    if point is None:  # a fork from the middle of a first commit has the messages, but no commit
+        first, second = (contexts.fold(tip).addresses() for tip in tips)
+        shared = first & second
+    else:
+        shared = contexts.fold(point).addresses()
+    if not shared and point is None:
+        raise errors.InvalidInputError("the two have nothing in common, so neither is a fork")
+    sides = [
+        _side(contexts, name, tip, shared) for name, tip in zip((left, right), tips, strict=True)
+    ]
+    return ForkComparison(point, *sides)
+
+
+def _side(contexts: ContextCompiler, name: str, tip: ObjectId, shared: Set[Address]) -> Side:
+    context = contexts.compile(tip)
+    counts = context.message_tokens()
+    own = [
+        (message, total)
+        for message, (total, _) in zip(context.messages, counts, strict=True)
+        if message.address not in shared
+    ]
+    messages = [message for message, _ in own]
+    state = work_state(messages, sum(count for _, count in own))
+    shown = tuple(
+        SideMessage(m.address, m.role, excerpt(m.text, _EXCERPT_CHARACTERS) or _parts(m.parts))
+        for m in messages
+    )
+    return Side(name, tip, shown, state, context.token_count)
+
+
+def _parts(parts: Sequence[Part]) -> str:
+    return ", ".join(getattr(part, "name", "") or part.type.replace("_", " ") for part in parts)

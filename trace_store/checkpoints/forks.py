@@ -1,0 +1,270 @@
+"""Forks: branches with a recorded fork point, and the choice between two of them.
+
+The fork point of a branch NAME is the checkpoint `forks/NAME`, which also names the branch that was forked. The losing
+branch of a choice becomes the checkpoint `archived/NAME`, and its conclusion a message on the winner.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors, history, merge
+from trace_store import revision as revisions
+from trace_store.checkpoints.hard import (
+    ARCHIVED,
+    BRANCH,
+    TRIGGER,
+    find_checkpoint,
+    new_tag,
+)
+from trace_store.checkpoints.work_state import DECISION, work_state
+from trace_store.contracts import RefEdit, Transaction
+from trace_store.exporters.overview import excerpt
+from trace_store.frozen import value
+from trace_store.history.trash import keep_in_trash, keep_other_tips
+from trace_store.ident import check_author, count_of, is_count
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import PICKED, Commit, Operation, read_commit
+from trace_store.objects.content import ObjectCollector
+from trace_store.objects.message import Message, store_message
+from trace_store.oid import ObjectId, hash_object
+from trace_store.refs.names import BRANCHES, FORKS, branch_ref
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.context.compiler import ContextCompiler
+    from trace_store.contracts import RefReader
+    from trace_store.secrets.guard import Guard
+    from trace_store.store.handle import Store
+
+FORK, ARCHIVE = "fork", "archive"
+_CONCLUSION_CHARACTERS = 1_000
+_MAXIMUM_ARCHIVED = 1_000
+
+
+@value
+class Fork:
+    """A fork.
+
+    Attributes:
+        ref: full name of the branch.
+        parent: full name of the branch that was forked, or "" if it was a commit.
+        point: the commit where they part.
+        checkpoint: the ref that records the fork point.
+    """
+
+    ref: str
+    parent: str
+    point: ObjectId
+    checkpoint: str
+
+    @property
+    def name(self) -> str:
+        """The branch's short name."""
+        return self.ref.removeprefix(BRANCHES)
+
+
+@value
+class Choice:
+    """The result of choosing one of two branches.
+
+    Attributes:
+        winner: full name of the branch that is kept.
+        loser: full name of the other branch.
+        commit: the commit on the winner that records the conclusion.
+        archived: the checkpoint that keeps the loser's tip.
+        archived_tip: that tip.
+        is_moved: whether the loser was the parent of the winner and moved to the winner's tip; else it was deleted.
+        conclusion: what the loser came to.
+    """
+
+    winner: str
+    loser: str
+    commit: ObjectId
+    archived: str
+    archived_tip: ObjectId
+    is_moved: bool
+    conclusion: str
+
+
+def fork(store: Store, name: str, *, start: str = "", ref: str = "HEAD", author: str) -> Fork:
+    """Create a branch with a recorded fork point.
+
+    Args:
+        store: the repository's store.
+        name: the branch's short name.
+        start: the last message that the fork has (its address), or a commit; "" is the tip of `ref`.
+        ref: the branch that is forked.
+        author: for the reflogs and the checkpoint.
+
+    Raises:
+        AlreadyExistsError: the branch exists.
+        InvalidInputError: the message is in the middle of a commit that cannot be divided.
+        MessageNotFoundError: there is no such message.
+        As `resolve_commit`, and `branch_ref`.
+    """
+    full = branch_ref(name)
+    parent = revisions.branch_of(store, ref) or ""
+    parent = parent if parent.startswith(BRANCHES) else ""
+    point, made = _start(store, start or ref, author)
+    record = FORKS + full.removeprefix(BRANCHES)
+    meta = {TRIGGER: FORK} | ({BRANCH: parent} if parent else {})
+    _, oid, data = new_tag(store, record, point, author, "", meta)
+
+    def build(refs: RefReader) -> Transaction:
+        if refs.read(full) is not None:
+            raise errors.AlreadyExistsError(f"branch {name} already exists", ref=full)
+        before = refs.read(record)  # of an earlier branch of this name
+        edits = [RefEdit(full, point, None), RefEdit(record, oid, before)]
+        edits += [] if before is None else [keep_in_trash(record, before)]
+        return Transaction([*made, (oid, data)], edits, f"fork: {name}")
+
+    store.transact(build, author=author)
+    return Fork(full, parent, point, record)
+
+
+def fork_of(store: Store, ref: str) -> Fork | None:
+    """Return the fork that a branch (full name) is, or None.
+
+    Raises:
+        ObjectNotFoundError, CorruptObjectError: the record is missing or damaged.
+    """
+    record = FORKS + ref.removeprefix(BRANCHES)
+    if store.refs.read(record) is None:
+        return None
+    found = find_checkpoint(store, record)
+    return Fork(ref, found.branch, found.commit, record)
+
+
+def choose_fork(
+    contexts: ContextCompiler,
+    winner: str,
+    loser: str,
+    *,
+    author: str,
+    reason: str = "",
+    guard: Guard | None = None,
+) -> Choice:
+    """Keep one branch, and archive the other with its conclusion, in one transaction.
+
+    The loser's tip becomes the checkpoint `archived/LOSER`. The winner gets a `decision` message with the conclusion of
+    the loser. If the winner was forked from the loser, the loser's name moves to the winner; else the loser is deleted.
+
+    Args:
+        contexts: the compiler of the repository's store.
+        winner: the branch to keep.
+        loser: the branch to archive.
+        author: the author of the commit and the checkpoint.
+        reason: why.
+        guard: redacts secrets in the reason.
+
+    Raises:
+        StateError: HEAD is on the loser, which would be deleted; or a merge, pick, revert or rebase is in progress.
+        InvalidInputError: it is the same branch.
+        RefNotFoundError: there is no such branch.
+        RefChangedError: a branch moved meanwhile.
+        SecretFoundError: the reason holds a secret, and the guard refuses secrets.
+    """
+    store = contexts.store
+    kept, lost = (history.branches.find_branch(store, each) for each in (winner, loser))
+    if kept == lost:
+        raise errors.InvalidInputError("the winner and the loser are the same branch")
+    merge.in_progress.refuse_while_stopped(store, [kept, lost])
+    tip, lost_tip = (history.branches.read_branch(store, each).oid for each in (kept, lost))
+    record = fork_of(store, kept)
+    is_moved = record is not None and record.parent == lost
+    if not is_moved and store.refs.head_target() == lost:
+        short = kept.removeprefix(BRANCHES)
+        raise errors.StateError(
+            f"HEAD is on {lost.removeprefix(BRANCHES)}, which would be archived",
+            code=errors.ErrorCode.WOULD_ARCHIVE_HEAD,
+            name=short,
+        )
+    context = contexts.compile(lost_tip)
+    state = work_state(list(context.messages), context.token_count)
+    conclusion = excerpt(state.outcome or state.latest_request, _CONCLUSION_CHARACTERS)
+    gathering = ObjectCollector() if guard is None else guard.gathering()
+    reason = gathering.text(reason)
+    text = _decision_text(kept, lost, reason, conclusion)
+    made = Commit(
+        [tip],
+        check_author(author),
+        store.clock.now(),
+        [ops.add([store_message(Message("user", text, kind=DECISION), gathering.put)])],
+        f"Keep {kept.removeprefix(BRANCHES)}, archive {lost.removeprefix(BRANCHES)}",
+        None,
+        [("archives", lost_tip)],
+    )
+    data = made.encode()
+    oid = hash_object(data)
+    archived = _free_archive(store, lost)
+    meta = {BRANCH: lost, TRIGGER: ARCHIVE}
+    _, tag_oid, tag = new_tag(store, archived, lost_tip, author, conclusion, meta)
+
+    def build(refs: RefReader) -> Transaction:
+        edits = [
+            RefEdit(kept, oid, tip),
+            RefEdit(lost, oid if is_moved else None, lost_tip),
+            *keep_other_tips(refs, lost),
+            RefEdit(archived, tag_oid, None),
+        ]
+        known = FORKS + lost.removeprefix(BRANCHES)
+        if not is_moved and (old := refs.read(known)) is not None:
+            edits += [RefEdit(known, None, old), keep_in_trash(known, old)]
+        objects = [*gathering.objects, (oid, data), (tag_oid, tag)]
+        return Transaction(objects, edits, f"fork: kept {kept.removeprefix(BRANCHES)}")
+
+    if store.refs.head_target() in (kept, lost):
+        store.refs.set_original(lost_tip if store.refs.head_target() == lost else tip)
+    store.transact(build, author=author)
+    return Choice(kept, lost, oid, archived, lost_tip, is_moved, conclusion)
+
+
+def _start(store: Store, text: str, author: str) -> tuple[ObjectId, list[tuple[ObjectId, bytes]]]:
+    """Return the commit where a fork starts, and the objects to write for it."""
+    revision, dot, digits = text.rpartition(".")
+    if not (dot and is_count(digits)) or revisions.ref_of(store, text) is not None:
+        return revisions.resolve_commit(store, text), []
+    revisions.resolve_address(store, text)
+    oid = revisions.resolve_commit(store, revision)
+    commit = read_commit(oid, store.objects.read)
+    wanted = count_of(digits) + 1
+    if wanted == ops.added_by(commit):
+        return oid, []
+    operations: list[Operation] = []
+    for operation in ops.carried_operations(oid, commit):
+        count = ops.message_count(operation)
+        if count > wanted:
+            if operation.name != ops.ADD:
+                raise errors.InvalidInputError(
+                    f"{text[:100]} is in the middle of a replacement, which cannot be divided",
+                    code=errors.ErrorCode.UNDIVIDABLE,
+                    commit=oid.short(),
+                )
+            messages = operation.fields["messages"][:wanted]
+            operation = Operation(ops.ADD, {**operation.fields, "messages": messages})
+        operations.append(operation)
+        wanted -= count
+        if wanted <= 0:
+            break
+    links = [(PICKED, str(oid))]
+    made = Commit(
+        commit.parents[:1], check_author(author), store.clock.now(), operations, "", None, links
+    )
+    data = made.encode()
+    return hash_object(data), [(hash_object(data), data)]
+
+
+def _free_archive(store: Store, ref: str) -> str:
+    name = ARCHIVED + ref.removeprefix(BRANCHES)
+    for number in range(1, _MAXIMUM_ARCHIVED):
+        found = name if number == 1 else f"{name}-{number}"
+        if store.refs.read(found) is None:
+            return found
+    raise errors.AlreadyExistsError(f"too many checkpoints named {name}", ref=name)
+
+
+def _decision_text(winner: str, loser: str, reason: str, conclusion: str) -> str:
+    kept, lost = (each.removeprefix(BRANCHES) for each in (winner, loser))
+    lines = [f"Decision: kept {kept}, archived {lost}." + (f" {reason}" if reason else "")]
+    if conclusion:
+        lines.append(f"Conclusion of {lost}: {conclusion}")
+    return "\n".join(lines)

@@ -1,0 +1,318 @@
+"""Hard checkpoints: tag objects under `refs/checkpoints/` that name the exact state of a branch.
+
+Making one writes a tag and a ref, whatever the length of the history. A checkpoint is never moved: a name in use is
+refused. Restoring moves or creates a branch; the old tip goes to the trash.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors, history, merge
+from trace_store import revision as revisions
+from trace_store.contracts import RefEdit, Transaction
+from trace_store.frozen import value
+from trace_store.ident import check_author
+from trace_store.objects.codec import COMMIT, TAG, kind_of
+from trace_store.objects.commit import Commit, Tag
+from trace_store.oid import ObjectId, hash_object
+from trace_store.refs.names import (
+    AUTOMATIC,
+    BRANCHES,
+    CHECKPOINTS,
+    FORKS,
+    check_ref_name,
+    check_text,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from trace_store.context.compiler import ContextCompiler
+    from trace_store.contracts import RefReader
+    from trace_store.history.branches import DeletedRef
+    from trace_store.history.diff import ContextDiff
+    from trace_store.store.handle import Store
+
+ARCHIVED = CHECKPOINTS + "archived/"
+RESERVED = (AUTOMATIC, FORKS, ARCHIVED)
+"""Prefixes of checkpoints that Trace names itself."""
+HARD, SOFT = "hard", "soft"
+MANUAL = "manual"
+TRIGGER, IS_AUTOMATIC, BRANCH = "trigger", "automatic", "branch"
+FORM = "checkpoint"
+"""The key in the metadata of a soft checkpoint's commit; its value is `soft`."""
+
+
+@value
+class Checkpoint:
+    """One checkpoint.
+
+    Attributes:
+        ref: its full name.
+        oid: the object that the ref names.
+        commit: the commit to return to; of a soft checkpoint, the commit that holds the summary.
+        form: "hard" or "soft".
+        reason: why it was made, or "".
+        trigger: what made it: "manual", "fork", "archive", or the trigger of an automatic one.
+        is_automatic: whether Trace made it by itself.
+        branch: full name of the branch that it was made of, or "".
+        author: who made it, or "".
+        time: when, in milliseconds since the epoch; 0 if unknown.
+        meta: further facts about it.
+    """
+
+    ref: str
+    oid: ObjectId
+    commit: ObjectId
+    form: str
+    reason: str
+    trigger: str
+    is_automatic: bool
+    branch: str
+    author: str
+    time: int
+    meta: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Its short name."""
+        return self.ref.removeprefix(CHECKPOINTS)
+
+
+@value
+class Restored:
+    """The result of a restore.
+
+    Attributes:
+        checkpoint: what was restored.
+        ref: full name of the branch; None if HEAD is detached.
+        before: the old tip; None for a new branch.
+        after: the new tip.
+        kept: the ref that keeps the old tip; None if the new one contains it.
+    """
+
+    checkpoint: Checkpoint
+    ref: str | None
+    before: ObjectId | None
+    after: ObjectId
+    kept: str | None
+
+
+def save_checkpoint(
+    store: Store, name: str, *, ref: str = "HEAD", author: str, reason: str = ""
+) -> Checkpoint:
+    """Save the state of a branch, or of any commit, under a name.
+
+    Args:
+        store: the repository's store.
+        name: the checkpoint's short name.
+        ref: a branch or another revision.
+        author: who makes it.
+        reason: why.
+
+    Raises:
+        AlreadyExistsError: the name is in use.
+        InvalidRefNameError: the name is not valid, or reserved for checkpoints that Trace makes.
+        As `resolve_commit`.
+    """
+    full = free_name(name)
+    commit = revisions.resolve_commit(store, ref)
+    branch = revisions.branch_of(store, ref) or ""
+    meta = {TRIGGER: MANUAL}
+    if branch.startswith(BRANCHES):
+        meta[BRANCH] = branch
+    tag, oid, data = new_tag(store, full, commit, author, reason, meta)
+
+    def build(refs: RefReader) -> Transaction:
+        if refs.read(full) is not None:
+            raise name_in_use(full)
+        message = f"checkpoint: {full.removeprefix(CHECKPOINTS)}"
+        return Transaction([(oid, data)], [RefEdit(full, oid, None)], message)
+
+    store.transact(build, author=author)
+    return _of_tag(full, oid, commit, tag)
+
+
+def list_checkpoints(store: Store, patterns: Sequence[str] = ()) -> list[Checkpoint]:
+    """Return all checkpoints, hard, soft and automatic, by name; patterns such as `auto/*` select some."""
+    found: list[Checkpoint] = []
+    for ref, oid in store.refs.iterate(CHECKPOINTS):
+        name = ref.removeprefix(CHECKPOINTS)
+        if not patterns or history.branches.matches_any(name, patterns):
+            found.append(_read(store, ref, oid))
+    return found
+
+
+def find_checkpoint(store: Store, name: str) -> Checkpoint:
+    """Return the checkpoint of a name.
+
+    Raises:
+        RefNotFoundError: there is none.
+        InvalidRefNameError: the name is not valid.
+        ObjectNotFoundError, CorruptObjectError: its object is missing or damaged.
+    """
+    full = checkpoint_ref(name)
+    oid = store.refs.read(full)
+    if oid is None:
+        raise errors.RefNotFoundError(
+            f"no checkpoint {full.removeprefix(CHECKPOINTS)[:100]!r}",
+            ref=full,
+            code=errors.ErrorCode.CHECKPOINT_NOT_FOUND,
+        )
+    return _read(store, full, oid, strict=True)
+
+
+def diff_checkpoint(
+    contexts: ContextCompiler, name: str, ref: str = "HEAD", *, model: str = ""
+) -> ContextDiff:
+    """Return what changed in a context since a checkpoint; raises as `find_checkpoint` and `resolve_commit`."""
+    return history.diff.diff(
+        contexts, find_checkpoint(contexts.store, name).commit, ref, model=model
+    )
+
+
+def restore_checkpoint(
+    store: Store, name: str, *, ref: str = "HEAD", branch: str = "", author: str
+) -> Restored:
+    """Move a branch to a checkpoint, or create one there; the old tip goes to the trash.
+
+    Args:
+        store: the repository's store.
+        name: the checkpoint.
+        ref: the branch to move. Moving HEAD's branch also sets ORIG_HEAD.
+        branch: create this branch instead, and move none.
+        author: for the reflogs.
+
+    Raises:
+        StateError: it is a soft checkpoint, or a merge, pick, revert or rebase is in progress on the branch.
+        AlreadyExistsError: there is a branch named `branch`.
+        As `find_checkpoint`, and as `find_branch`.
+    """
+    found = find_checkpoint(store, name)
+    if found.form == SOFT:
+        raise errors.StateError(
+            f"{found.name} is a soft checkpoint: a summary, not a state",
+            code=errors.ErrorCode.NOT_A_STATE,
+            name=found.name,
+        )
+    if branch:
+        full, oid, _ = history.branches.create_branch(store, branch, found.ref, author=author)
+        return Restored(found, full, None, oid, None)
+    head = store.refs.head()
+    moved = head.ref if ref in ("HEAD", "@") else history.branches.find_branch(store, ref)
+    if moved == head.ref:
+        merge.in_progress.refuse_while_stopped(store)
+        reset = history.reset.reset_hard(store, found.ref, author=author)
+        return Restored(found, reset.ref, reset.before, reset.after, reset.kept)
+    assert moved is not None
+    merge.in_progress.refuse_while_stopped(store, [moved])
+    before = store.refs.read(moved)
+    _, after, kept = history.branches.create_branch(
+        store, moved, found.ref, author=author, force=True
+    )
+    return Restored(found, moved, before, after, kept)
+
+
+def delete_checkpoints(store: Store, names: Sequence[str], *, author: str) -> list[DeletedRef]:
+    """Move checkpoints to the trash, all or none; return what was deleted.
+
+    Raises:
+        RefNotFoundError: there is no such checkpoint.
+        InvalidRefNameError: a name is not valid.
+    """
+    wanted = [find_checkpoint(store, name).ref for name in names]
+    return history.branches.delete_refs(
+        store, list(dict.fromkeys(wanted)), author=author, what="checkpoint"
+    )
+
+
+def checkpoint_ref(name: str) -> str:
+    """Return the full name of a checkpoint.
+
+    Raises:
+        InvalidRefNameError: the name is not valid.
+    """
+    check_text(name)
+    for prefix in (CHECKPOINTS, CHECKPOINTS.removeprefix("refs/")):
+        name = name.removeprefix(prefix)
+    return check_ref_name(CHECKPOINTS + name)
+
+
+def free_name(name: str) -> str:
+    """Return the full name of a new checkpoint; raises as `save_checkpoint`."""
+    full = checkpoint_ref(name)
+    if full.startswith(RESERVED):
+        prefix = full.removeprefix(CHECKPOINTS).partition("/")[0]
+        raise errors.InvalidRefNameError(
+            f"names that start with {prefix}/ are for checkpoints that Trace makes", ref=full
+        )
+    return full
+
+
+def name_in_use(full: str) -> errors.AlreadyExistsError:
+    """Return the error that a checkpoint of this name exists."""
+    name = full.removeprefix(CHECKPOINTS)
+    return errors.AlreadyExistsError(
+        f"checkpoint {name} already exists",
+        code=errors.ErrorCode.CHECKPOINT_EXISTS,
+        name=name,
+        ref=full,
+    )
+
+
+def new_tag(
+    store: Store,
+    full: str,
+    commit: ObjectId,
+    author: str,
+    reason: str,
+    meta: Mapping[str, Any],
+) -> tuple[Tag, ObjectId, bytes]:
+    """Return the tag object of a hard checkpoint, its id and its bytes."""
+    name = full.removeprefix(CHECKPOINTS)
+    tag = Tag(commit, name, check_author(author), store.clock.now(), reason, meta)
+    data = tag.encode()
+    return tag, hash_object(data), data
+
+
+def _read(store: Store, ref: str, oid: ObjectId, *, strict: bool = False) -> Checkpoint:
+    """Return a checkpoint; unless `strict`, one whose object is missing is returned without details."""
+    try:
+        data = store.objects.read(oid)
+        kind = kind_of(data)
+        if kind == TAG:
+            tag = Tag.decode(data)
+            return _of_tag(ref, oid, tag.target, tag)
+        if kind == COMMIT:
+            commit = Commit.decode(data)
+            form = SOFT if commit.meta.get(FORM) == SOFT else HARD
+            if form == SOFT:
+                branch = _text(commit.meta.get(BRANCH))
+                said = (commit.message, MANUAL, False, branch, commit.author, commit.time)
+                return Checkpoint(ref, oid, oid, SOFT, *said, commit.meta)
+    except (errors.ObjectNotFoundError, errors.CorruptObjectError):
+        if strict:
+            raise
+    return Checkpoint(ref, oid, oid, HARD, "", MANUAL, False, "", "", 0, {})
+
+
+def _of_tag(ref: str, oid: ObjectId, commit: ObjectId, tag: Tag) -> Checkpoint:
+    meta = tag.meta
+    return Checkpoint(
+        ref,
+        oid,
+        commit,
+        HARD,
+        tag.message,
+        _text(meta.get(TRIGGER)) or MANUAL,
+        bool(meta.get(IS_AUTOMATIC)),
+        _text(meta.get(BRANCH)),
+        tag.author,
+        tag.time,
+        meta,
+    )
+
+
+def _text(given: object) -> str:
+    return given if isinstance(given, str) else ""

@@ -1,0 +1,267 @@
+"""The state of some work, read off its messages by rules: files, tasks, decisions, outcome and open ends.
+
+Files, commands and to-dos come from the tool calls and are exact for known tools. Decisions and findings are sentences
+quoted from the messages, so nothing is invented, but some are missed.
+"""
+
+from __future__ import annotations
+
+import re
+
+from trace_store.context.activity import RUN, activity_of
+from trace_store.exporters.overview import excerpt
+from trace_store.frozen import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from trace_store.context.activity import Activity, Step
+    from trace_store.context.compiled import MessageLike
+    from trace_store.objects.address import Address
+
+DIALOGUE, DECISION = "dialogue", "decision"
+"""Kinds of messages; the second one is also the label of a decision."""
+SCHEMA = "trace.checkpoint/1"
+MAXIMUM_FILES = 40
+MAXIMUM_DECISIONS = 20
+MAXIMUM_OPEN = 10
+_REQUEST_CHARACTERS = 400
+_OUTCOME_CHARACTERS = 800
+_SENTENCE_CHARACTERS = 300
+_SCANNED_CHARACTERS = 8_000
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_DECIDED = re.compile(
+    r"\b(?:decid(?:ed|ing) (?:to|on|against)|decision:|(?:I|we)(?:'ll| will) (?:use|go with|keep|switch to)"
+    r"|let'?s (?:use|go with|keep)|going with|chose|opted for|instead of|rather than)\b",
+    re.IGNORECASE,
+)
+_REASON = re.compile(r"\b(?:because|since|so that|to avoid|due to)\b.*", re.IGNORECASE)
+_INSERTED = ("<", "Base directory for this skill:")
+"""How text begins that programs insert as the user's."""
+_MARK = re.compile(r"^(?:[-*+>#]+|\d+[.)])\s+")
+
+
+@value
+class FileNote:
+    """A file that was used: numbers of reads and writes, and a quoted sentence about it, or ""."""
+
+    path: str
+    reads: int
+    writes: int
+    finding: str
+
+
+@value
+class Task:
+    """An item of the to-do list; the status is the tool's own word."""
+
+    text: str
+    status: str
+    is_done: bool
+
+
+@value
+class Decision:
+    """A decision: a quoted sentence, the reason that it gives or "", and its message if that has an address."""
+
+    text: str
+    reason: str
+    address: Address | None
+
+
+@value
+class WorkState:
+    """What some messages were about, and where the work stands.
+
+    Attributes:
+        request: the beginning of the first prompt.
+        latest_request: the beginning of the last prompt, or "" if it is the first.
+        outcome: the beginning of the last answer.
+        summary: what a model wrote, or "".
+        files: files that were read or written, the latest last.
+        tasks: the last to-do list.
+        decisions: in order.
+        open_ends: what is unfinished, one sentence each.
+        command_count: number of commands that were run.
+        error_count: number of calls that failed.
+        message_count: number of messages.
+        token_count: their tokens.
+    """
+
+    request: str
+    latest_request: str
+    outcome: str
+    summary: str
+    files: tuple[FileNote, ...]
+    tasks: tuple[Task, ...]
+    decisions: tuple[Decision, ...]
+    open_ends: tuple[str, ...]
+    command_count: int
+    error_count: int
+    message_count: int
+    token_count: int
+
+    def as_map(self) -> dict[str, Any]:
+        """Return it as JSON values, as a soft checkpoint stores it."""
+        return {
+            "schema": SCHEMA,
+            "request": self.request,
+            "latest_request": self.latest_request,
+            "outcome": self.outcome,
+            "summary": self.summary,
+            "files": [
+                {"path": f.path, "reads": f.reads, "writes": f.writes, "finding": f.finding}
+                for f in self.files
+            ],
+            "tasks": [{"text": t.text, "status": t.status} for t in self.tasks],
+            "decisions": [
+                {
+                    "text": d.text,
+                    "reason": d.reason,
+                    "address": None if d.address is None else d.address.hex,
+                }
+                for d in self.decisions
+            ],
+            "open_ends": list(self.open_ends),
+            "command_count": self.command_count,
+            "error_count": self.error_count,
+            "message_count": self.message_count,
+            "token_count": self.token_count,
+        }
+
+    def as_text(self) -> str:
+        """Return it as Markdown, for a model and for people."""
+        lines = [self.summary] if self.summary else []
+        if not self.summary:
+            lines += [f"Request: {self.request}"] * bool(self.request)
+            lines += [f"Latest request: {self.latest_request}"] * bool(self.latest_request)
+            lines += [f"Outcome: {self.outcome}"] * bool(self.outcome)
+        lines += _section("Tasks", [f"[{'x' if t.is_done else ' '}] {t.text}" for t in self.tasks])
+        lines += _section("Decisions", [_with_reason(each) for each in self.decisions])
+        lines += _section("Files", [_file_line(each) for each in self.files])
+        lines += _section("Open", self.open_ends)
+        return "\n".join(lines)
+
+
+def work_state(messages: Sequence[MessageLike], token_count: int) -> WorkState:
+    """Return the state of the work in some messages; `token_count` is the number of their tokens.
+
+    Raises:
+        ObjectNotFoundError, CorruptObjectError: content is missing or damaged.
+    """
+    activity = activity_of(messages)
+    prompts = [text for m in messages if _is_prompt(m) and (text := m.text.strip())]
+    answers = [text for m in messages if m.role == "assistant" and (text := m.text.strip())]
+    findings = _findings(messages, activity)
+    return WorkState(
+        request=excerpt(prompts[0], _REQUEST_CHARACTERS) if prompts else "",
+        latest_request=excerpt(prompts[-1], _REQUEST_CHARACTERS) if prompts[1:] else "",
+        outcome=excerpt(answers[-1], _OUTCOME_CHARACTERS) if answers else "",
+        summary="",
+        files=tuple(
+            FileNote(each.path, each.reads, each.writes, findings.get(each.path, ""))
+            for each in activity.files[-MAXIMUM_FILES:]
+        ),
+        tasks=tuple(Task(each.text, each.status, each.is_done) for each in activity.todos),
+        decisions=tuple(decisions_in(messages))[-MAXIMUM_DECISIONS:],
+        open_ends=tuple(_open_ends(messages, activity)),
+        command_count=len(activity.commands),
+        error_count=len(activity.errors),
+        message_count=len(messages),
+        token_count=token_count,
+    )
+
+
+def decisions_in(messages: Sequence[MessageLike]) -> Iterator[Decision]:
+    """Yield the decisions in some messages.
+
+    A message of the kind or with the label `decision` is one; others are sentences that say so.
+    """
+    for message in messages:
+        address = getattr(message, "address", None)
+        if message.kind == DECISION or DECISION in getattr(message, "labels", ()):
+            yield _decision(excerpt(message.text, _SENTENCE_CHARACTERS), address)
+        elif message.role == "assistant" or _is_prompt(message):
+            for sentence in _sentences(message.text):
+                if _DECIDED.search(sentence) and not sentence.endswith("?"):
+                    yield _decision(sentence, address)
+
+
+def _is_prompt(message: MessageLike) -> bool:
+    """Return True if a person wrote the message, as far as its kind and its first line tell."""
+    is_said = message.role == "user" and message.kind == DIALOGUE
+    return is_said and not message.text.lstrip().startswith(_INSERTED)
+
+
+def _decision(text: str, address: Address | None) -> Decision:
+    reason = _REASON.search(text)
+    return Decision(text, reason[0] if reason else "", address)
+
+
+def _sentences(text: str) -> Iterator[str]:
+    for each in _SENTENCE.split(text[:_SCANNED_CHARACTERS]):
+        sentence = _MARK.sub("", each.strip())
+        if 0 < len(sentence) <= _SENTENCE_CHARACTERS:
+            yield sentence
+
+
+def _findings(messages: Sequence[MessageLike], activity: Activity) -> dict[str, str]:
+    """Return the first sentence about each file that an answer says after the file was read."""
+    found: dict[str, str] = {}
+    waiting: dict[str, str] = {}
+    called: dict[Any, list[str]] = {}
+    for step in activity.steps:
+        if step.call is not None:
+            called.setdefault(step.call, []).extend(step.action.paths)
+    for message in messages:
+        if message.role == "assistant" and waiting:
+            for sentence in _sentences(message.text):
+                for name in [name for name in waiting if name in sentence]:
+                    found.setdefault(waiting.pop(name), sentence)
+        for path in called.get(getattr(message, "address", None), ()):
+            name = path.rstrip("/").rsplit("/", 1)[-1]
+            if name and path not in found:
+                waiting.pop(name, None)
+                waiting[name] = path
+                if len(waiting) > MAXIMUM_FILES:
+                    del waiting[next(iter(waiting))]
+    return found
+
+
+def _open_ends(messages: Sequence[MessageLike], activity: Activity) -> Iterator[str]:
+    found: list[str] = []
+    last: dict[str, Step] = {}
+    for step in activity.steps:
+        if step.outcome is None:
+            found.append(f"No result yet: {excerpt(step.action.subject, 100)}")
+        elif step.action.kind == RUN:
+            last[step.action.text] = step
+    for step in last.values():
+        if step.outcome is not None and step.outcome.failed:
+            said = f": {step.outcome.error}" if step.outcome.error else ""
+            found.append(excerpt(f"Failed: {step.action.subject}{said}", _SENTENCE_CHARACTERS))
+    yield from found[-MAXIMUM_OPEN:]
+    said_last = [m for m in messages if m.role in ("user", "assistant") and m.text.strip()][-1:]
+    for message in said_last:
+        sentences = [each for each in _SENTENCE.split(message.text.strip()) if each.strip()]
+        if message.role == "user":
+            yield f"Unanswered: {excerpt(message.text, _SENTENCE_CHARACTERS)}"
+        elif sentences and sentences[-1].endswith("?"):
+            yield f"Asked: {excerpt(sentences[-1], _SENTENCE_CHARACTERS)}"
+
+
+def _section(title: str, items: Sequence[str]) -> list[str]:
+    return ["", f"{title}:", *(f"- {item}" for item in items)] if items else []
+
+
+def _with_reason(decision: Decision) -> str:
+    told = decision.reason and decision.reason not in decision.text
+    return f"{decision.text} ({decision.reason})" if told else decision.text
+
+
+def _file_line(file: FileNote) -> str:
+    uses = [("read", file.reads), ("written", file.writes)]
+    said = ", ".join(word if count == 1 else f"{word} {count}x" for word, count in uses if count)
+    return f"{file.path} ({said})" + (f": {file.finding}" if file.finding else "")

@@ -1,0 +1,14 @@
+"""Making room in a context, so that everything can be shown again: trim, suggestions, compression to a summary."""
+
+from trace_store.lazy_import import submodules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.compression import compress as compress
+    from trace_store.compression import expand as expand
+    from trace_store.compression import heat as heat
+    from trace_store.compression import report as report
+    from trace_store.compression import suggest as suggest
+    from trace_store.compression import trim as trim
+
+__getattr__ = submodules(__name__)

@@ -1,0 +1,670 @@
+"""Compression: runs of adjacent messages are replaced by a summary each, in one commit.
+
+Never replaced: instructions, pinned messages, tool calls that wait for their result. A call and its results stay
+together. A summary is made from the originals, also of messages that an earlier summary stands for. What a run must
+keep, and what the tool calls did, is put in or checked by rule, whoever wrote the summary.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.compression.extractive import FACTS_SHARE, extract, facts
+from trace_store.compression.prompt import (
+    WINDOW_TOKENS,
+    ModelSummariser,
+    Passage,
+    SourceMessage,
+    length_faults,
+)
+from trace_store.compression.selection import COMPRESSION, originals, select
+from trace_store.config import token_count
+from trace_store.context.activity import activity_of
+from trace_store.context.compiler import ContextCompiler
+from trace_store.context.content import prefix_after, seen_of_entry
+from trace_store.context.entries import REPLACED
+from trace_store.context.snapshots import fold_of
+from trace_store.context.tokens.overhead import count_message
+from trace_store.context.tokens.tokenizer import get_tokenizer
+from trace_store.frozen import replace, value
+from trace_store.history.commit import new_draft, write
+from trace_store.ident import count_of, is_count
+from trace_store.merge.llm_assist.answer import matches
+from trace_store.merge.llm_assist.request import said_by
+from trace_store.objects import operations as ops
+from trace_store.objects.address import Address
+from trace_store.objects.commit import read_commit
+from trace_store.objects.content import read_content, text_of
+from trace_store.objects.message import Message, load_parts
+from trace_store.objects.parts import ToolCall, ToolResult
+from trace_store.oid import ObjectId
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from trace_store.context.entries import Entry
+    from trace_store.history.draft import CommitResult
+    from trace_store.llm.contract import Model
+    from trace_store.secrets.guard import Guard
+    from trace_store.store.handle import Store
+
+SUMMARY = "summary"
+"""The kind of a summary's message."""
+VERSION = 1
+"""The version of the rules, recorded in the commit."""
+LIMIT_SHARE = 0.6
+"""A compression makes the context at most this part of its budget, so that there is room to go on."""
+NEW_SHARE = 0.1
+"""A branch is compressed again when it has grown by this part, and each time should save as much."""
+MAXIMUM_IDLE_RUNS = 3
+INSTRUCTIONS = ("system", "developer")
+"""Roles whose messages stay. The present ones hold, so those that an agent's compaction replaced are not summarised."""
+MAXIMUM_SUMMARY = 8_000
+"""The most tokens of a summary."""
+RECENT_SHARES = (0.75, 0.5, 0.25)
+"""Which part of the room the newest messages may take: the first with which the target can be reached."""
+MINIMUM_SUMMARY = 60
+"""No summary is written in fewer tokens; what must be kept comes on top."""
+_HEAD = "Summary of {} earlier messages:"
+_ATTEMPTS = 10
+_COUNTS = ("after", "idle")
+
+
+@value
+class Run:
+    """Adjacent messages that one summary replaces.
+
+    Attributes:
+        targets: the messages to replace, in order.
+        sources: the messages to summarise: the targets, and the originals of summaries among them.
+        token_count: tokens of the targets.
+        minimum: the fewest tokens in which their summary is written.
+        budget: the most tokens that the summary may have.
+    """
+
+    targets: tuple[Address, ...]
+    sources: tuple[Address, ...]
+    token_count: int
+    minimum: int
+    budget: int = 0
+
+
+@value
+class Plan:
+    """What a compression would replace.
+
+    Attributes:
+        tip: the commit of the context.
+        target: the most tokens that the context should have; None accepts any size.
+        before: tokens of the context now.
+        after: the most tokens that it will have.
+        smallest: the smallest target that can be reached.
+        runs: what is replaced.
+        kept: for each reason to keep messages of the range, how many.
+    """
+
+    tip: ObjectId
+    target: int | None
+    before: int
+    after: int
+    smallest: int
+    runs: tuple[Run, ...]
+    kept: Mapping[str, int]
+
+
+@value
+class Compression:
+    """A compression that was written.
+
+    Attributes:
+        plan: what was to be replaced.
+        result: the commit; None if the context was small enough already.
+        after: tokens of the context now.
+        summariser: `model`, `extractive` or `manual`.
+        model: the name of the model, or "".
+        texts: the summaries.
+    """
+
+    plan: Plan
+    result: CommitResult | None
+    after: int
+    summariser: str = ""
+    model: str = ""
+    texts: tuple[str, ...] = ()
+
+
+def plan(store: Store, range: str = "", *, to: int | None, ref: str | None = None) -> Plan:
+    """Return what a compression would replace; nothing is written and no model is asked.
+
+    Args:
+        store: the store.
+        range: the messages to compress, as in `selection.select`. Without one, the newest messages stay as far as the
+            target allows.
+        to: the most tokens that the context should have; None replaces the whole range, at any size.
+        ref: the branch; None is HEAD.
+
+    Raises:
+        UnbornBranchError: the branch has no commit.
+        InvalidInputError: the range is malformed, or names nothing that can be replaced.
+        RevisionNotFoundError, MessageNotFoundError: a side of the range does not exist.
+        BudgetError: the target cannot be reached; `needed` is the smallest that can.
+    """
+    return _Planner(store, ref).plan(range, to)
+
+
+def compress(
+    store: Store,
+    range: str = "",
+    *,
+    to: int | None = None,
+    author: str,
+    model: Model | None = None,
+    text: str = "",
+    name: str = "",
+    window: int = WINDOW_TOKENS,
+    force: bool = False,
+    ref: str | None = None,
+    message: str = "",
+    guard: Guard | None = None,
+) -> Compression:
+    """Replace messages by summaries, in one commit on a branch.
+
+    Messages that arrive while the model answers stay behind the summary.
+
+    Args:
+        store: the store.
+        range: as in `plan`.
+        to: as in `plan`, at most 60 % of the repository's budget; None takes that. With `text` it may be left out.
+        author: the author of the commit.
+        model: writes the summaries; None takes the sentences that matter most.
+        text: a summary that somebody wrote, for a range that is one run.
+        name: the model's name if its answers have none.
+        window: how many tokens of history the model is shown at once.
+        force: compress even if the branch has hardly grown since the last time, or that saved little.
+        ref: the branch; None is HEAD.
+        message: the commit message.
+        guard: redacts secrets; None checks nothing.
+
+    Raises:
+        StateError: code `no-gain` if the summary is not shorter; or, without `text`, if the branch has hardly grown or
+            three compressions saved little.
+        ModelError: the request failed, or two answers could not be used.
+        InvalidInputError: there is no target; or `text` is empty, or loses what must be kept, or is for several runs.
+        RefChangedError: the messages of the range were changed meanwhile.
+        As `plan` and `history.commit.write`. Whatever is raised, nothing was written.
+    """
+    planner = _Planner(store, ref)
+    target = limited_target(store, to)
+    if target is None and not text:
+        raise errors.InvalidInputError(
+            "a target in tokens is needed, or a budget of the repository"
+        )
+    found = planner.plan(range, target)
+    if not found.runs:
+        return Compression(found, None, found.before)
+    previous = planner.last_compression()
+    if not (force or text):
+        _check_growth(previous, found.before)
+    writer = _Writer(planner, found, model, text, window, name)
+    texts = tuple(writer.summary(run, is_last=run is found.runs[-1]) for run in found.runs)
+    after = found.before - sum(
+        run.token_count - planner.tokens_of(each)
+        for run, each in zip(found.runs, texts, strict=True)
+    )
+    if after >= found.before:
+        raise errors.StateError(
+            f"the summary is not shorter than what it replaces ({found.before:,} tokens)",
+            code=errors.ErrorCode.NO_GAIN,
+        )
+    if target is not None and after > target:
+        raise errors.BudgetError(
+            f"the context would have {after:,} tokens with this text, not {target:,}",
+            code=errors.ErrorCode.TARGET_UNREACHABLE,
+            needed=after,
+            allowed=target,
+        )
+    meta = writer.meta(found, after, previous)
+    made = _write(
+        planner, found, writer, texts, author=author, message=message, guard=guard, meta=meta
+    )
+    return Compression(found, made, after, writer.kind, writer.model_name, texts)
+
+
+def parse_target(store: Store, text: str, *, ref: str | None = None) -> int:
+    """Return the target that a text such as `60k` or `50%` means.
+
+    A percentage counts the tokens of the messages; tool schemas, and what a provider counts beside the messages, stay.
+
+    Raises:
+        InvalidInputError: it is neither.
+    """
+    if not text.endswith("%"):
+        return token_count(text)
+    digits = text[:-1]
+    if not (is_count(digits) and 0 < count_of(digits) < 100):
+        raise errors.InvalidInputError(f"not 1% to 99%: {text[:20]!r}")
+    compiled = ContextCompiler(store).compile(ref or "HEAD")
+    messages = sum(size for size, _ in compiled.message_tokens())
+    return compiled.token_count - messages + messages * count_of(digits) // 100
+
+
+def limited_target(store: Store, to: int | None) -> int | None:
+    """Return a target that is at most 60 % of the repository's budget; None without a target and a budget.
+
+    Raises:
+        InvalidInputError: the target is not positive.
+    """
+    if to is not None and to < 1:
+        raise errors.InvalidInputError("a target has at least one token")
+    budget = store.config.budget
+    limit = None if budget is None else int(budget * LIMIT_SHARE)
+    known = [each for each in (to, limit) if each is not None]
+    return min(known) if known else None
+
+
+def _check_growth(previous: Mapping[str, Any] | None, before: int) -> None:
+    if previous is None:
+        return
+    new, needed = before - previous["after"], int(previous["after"] * NEW_SHARE)
+    if new < needed:
+        raise errors.StateError(
+            f"the branch has {max(new, 0):,} new tokens since its last compression, and {needed:,} are needed",
+            code=errors.ErrorCode.NO_GAIN,
+        )
+    if previous["idle"] >= MAXIMUM_IDLE_RUNS:
+        raise errors.StateError(
+            f"the last {previous['idle']} compressions of the branch saved less than a tenth each",
+            code=errors.ErrorCode.NO_GAIN,
+        )
+
+
+def _write(
+    planner: _Planner,
+    found: Plan,
+    writer: _Writer,
+    texts: Sequence[str],
+    *,
+    author: str,
+    message: str,
+    guard: Guard | None,
+    meta: Mapping[str, Any],
+) -> CommitResult:
+    """Write the commit on the tip of the branch, which may have grown meanwhile."""
+    store, tip = planner.store, found.tip
+    for _ in range(_ATTEMPTS):
+        draft = new_draft(store, guard=guard)
+        for number, (run, text) in enumerate(zip(found.runs, texts, strict=True)):
+            draft.replace(
+                run.targets,
+                [Message("user", text, kind=SUMMARY)],
+                reason=COMPRESSION,
+                model=writer.model_name,
+                prompt=writer.prompts[number],
+                sources=() if run.sources == run.targets else run.sources,
+            )
+        for answer in writer.answers:
+            if answer.usage is not None:
+                draft.record_usage(answer.usage, model=answer.model)
+        try:
+            return write(
+                *(store, draft),
+                author=author,
+                message=message,
+                branch=planner.ref,
+                meta=meta,
+                onto=tip,
+            )
+        except errors.RefChangedError:
+            tip = planner.unchanged_tip(found)
+    raise errors.RefChangedError("the branch keeps moving", ref=planner.ref)
+
+
+class _Planner:
+    """Plans compressions of one branch."""
+
+    def __init__(self, store: Store, ref: str | None) -> None:
+        self.store = store
+        self.ref = ref
+        contexts = ContextCompiler(store)
+        compiled = contexts.compile(ref or "HEAD")
+        if compiled.commit is None:
+            raise errors.UnbornBranchError(f"{ref or 'HEAD'} has no commit yet")
+        self.tip = compiled.commit
+        self.state = fold_of(store, self.tip)
+        self.before = compiled.token_count
+        self._places = {entry.address: n for n, entry in enumerate(self.state.entries)}
+        self._has_summaries = any(entry.hidden == REPLACED for entry in self.state.entries)
+        self._tokenizer = get_tokenizer(store.config.tokenizer)
+        self.sizes = {
+            each.address: size
+            for each, (size, _) in zip(compiled.messages, compiled.message_tokens(), strict=True)
+        }
+
+    def in_order(self, addresses: Iterable[Address]) -> list[Address]:
+        """Return messages in the order of the context."""
+        return sorted(addresses, key=self._places.__getitem__)
+
+    def count(self, text: str) -> int:
+        """Return the tokens of a text."""
+        return self._tokenizer.count(text)
+
+    def tokens_of(self, text: str) -> int:
+        """Return the tokens of a summary with this text."""
+        return count_message(self._tokenizer, Message("user", text, kind=SUMMARY)).total
+
+    def plan(self, range: str, target: int | None) -> Plan:
+        """Return what to replace; raises as `plan`."""
+        if target is not None and self.before <= target:
+            return Plan(self.tip, target, self.before, self.before, self.before, (), {})
+        chosen = select(self.store, self.tip, self.state, range)
+        kept: dict[Address, str] = {}
+        for entry in self.state.visible():
+            if entry.address in chosen and (why := self._why_kept(entry)):
+                kept.update(dict.fromkeys(self.state.unit(entry.address), why))
+        for address in chosen - kept.keys():
+            if any(each in self.sizes and each not in chosen for each in self.state.unit(address)):
+                kept[address] = "in a call that the range cuts"
+        free = [a for a in self.sizes if a in chosen and a not in kept]
+        shares = RECENT_SHARES if target is not None and not range else ()
+        recent: set[Address] = set()
+        runs, small, smallest = self._runs(chosen - kept.keys())
+        for share in shares:
+            newest = self._recent(free, target or 0, share)
+            found = self._runs(chosen - kept.keys() - newest)
+            if found[0] and found[2] <= (target or 0):
+                recent, (runs, small, smallest) = newest, found
+                break
+        runs, smallest = self._without_summaries(runs, smallest, target, kept)
+        kept.update(dict.fromkeys(recent, "recent"))
+        kept.update(dict.fromkeys(small, "shorter than a summary"))
+        if not runs:
+            raise errors.InvalidInputError(
+                "the range has nothing to compress: "
+                + ", ".join(f"{n:,} {why}" for why, n in _tally(kept, self.sizes).items())
+            )
+        if target is not None and smallest > target:
+            beside = self.before - sum(self.sizes.values())
+            stay = sum(self.sizes.values()) - sum(run.token_count for run in runs)
+            raise errors.BudgetError(
+                f"the smallest possible context has {smallest:,} tokens, not {target:,}: {stay:,} in messages "
+                f"that stay, {beside:,} beside the messages",
+                code=errors.ErrorCode.TARGET_UNREACHABLE,
+                needed=smallest,
+                allowed=target,
+            )
+        return self._budgeted(runs, target, smallest, _tally(kept, self.sizes))
+
+    def _budgeted(
+        self, runs: Sequence[Run], target: int | None, smallest: int, kept: Mapping[str, int]
+    ) -> Plan:
+        """Return a plan in which each run has its part of the tokens that the target leaves."""
+        room = (self.before if target is None else target) - smallest
+        spare = sum(run.token_count - run.minimum for run in runs)
+        made = []
+        for run in runs:
+            share = run.minimum + room * (run.token_count - run.minimum) // spare
+            budget = min(share, max(MAXIMUM_SUMMARY, run.minimum), run.token_count - 1)
+            made.append(replace(run, budget=budget))
+        after = self.before - sum(run.token_count - run.budget for run in made)
+        return Plan(self.tip, target, self.before, after, smallest, tuple(made), kept)
+
+    def _why_kept(self, entry: Entry) -> str:
+        if entry.message["role"] in INSTRUCTIONS:
+            return "instructions"
+        if entry.priority == ops.PINNED:
+            return "pinned"
+        return "waiting for a result" if self._is_open(entry) else ""
+
+    def _is_open(self, entry: Entry) -> bool:
+        """Return True for a call without its result that nobody has spoken after."""
+        calls = {part["id"] for part in entry.parts if part["type"] == ToolCall.type}
+        if not calls:
+            return False
+        unit = [self.state.entry(each) for each in self.state.unit(entry.address)]
+        answered = {p["id"] for e in unit for p in e.parts if p["type"] == ToolResult.type}
+        if calls <= answered:
+            return False
+        later = self.state.entries[self.state.entries.index(entry) + 1 :]
+        return all(e in unit or not e.visible for e in later)
+
+    def _recent(self, free: Sequence[Address], target: int, share: float) -> set[Address]:
+        """Return the newest of some messages, and the user's last one, as far as a share of the room goes."""
+        room = target - self.before + sum(self.sizes[each] for each in free)
+        room = max(int(room * share), room - MAXIMUM_SUMMARY) if room > MINIMUM_SUMMARY else 0
+        recent: set[Address] = set()
+        prompt = next(
+            (a for a in reversed(free) if self.state.entry(a).message["role"] == "user"), None
+        )
+        if prompt is not None and 2 * self.sizes[prompt] <= room:
+            recent.add(prompt)
+            room -= self.sizes[prompt]
+        for address in reversed(free):
+            unit = [a for a in self.state.unit(address) if a in self.sizes and a not in recent]
+            size = sum(self.sizes[each] for each in unit)
+            if size > room:
+                break
+            recent.update(unit)
+            room -= size
+        return recent
+
+    def _runs(self, chosen: Collection[Address]) -> tuple[list[Run], list[Address], int]:
+        """Return the runs that get shorter, the messages of those that do not, and the smallest possible context."""
+        groups: list[list[Address]] = [[]]
+        placed: set[Address] = set()
+        for entry in self.state.visible():
+            if entry.address in placed:
+                continue
+            if entry.address not in chosen:
+                groups.append([])
+                continue
+            unit = [a for a in self.state.unit(entry.address) if a in self.sizes]
+            groups[-1] += unit
+            placed.update(unit)
+        runs, small = [], []
+        for group in filter(None, groups):
+            run = self._run(self.in_order(group))
+            if run.sources and run.token_count > run.minimum:
+                runs.append(run)
+            else:
+                small += group
+        return runs, small, self.before - sum(run.token_count - run.minimum for run in runs)
+
+    def _without_summaries(
+        self, runs: list[Run], smallest: int, target: int | None, kept: dict[Address, str]
+    ) -> tuple[list[Run], int]:
+        """Leave out runs that hold nothing but summaries, if the target can be reached without them."""
+        old = [run for run in runs if not set(run.targets) & set(run.sources)]
+        without = smallest + sum(run.token_count - run.minimum for run in old)
+        if len(old) == len(runs) or (target is not None and without > target):
+            return runs, smallest
+        kept.update((each, "in a summary already") for run in old for each in run.targets)
+        return [run for run in runs if run not in old], without
+
+    def _run(self, targets: Sequence[Address]) -> Run:
+        sources: dict[Address, None] = {}
+        for each in targets:
+            if not self.state.entry(each).is_ghost:  # its content was removed by hand
+                found = originals(self.store, self.state, each) if self._has_summaries else (each,)
+                sources.update(dict.fromkeys(found))
+        ordered = tuple(self.in_order(sources))
+        kept = [text for each in (*ordered, *targets) for text in self.must_keep(each)]
+        minimum = MINIMUM_SUMMARY + sum(self.count(each) + 4 for each in dict.fromkeys(kept))
+        size = sum(self.sizes[each] for each in targets)
+        return Run(tuple(targets), ordered, size, minimum)
+
+    def must_keep(self, address: Address) -> list[str]:
+        """Return the texts of a message that a summary must contain."""
+        entry, read = self.state.entry(address), self.store.objects.read
+        if not entry.keep:
+            return []
+        said = said_by(entry, read)
+        patterns = [text_of(read_content(each, read)) for each in entry.keep]
+        return [found for pattern in patterns for found in matches(pattern, said)]
+
+    def messages(self, addresses: Iterable[Address]) -> list[Message]:
+        """Return messages with their content."""
+        read = self.store.objects.read
+        entries = [self.state.entry(each) for each in addresses]
+        return [Message(each.message["role"], load_parts(each.parts, read)) for each in entries]
+
+    def last_compression(self) -> Mapping[str, Any] | None:
+        """Return what the newest compression recorded whose summary the context shows, or None."""
+        read = self.store.objects.read
+        recorded: dict[bytes, Mapping[str, Any]] = {}
+        for entry in self.state.visible():
+            if entry.message.get("kind") == SUMMARY:
+                told = read_commit(entry.home[0], read).meta.get(COMPRESSION)
+                if isinstance(told, dict) and all(type(told.get(k)) is int for k in _COUNTS):
+                    recorded[entry.home[0]] = told
+        oid = self.tip
+        while recorded and oid not in recorded:  # homes are on the line of first parents
+            oid = read_commit(oid, read).parents[0]
+        return recorded.get(oid)
+
+    def unchanged_tip(self, found: Plan) -> ObjectId:
+        """Return the branch's new tip if the messages of a plan are as before.
+
+        Raises:
+            RefChangedError: they are not.
+        """
+        tip = ContextCompiler(self.store).compile(self.ref or "HEAD").commit
+        now = self.state if tip is None else fold_of(self.store, tip)
+        for address in (a for run in found.runs for a in run.targets):
+            same = address in now and now.entry(address).same_state(self.state.entry(address))
+            if tip is None or not same or set(now.unit(address)) != set(self.state.unit(address)):
+                raise errors.RefChangedError(
+                    f"message {address} was changed meanwhile",
+                    ref=self.ref,
+                    expected=found.tip,
+                    actual=tip,
+                )
+        assert tip is not None
+        return tip
+
+
+class _Writer:
+    """Writes the summaries of runs, and checks them.
+
+    Attributes:
+        kind: `model`, `extractive` or `manual`.
+        prompts: what the model was asked for each run, or None.
+    """
+
+    def __init__(
+        self,
+        planner: _Planner,
+        found: Plan,
+        model: Model | None,
+        text: str,
+        window: int,
+        name: str,
+    ) -> None:
+        self._name = name
+        self._planner = planner
+        self._text = text.strip()
+        if text and (not self._text or len(found.runs) > 1):
+            why = f"for one run of messages, and the range has {len(found.runs)}"
+            raise errors.InvalidInputError(f"a written summary is {why if self._text else 'empty'}")
+        self._model = None if model is None or text else ModelSummariser(model, window)
+        self.kind = "manual" if text else "extractive" if self._model is None else "model"
+        self.prompts: list[str | None] = []
+        replaced = {a for run in found.runs for a in run.targets}
+        shown = [a for a in planner.sizes if a not in replaced]
+        sources = [a for run in found.runs for a in run.sources]
+        everything = planner.in_order(dict.fromkeys([*sources, *shown]))
+        self._todos = activity_of(planner.messages(everything)).todos
+
+    @property
+    def answers(self) -> Sequence[Any]:
+        """The model's answers, in order."""
+        return () if self._model is None else self._model.answers
+
+    @property
+    def model_name(self) -> str:
+        """The model's name as its answers have it, or else the given one; "" without a model."""
+        return next(
+            (each.model for each in self.answers if each.model), self._name if self.answers else ""
+        )
+
+    def summary(self, run: Run, *, is_last: bool) -> str:
+        """Return the text of a run's summary; raises as `compress`."""
+        planner, count = self._planner, self._planner.count
+        kept = {each: tuple(planner.must_keep(each)) for each in (*run.sources, *run.targets)}
+        if self._text:
+            if wrong := _losses(self._text, kept):
+                raise errors.InvalidInputError(f"the summary cannot be used: {wrong[0]}")
+            self.prompts.append(None)
+            return self._text
+        head = _HEAD.format(f"{len(run.sources):,}")
+        done = replace(activity_of(planner.messages(run.sources)), todos=self._todos)
+        room = run.budget - run.minimum + MINIMUM_SUMMARY
+        listed = facts(done, int(room * FACTS_SHARE), count, todos=is_last)
+
+        def whole(text: str) -> str:
+            return "\n".join(filter(None, (head, text, listed)))
+
+        left = run.budget - planner.tokens_of(whole("")) - 1
+
+        def faults(text: str) -> list[str]:
+            return length_faults(text, left, count) or _losses(text, kept)
+
+        passage = Passage(self._said(run, kept), left, count, faults)
+        if self._model is None:
+            self.prompts.append(None)
+            return whole(extract(passage))
+        asked = len(self._model.requests)
+        text = self._model(passage)
+        self.prompts.append("\n\n".join(self._model.requests[asked:]))
+        return whole(text)
+
+    def _said(self, run: Run, kept: Mapping[Address, tuple[str, ...]]) -> list[SourceMessage]:
+        state, read = self._planner.state, self._planner.store.objects.read
+        extra = [each for each in run.targets if each not in run.sources and kept[each]]
+        return [
+            SourceMessage(entry.message["role"], said_by(entry, read), kept[entry.address])
+            for entry in (state.entry(each) for each in (*run.sources, *extra))
+            if entry.message["role"] not in INSTRUCTIONS or kept[entry.address]
+        ]
+
+    def meta(self, found: Plan, after: int, previous: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return what the commit records about the compression."""
+        messages = sum(self._planner.sizes.values())
+        saved_little = found.before - after < messages * NEW_SHARE
+        idle = (previous["idle"] if previous else 0) + 1 if saved_little else 0
+        recorded: dict[str, Any] = {
+            "after": after,
+            "before": found.before,
+            "idle": idle,
+            "sources": [self._hash(run.sources).hex() for run in found.runs],
+            "summariser": self.kind,
+            "version": VERSION,
+        }
+        if found.target is not None:
+            recorded["target"] = found.target
+        return {COMPRESSION: recorded}
+
+    def _hash(self, addresses: Iterable[Address]) -> bytes:
+        """Return a hash over what a model saw of messages."""
+        found = b""
+        for address in addresses:
+            found = prefix_after(found, seen_of_entry(self._planner.state.entry(address)))
+        return found
+
+
+def _losses(text: str, kept: Mapping[Address, Sequence[str]]) -> list[str]:
+    """Return which texts that messages must keep a summary lacks, as sentences."""
+    return [
+        f"it loses {each[:80]!r}, which {address} must keep"
+        for address, texts in kept.items()
+        for each in texts
+        if each not in text
+    ]
+
+
+def _tally(kept: Mapping[Address, str], sizes: Mapping[Address, int]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for address, why in kept.items():
+        if address in sizes:
+            found[why] = found.get(why, 0) + 1
+    return dict(sorted(found.items()))

@@ -1,0 +1,135 @@
+"""Expansion: what was compressed, removed or shortened is shown in full again, for good or for one compile."""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store import revision as revisions
+from trace_store.compression.selection import SUMMARISES, origin_of
+from trace_store.context.compiler import ContextCompiler
+from trace_store.context.entries import REPLACED
+from trace_store.context.ghost import ghost_text
+from trace_store.context.snapshots import fold_of
+from trace_store.frozen import value
+from trace_store.history.commit import new_draft, write
+from trace_store.objects import operations as ops
+from trace_store.objects.address import HERE, Address
+from trace_store.objects.commit import Commit
+from trace_store.objects.message import Message, load_message
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_store.context.compiled import CompiledContext
+    from trace_store.context.fold import Fold
+    from trace_store.history.draft import CommitResult
+    from trace_store.objects.commit import Operation
+    from trace_store.store.handle import Store
+
+REASON = "expand"
+
+
+@value
+class Expansion:
+    """An expansion that was written.
+
+    Attributes:
+        result: the commit.
+        what: `compressed`, `removed` or `edited`: what the message was.
+        messages: the messages that are shown in full now.
+    """
+
+    result: CommitResult
+    what: str
+    messages: tuple[Address, ...]
+
+
+def expand(
+    store: Store, target: str, *, author: str, ref: str | None = None, message: str = ""
+) -> Expansion:
+    """Show a message in full for good, in one commit.
+
+    A summary becomes the messages that it replaced, and a removed message is restored. An edited message gets its first
+    version back. A message that a summary stands for is shown again beside the summary.
+
+    Args:
+        store: the store.
+        target: the address.
+        author: the author of the commit.
+        ref: the branch; None is HEAD.
+        message: the commit message.
+
+    Raises:
+        MessageNotFoundError, RevisionNotFoundError: the context does not hold the message.
+        InvalidInputError: the message is shown in full already, or is skipped.
+        As `history.commit.write`.
+    """
+    tip = ContextCompiler(store).compile(ref or "HEAD").commit
+    if tip is None:
+        raise errors.UnbornBranchError(f"{ref or 'HEAD'} has no commit yet")
+    address = revisions.resolve_address(store, target)
+    what, operations, shown = _operations(store, fold_of(store, tip), address)
+    draft = new_draft(store)
+    draft.operations += operations
+    made = write(store, draft, author=author, message=message, branch=ref, onto=tip)
+    return Expansion(made, what, shown)
+
+
+def expanded_messages(
+    store: Store, context: CompiledContext, targets: Sequence[str]
+) -> list[Message]:
+    """Return the messages of a context with some of them shown in full; nothing is written.
+
+    Raises as `expand`.
+    """
+    if context.commit is None:
+        raise errors.UnbornBranchError("the branch has no commit yet")
+    state = fold_of(store, context.commit).copy()
+    for target in targets:
+        address = revisions.resolve_address(store, target)
+        _, operations, _ = _operations(store, state, address)
+        state.apply(HERE, Commit((), "", 0, operations))
+    return [
+        Message(entry.message["role"], ghost_text(entry.address, entry.message, store.objects.read))
+        if entry.is_ghost
+        else load_message({**entry.message, "parts": entry.parts}, store.objects.read)
+        for entry in state.visible()
+    ]
+
+
+def _operations(
+    store: Store, state: Fold, address: Address
+) -> tuple[str, list[Operation], tuple[Address, ...]]:
+    """Return what a message is, the operations that expand it, and the messages that they show in full."""
+    entry = state.entry(address)
+    unit = state.unit(address)
+    if entry.hidden:
+        what = "compressed" if entry.hidden == REPLACED else "removed"
+        return what, [ops.restore([address])], unit
+    if entry.priority == ops.SKIP:
+        raise errors.InvalidInputError(f"message {address} is skipped: give it another priority")
+    origin = origin_of(store, state, address)
+    if origin is not None and origin.targets:
+        hidden = [a for a in origin.targets if a in state and state.entry(a).hidden == REPLACED]
+        shown = [a for a in origin.messages if a in state and not state.entry(a).hidden]
+        operations = [ops.replace(shown, [], reason=REASON), ops.restore(hidden)]
+        if ghosts := _ghosts(store, state, hidden, origin.sources):
+            operations.append(ops.remove(ghosts, ghost=True))
+        return "compressed", operations, tuple(state.in_order(state.units(hidden)))
+    if entry.is_edited:
+        return "edited", [ops.restore([address], version=0)], (address,)
+    raise errors.InvalidInputError(f"message {address} is shown in full already")
+
+
+def _ghosts(
+    store: Store, state: Fold, targets: Sequence[Address], sources: Sequence[Address]
+) -> list[Address]:
+    """Return the ghosts that a summary replaced: targets that are neither sources nor summaries."""
+    units = set(state.units(a for a in sources if a in state))
+    found = [each for each in targets if each not in units]
+    return [
+        each
+        for each in found
+        if (origin := origin_of(store, state, each)) is None
+        or origin.operation.fields.get("reason") not in SUMMARISES
+    ]

@@ -1,0 +1,156 @@
+"""Summaries without a model: the sentences that matter most, and facts that are computed from the tool calls.
+
+Both are functions of the messages alone, so the same history gives the same summary on every machine.
+"""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from trace_store.compression.prompt import Passage
+    from trace_store.context.activity import Activity, Step
+
+CONSTRAINT = re.compile(
+    r"\b(?:must(?:n't| not)?|never|always|do(?:n't| not)|may not|should(?:n't| not)?|required?|only|cannot|can't"
+    r"|avoid|make sure|ensure|at most|at least)\b",
+    re.IGNORECASE,
+)
+DECISION = re.compile(
+    r"\b(?:decid\w+|decision|chose|choose|chosen|instead of|rather than|go(?:ing)? with|agreed|settled on"
+    r"|we(?:'ll| will)|let's|conclu\w+|root cause|turn(?:s|ed) out|because)\b",
+    re.IGNORECASE,
+)
+PROGRESS = re.compile(
+    r"\b(?:next|todo|remaining|left to do|done|finished|complete[ds]?|fixed|fails?|failed|passe[ds]|pass|now)\b",
+    re.IGNORECASE,
+)
+NAMED = re.compile(r"`[^`\n]{1,80}`|\b\w+\.\w{1,5}\b|/\w+|\b\d[\d.,:]*\b|\b[a-z]+_[a-z_]+\b")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=\S)|\n+")
+_LEAST_WORDS = re.compile(r"[^\W\d_]{2,}\W+[^\W\d_]{2,}")
+LONGEST = 400
+"""A longer sentence is cut, so that one cannot fill a summary."""
+RECENT = 10
+"""How many of the last commands and errors are named."""
+FACTS_SHARE = 0.4
+"""The part of a summary that facts may take."""
+
+
+def extract(passage: Passage) -> str:
+    """Return the sentences of a passage that matter most, in their order, within its budget.
+
+    Texts that must be kept come first. What the user said counts more than what the assistant said; the content of
+    tool calls and results is left to `facts`.
+    """
+    chosen: list[tuple[int, str]] = []
+    ranked: list[tuple[float, int, str]] = []
+    seen: set[str] = set()
+    place, left = 0, passage.budget
+    for message in passage.messages:
+        for kept in message.keep:
+            if kept not in seen:
+                seen.add(kept)
+                chosen.append((place, f"{message.role}: {kept}"))
+                left -= passage.count(chosen[-1][1]) + 1
+                place += 1
+        if message.role == "tool":
+            continue
+        for number, sentence in enumerate(sentences(message.text)):
+            if (key := sentence.casefold()) not in seen:
+                seen.add(key)
+                score = _score(message.role, sentence, is_first=not number)
+                ranked.append((-score, place, f"{message.role}: {sentence}"))
+                place += 1
+    for _, at, line in sorted(ranked):
+        size = passage.count(line) + 1
+        if size <= left:
+            chosen.append((at, line))
+            left -= size
+    lines = [line for _, line in sorted(chosen)]
+    bare = {
+        f"{message.role}: {kept}": kept for message in passage.messages for kept in message.keep
+    }
+    said = [line for line in lines if line not in bare]
+    return "\n".join(
+        line for line in lines if line not in bare or not any(bare[line] in each for each in said)
+    )
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a text, without calls, results and lines that say nothing."""
+    for part in _SENTENCE.split(text):
+        sentence = " ".join(part.split()).lstrip("#*-> ").strip()
+        if _LEAST_WORDS.search(sentence) and not sentence.startswith(
+            ("[calls ", "[result", "<", "{", "```")
+        ):
+            yield sentence if len(sentence) <= LONGEST else sentence[: LONGEST - 1] + "…"
+
+
+def _score(role: str, sentence: str, *, is_first: bool) -> float:
+    score = 3.0 if role == "user" else 1.0
+    score += 2.0 * bool(CONSTRAINT.search(sentence)) + 1.5 * bool(DECISION.search(sentence))
+    score += 0.8 * bool(PROGRESS.search(sentence)) + 0.3 * min(3, len(NAMED.findall(sentence)))
+    score += 1.0 * is_first
+    return score - 0.004 * len(sentence)
+
+
+def facts(activity: Activity, limit: int, count: Callable[[str], int], *, todos: bool) -> str:
+    """Return what the tool calls did as lines of at most `limit` tokens; "" if nothing fits.
+
+    Args:
+        activity: the activity of the messages.
+        limit: the most tokens.
+        count: returns the tokens of a text.
+        todos: whether to list the open to-dos.
+    """
+    groups = (
+        ("Open to-dos", [each.text for each in activity.todos if not each.is_done and todos]),
+        ("Files written", [each.path for each in activity.files if each.writes]),
+        ("Errors", list(map(_error, activity.errors[-RECENT:]))),
+        ("Commands", list(map(_command, activity.commands[-RECENT:]))),
+        ("Files read", [each.path for each in activity.files if not each.writes]),
+    )
+    filled = [(title, items) for title, items in groups if any(items)]
+    lines: list[str] = []
+    for number, (title, items) in enumerate(filled):
+        room = limit // (len(filled) - number)
+        line = _fitted(title, items, room, count)
+        if line:
+            lines.append(line)
+            limit -= count(line) + 1
+    return "\n".join(lines)
+
+
+def _fitted(title: str, items: Sequence[str], room: int, count: Callable[[str], int]) -> str:
+    """Return a line with as many of the last items as fit."""
+    unique = list(dict.fromkeys(filter(None, reversed(items))))
+    shown: list[str] = []
+    used = count(f"{title}:  (+999 more)")
+    for item in unique:
+        used += count(item) + 2
+        if used > room:
+            break
+        shown.append(item)
+    more = f" (+{len(unique) - len(shown)} more)" if len(shown) < len(unique) else ""
+    return f"{title}: {'; '.join(reversed(shown))}{more}" if shown else ""
+
+
+def _command(step: Step) -> str:
+    code = step.outcome.exit_code if step.outcome else None
+    failed = step.outcome is not None and step.outcome.failed
+    ending = f" (exit {code})" if code else " (failed)" if failed else ""
+    return f"{one_command(step)}{ending}"
+
+
+def one_command(step: Step) -> str:
+    """Return the first line of a command, at most 160 characters of it."""
+    line = step.action.text.strip().split("\n", 1)[0]
+    return line if len(line) <= 160 else line[:159] + "…"
+
+
+def _error(step: Step) -> str:
+    said = step.outcome.error if step.outcome else ""
+    return f"{step.action.subject[:80]}: {said}" if said else ""

@@ -1,0 +1,171 @@
+"""Ranges of a context: the messages that a range names, and the originals behind a summary.
+
+    A..B     what the context at commit B has and the context at commit A has not; a merge counts as what it brings
+    A        the context at commit A
+    X..Y     from message X to message Y, in the order of the context; an empty side is the start or the end
+    X        message X
+
+A side that is a commit and one that is a message can be combined.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store import revision as revisions
+from trace_store.context.entries import REPLACED
+from trace_store.context.snapshots import fold_of
+from trace_store.frozen import value
+from trace_store.objects import operations as ops
+from trace_store.objects.address import Address, read_addresses
+from trace_store.objects.commit import read_commit
+from trace_store.oid import ObjectId
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.context.entries import Entry
+    from trace_store.context.fold import Fold
+    from trace_store.objects.commit import Operation
+    from trace_store.store.handle import Store
+
+COMPRESSION = "compression"
+SUMMARISES = (COMPRESSION, "compaction", "merge")
+"""Reasons of a `replace` whose messages are summaries."""
+
+
+@value
+class Origin:
+    """Where a message comes from that replaced others.
+
+    Attributes:
+        commit: the commit that replaced them.
+        operation: its `replace`.
+        messages: all messages that the operation added.
+        targets: the messages that it replaced.
+        sources: the messages that the new ones were written from.
+    """
+
+    commit: ObjectId
+    operation: Operation
+    messages: tuple[Address, ...]
+    targets: tuple[Address, ...]
+    sources: tuple[Address, ...]
+
+
+def select(store: Store, tip: ObjectId, state: Fold, text: str) -> set[Address]:
+    """Return the visible messages of a context that a range names; "" names all.
+
+    Args:
+        store: the store.
+        tip: the commit of the context, which an empty side of a range of commits means.
+        state: the fold there.
+        text: the range.
+
+    Raises:
+        InvalidInputError: the range is malformed, or names no message of the context.
+        RevisionNotFoundError, AmbiguousRevisionError, MessageNotFoundError: a side of it does not exist.
+    """
+    visible = {entry.address for entry in state.visible()}
+    if not text:
+        return visible
+    if "..." in text:
+        raise errors.InvalidInputError("a symmetric range names no part of a context; use A..B")
+    left, dots, right = text.partition("..")
+    first, last = _side(store, left), _side(store, right)
+    if not dots:
+        found = {first} if isinstance(first, Address) else _context(store, first or tip)
+    else:
+        found = _up_to(store, tip, state, last) - _before(store, tip, state, first, last)
+    found &= visible
+    if not found:
+        raise errors.InvalidInputError(f"{text[:120]} names no message that the context shows")
+    return found
+
+
+def _side(store: Store, text: str) -> Address | ObjectId | None:
+    if not text:
+        return None
+    try:
+        return revisions.resolve_commit(store, text)
+    except errors.RevisionNotFoundError:
+        if not text.rpartition(".")[2].isdecimal():
+            raise
+        return revisions.resolve_address(store, text)
+
+
+def _context(store: Store, commit: ObjectId) -> set[Address]:
+    return {entry.address for entry in fold_of(store, commit).visible()}
+
+
+def _up_to(store: Store, tip: ObjectId, state: Fold, last: object) -> set[Address]:
+    if isinstance(last, Address):
+        return {each.address for each in state.entries[: _position(state, last) + 1]}
+    commit = last if isinstance(last, ObjectId) else tip
+    return set(state.addresses()) if commit == tip else _context(store, commit)
+
+
+def _before(store: Store, tip: ObjectId, state: Fold, first: object, last: object) -> set[Address]:
+    if isinstance(first, Address):
+        return {each.address for each in state.entries[: _position(state, first)]}
+    if isinstance(first, ObjectId):
+        return _context(store, first)
+    return set() if isinstance(last, Address) else _context(store, tip)
+
+
+def _position(state: Fold, address: Address) -> int:
+    return state.entries.index(state.entry(address))
+
+
+def origin_of(store: Store, state: Fold, address: Address) -> Origin | None:
+    """Return how a message came to replace others that are hidden now, or None if it did not.
+
+    Raises:
+        MessageNotFoundError: the context does not hold the message.
+        CorruptObjectError: its commit is damaged.
+    """
+    entry = state.entry(address)
+    try:
+        oid = _birth(store, entry)
+        commit = read_commit(oid, store.objects.read)
+    except errors.NotFoundError:
+        return None  # the birth commit was pruned, and its sources with it
+    number = 0
+    for operation in commit.operations:
+        count = ops.message_count(operation)
+        if number <= address.number < number + count and operation.name == ops.REPLACE:
+            messages = tuple(
+                ops.address_of(stored, oid, number + n)
+                for n, stored in enumerate(operation.fields["messages"])
+            )
+            targets = tuple(read_addresses(operation.fields["targets"], oid))
+            sources = tuple(read_addresses(operation.fields.get("sources", ()), oid)) or targets
+            origin = Origin(oid, operation, messages, targets, sources)
+            return origin if _hidden(state, sources) else None
+        number += count
+    return None
+
+
+def originals(store: Store, state: Fold, address: Address) -> tuple[Address, ...]:
+    """Return the messages that a summary stands for, at every level; the message itself if it is none."""
+    found: dict[Address, None] = {}
+    pending, seen = [address], {address}
+    while pending:
+        each = pending.pop()
+        origin = origin_of(store, state, each)
+        if origin is None or origin.operation.fields.get("reason") not in SUMMARISES:
+            found[each] = None
+            continue
+        new = [a for a in _hidden(state, origin.sources) if a not in seen]
+        seen.update(new)
+        pending += reversed(new)
+    return tuple(found)
+
+
+def _hidden(state: Fold, addresses: tuple[Address, ...]) -> list[Address]:
+    return [a for a in addresses if a in state and state.entry(a).hidden == REPLACED]
+
+
+def _birth(store: Store, entry: Entry) -> ObjectId:
+    birth = entry.address.birth
+    if entry.home[0].startswith(birth):
+        return ObjectId(entry.home[0])
+    return revisions.resolve_commit(store, birth.hex())

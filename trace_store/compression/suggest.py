@@ -1,0 +1,313 @@
+"""Suggestions: what could leave a context, be shortened or be pinned, with the tokens saved and the reason.
+
+superseded   a file that was read again or changed later
+stale        a file that has changed on disk since it was read
+duplicate    an output that a later one repeats
+similar      an output that a later one repeats almost
+failed       the output of a failed call
+cold         a long output, or a topic, that no later message uses any more
+pin          a message of the user that much of what follows uses
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from itertools import chain
+
+from trace_store import errors
+from trace_store.compression.heat import Heat
+from trace_store.compression.similarity import near_duplicates, topics
+from trace_store.compression.trim import (
+    DUPLICATE,
+    FAILED,
+    FAILED_TOKENS,
+    KEPT_TURNS,
+    REASON,
+    SUPERSEDED,
+    duplicates,
+    note_text,
+    shortened,
+    superseded,
+    working_state,
+)
+from trace_store.compression.working_context import SUMMARY, Output, WorkingContext
+from trace_store.context.activity import READ
+from trace_store.frozen import value
+from trace_store.history.commit import new_draft, write
+from trace_store.objects import operations as ops
+from trace_store.objects.message import Message
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from trace_store.history.draft import CommitResult
+    from trace_store.objects.address import Address
+    from trace_store.store.handle import Store
+
+STALE = "stale"
+SIMILAR = "similar"
+COLD = "cold"
+PIN = "pin"
+
+SHORTEN = "shorten"
+REPLACE = "replace"
+
+_COLD_HEAT = 0.1
+_COLD_TOKENS = 300
+_KEPT_TOKENS = 80
+_SMALLEST_OUTPUT = 400
+_SMALLEST_SAVING = 50
+_PIN_MENTIONS = 8
+_PINS = 3
+_NUMBERED = re.compile(r"^\s*\d+(?:→|\t|: ?)")
+_CHANGED_SHARE = 0.1
+
+
+@value
+class Suggestion:
+    """One proposal.
+
+    Attributes:
+        action: SHORTEN, REPLACE (by a note) or PIN.
+        reason: why, as in the list above.
+        addresses: the messages that it is about.
+        tokens: the tokens that it saves; 0 for a pin.
+        explanation: the reason in words.
+        heat: the mean heat of the messages.
+        text: the new text of the output, or of the note.
+        call_id: of the output that is shortened, or "".
+    """
+
+    action: str
+    reason: str
+    addresses: tuple[Address, ...]
+    tokens: int
+    explanation: str
+    heat: float
+    text: str = ""
+    call_id: str = ""
+
+
+@value
+class Suggestions:
+    """The proposals for a context, those that save most first.
+
+    Attributes:
+        tokens: the tokens of the context.
+        proposals: the proposals.
+        heat: the heat of each message, by position.
+        sizes: the tokens of each message, by position.
+    """
+
+    tokens: int
+    proposals: tuple[Suggestion, ...]
+    heat: tuple[float, ...]
+    sizes: tuple[int, ...]
+
+
+class _Search:
+    """Looks for proposals in one context; an output is proposed once, for the first reason that fits."""
+
+    def __init__(self, working: WorkingContext, root: str) -> None:
+        self.working = working
+        self.root = root
+        self.heat = Heat(working.messages)
+        turns = [at for at in range(len(working.messages)) if working.is_user_turn(at)]
+        self.turns = turns
+        self.tail = turns[-KEPT_TURNS] if len(turns) >= KEPT_TURNS else len(working.messages)
+        self._taken: set[tuple[int, str]] = set()
+
+    def run(self) -> Iterator[Suggestion]:
+        working = self.working
+        outputs = [each for each in working.outputs if each.at not in working.kept]
+        for output, later in superseded(outputs):
+            again = later.action.kind == READ
+            if again or output.at < self.tail:
+                verb = "read again" if again else "changed"
+                yield from self._pointer(output, SUPERSEDED, f"was {verb} in", later)
+        for output, later in duplicates(outputs):
+            yield from self._pointer(output, DUPLICATE, "has the same output as", later)
+        long = [each for each in outputs if len(each.text) >= _SMALLEST_OUTPUT]
+        for one, other, share in near_duplicates([each.text for each in long]):
+            if long[one].at == long[other].at:
+                continue
+            said = f"is {share:.0%} the same as"
+            yield from self._pointer(long[one], SIMILAR, said, long[other])
+        for output in outputs:
+            yield from self._stale(output)
+        old = [each for each in outputs if each.at < self.tail]
+        for output in old:
+            if output.outcome.failed:
+                said = f"failed: {output.outcome.error or 'no output'}"
+                yield from self._shorter(output, FAILED, FAILED_TOKENS, said)
+        yield from self._cold_topics()
+        for output in old:
+            if working.tokens[output.at] > _COLD_TOKENS and self._is_cold([output.at]):
+                said = f"hardly used any more (heat {self.heat.values[output.at]:.0%})"
+                yield from self._shorter(output, COLD, _KEPT_TOKENS, said)
+        yield from self._pins()
+
+    def _is_cold(self, positions: Sequence[int]) -> bool:
+        return all(self.heat.values[at] < _COLD_HEAT for at in positions)
+
+    def _pointer(
+        self, output: Output, reason: str, said: str, later: Output
+    ) -> Iterator[Suggestion]:
+        subject = output.action.subject[:60]
+        address = self.working.short(later.at)
+        text = f"[{subject} {said} {address}]"
+        yield from self._shorten(output, reason, text, f"{subject} {said} {address}")
+
+    def _shorter(self, output: Output, reason: str, tokens: int, said: str) -> Iterator[Suggestion]:
+        text = shortened(output.text, tokens, self.working.short(output.at))
+        if text:
+            yield from self._shorten(output, reason, text, f"{output.action.subject[:60]}: {said}")
+
+    def _shorten(self, output: Output, reason: str, text: str, said: str) -> Iterator[Suggestion]:
+        key = output.at, output.call_id
+        if key in self._taken:
+            return
+        saved = self.working.shorten_output(output, text)
+        if saved < _SMALLEST_SAVING:
+            return
+        self._taken.add(key)
+        address = self.working.messages[output.at].address
+        warm = self.heat.values[output.at]
+        yield Suggestion(SHORTEN, reason, (address,), saved, said, warm, text, output.call_id)
+
+    def _stale(self, output: Output) -> Iterator[Suggestion]:
+        action = output.action
+        if action.kind != READ or len(action.paths) != 1 or output.outcome.failed:
+            return
+        share = _changed_share(os.path.join(self.root, action.paths[0]), output.text)
+        if share > _CHANGED_SHARE:
+            said = (
+                f"{share:.0%} of its lines have changed on disk since" if share < 1 else "is gone"
+            )
+            text = f"[{action.subject}: {said}]"
+            yield from self._shorten(output, STALE, text, f"{action.subject}: {said}")
+
+    def _cold_topics(self) -> Iterator[Suggestion]:
+        """Propose to replace the work of old, cold turns by a note, a topic at a time."""
+        working = self.working
+        spans = [
+            [at for at in range(start + 1, end) if at not in working.kept]
+            for start, end in zip(self.turns, self.turns[1:], strict=False)
+            if end <= self.tail
+        ]
+        spans = [span for span in spans if len(span) > 1 and self._is_cold(span)]
+        marks = [set().union(*(self.heat.marks[at] for at in span)) for span in spans]
+        for numbers in topics(marks):
+            for span in (spans[number] for number in numbers):
+                inside = set(span)
+                whole = [at for at in span if inside.issuperset(working.unit(at))]
+                if any((at, "") in self._taken for at in whole) or len(whole) < len(span):
+                    continue
+                yield from self._replace(span, len(numbers))
+
+    def _replace(self, span: list[int], turns: int) -> Iterator[Suggestion]:
+        working = self.working
+        text = note_text(list(working.originals(span)), working.short(span[0]))
+        saved = working.replace(span, Message("user", text, kind=SUMMARY))
+        if saved < _SMALLEST_SAVING:
+            return
+        self._taken.update(
+            (output.at, output.call_id) for output in working.outputs if output.at in span
+        )
+        names = chain.from_iterable(sorted(self.heat.marks[at], key=len) for at in span)
+        about = ", ".join(dict.fromkeys(name for name in names if not name.isdigit()))[:60]
+        said = f"nothing later uses this{f' (one of {turns} turns)' if turns > 1 else ''}: {about}"
+        warm = sum(self.heat.values[at] for at in span) / len(span)
+        addresses = tuple(working.messages[at].address for at in span)
+        yield Suggestion(REPLACE, COLD, addresses, saved, said, warm, text)
+
+    def _pins(self) -> Iterator[Suggestion]:
+        heat, working = self.heat, self.working
+        used = [
+            at for at in self.turns if at not in working.kept and heat.mentions[at] >= _PIN_MENTIONS
+        ]
+        for at in sorted(used, key=lambda each: -heat.mentions[each])[:_PINS]:
+            message = working.messages[at]
+            said = (
+                f"{heat.mentions[at]} later messages use it: {' '.join(message.text.split())[:60]}"
+            )
+            yield Suggestion(PIN, PIN, (message.address,), 0, said, heat.values[at])
+
+
+def suggest(store: Store, *, ref: str | None = None, root: str = ".") -> Suggestions:
+    """Return proposals for the context of a branch.
+
+    Args:
+        store: the store.
+        ref: the branch; None is HEAD.
+        root: the folder that relative paths of files start from.
+
+    Raises:
+        UnbornBranchError: the branch has no commit.
+        ObjectNotFoundError, CorruptObjectError: content is missing or damaged.
+    """
+    working = WorkingContext(*working_state(store, ref))
+    tokens, sizes = working.total, tuple(working.tokens)
+    search = _Search(working, root)
+    proposals = sorted(search.run(), key=lambda each: -each.tokens)
+    return Suggestions(tokens, tuple(proposals), tuple(search.heat.values), sizes)
+
+
+def apply(
+    store: Store, chosen: Sequence[Suggestion], *, author: str, ref: str | None = None
+) -> CommitResult:
+    """Carry out proposals in one commit.
+
+    Raises:
+        InvalidOperationError: there is none.
+        MessageNotFoundError: the context does not show a message any more.
+        StorageError: the disk failed; nothing was written.
+    """
+    if not chosen:
+        raise errors.InvalidOperationError("there is no proposal to carry out")
+    draft = new_draft(store)
+    context, state = working_state(store, ref)
+    working = WorkingContext(context, state)
+    outputs = {(working.messages[each.at].address, each.call_id): each for each in working.outputs}
+    for each in chosen:
+        if each.action == PIN:
+            draft.annotate(each.addresses, priority=ops.PINNED)
+        elif each.action == REPLACE:
+            note = Message("user", each.text, kind=SUMMARY)
+            draft.replace(each.addresses, [note], reason=REASON, sources=each.addresses)
+        else:
+            output = outputs.get((each.addresses[0], each.call_id))
+            if output is None:
+                short = each.addresses[0].short(8)
+                raise errors.MessageNotFoundError(f"the context does not show message {short}")
+            working.shorten_output(output, each.text)
+    for at in sorted(working.parts):
+        draft.edit(working.messages[at].address, working.parts[at])
+    saved = sum(each.tokens for each in chosen)
+    return write(
+        store,
+        draft,
+        author=author,
+        message=f"suggestions: {len(chosen)} carried out, {saved:,} tokens saved",
+        branch=ref,
+        onto=context.commit,
+    )
+
+
+def _changed_share(path: str, text: str) -> float:
+    """Return the share of the lines of an output that a file does not have any more; 0 if it cannot be compared."""
+    lines = [
+        line for line in (_NUMBERED.sub("", each).strip() for each in text.splitlines()) if line
+    ]
+    if not lines or not os.path.isabs(path):
+        return 0.0
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            now = {line.strip() for line in file}
+    except FileNotFoundError:
+        return 1.0 if os.path.isdir(os.path.dirname(path)) else 0.0
+    except OSError:
+        return 0.0
+    return sum(line not in now for line in lines) / len(lines)

@@ -1,0 +1,580 @@
+"""Trim: make a context fit a number of tokens without a model, and so that all of it can be shown again.
+
+The steps are taken in the order of least harm, each from the oldest message on, until the target is met:
+
+    superseded   a read of a file that was read again or changed later
+    duplicate    an output that a later one repeats word for word
+    reasoning    the reasoning of old turns
+    failed       the output of a failed call, down to its error
+    output       old tool outputs, to their head and tail, ever shorter
+    arguments    long arguments of old calls, such as the text of a file that was written
+    episode      the work between two messages of the user, replaced by a note of what was done
+    prose        old answers, to their first paragraph
+
+What a user said, instructions, pinned and important messages, the last to-do list, and the newest messages stay as they
+are. Shortened messages keep their old version and replaced ones stay in the history, so `restore` and `undo` bring
+everything back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+from trace_store import errors
+from trace_store.compression.selection import select
+from trace_store.compression.working_context import (
+    SUMMARY,
+    Output,
+    WorkingContext,
+    without_reasoning,
+)
+from trace_store.context.activity import READ, RUN, WRITE, activity_of
+from trace_store.context.compiler import ContextCompiler
+from trace_store.frozen import value
+from trace_store.history.commit import new_draft, write
+from trace_store.objects.message import Message
+from trace_store.objects.parts import Text, ToolCall
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from trace_store.context.compiled import CompiledContext, CompiledMessage
+    from trace_store.context.fold import Fold
+    from trace_store.history.draft import CommitResult, Draft
+    from trace_store.objects.address import Address
+    from trace_store.objects.parts import Part
+    from trace_store.store.handle import Store
+
+SUPERSEDED = "superseded"
+DUPLICATE = "duplicate"
+REASONING = "reasoning"
+FAILED = "failed"
+OUTPUT = "output"
+ARGUMENTS = "arguments"
+EPISODE = "episode"
+PROSE = "prose"
+
+STEPS = (SUPERSEDED, DUPLICATE, REASONING, FAILED, OUTPUT, ARGUMENTS, EPISODE, PROSE)
+DEDUPLICATION = (SUPERSEDED, DUPLICATE)
+"""The steps of `dedupe`: what they remove stands elsewhere in the context."""
+
+REASON = "trim"
+"""The reason of the replacements, and the name of the metadata of the commit."""
+KEPT_TURNS = 2
+"""How many of the last turns of the user stay whole, as far as they fit into half of what can be trimmed to."""
+SMALLEST_TAIL = 1000
+"""So many tokens of newest messages stay whole in any case."""
+OUTPUT_TOKENS = (1000, 300, 80, 0)
+"""To how many tokens old outputs are shortened, in turn; 0 leaves a line."""
+FAILED_TOKENS = 120
+"""To how many tokens the output of a failed call is shortened."""
+_ARGUMENT_CHARACTERS = 400
+_PROSE_CHARACTERS = 400
+_SMALLEST_DUPLICATE = 200
+_CHARACTERS_PER_TOKEN = 4
+_NAMES = 4
+_NOTE_TOKENS = 90
+
+
+@value
+class TrimStep:
+    """What one step of a trim saves.
+
+    Attributes:
+        reason: one of STEPS.
+        count: how many messages it shortens or replaces.
+        tokens: the tokens saved.
+    """
+
+    reason: str
+    count: int
+    tokens: int
+
+
+@value
+class TrimResult:
+    """A trim, planned or done.
+
+    Attributes:
+        target: the tokens asked for; None for a deduplication.
+        before, after: the tokens of the context.
+        steps: what was saved, by step, in their order.
+        stays: where the target is not met, the tokens of what is never trimmed, by reason, the largest first.
+        changes: the addresses of shortened messages, each with the reason.
+        replaced: the addresses of replaced messages.
+        commit: the commit, or None if nothing was written.
+    """
+
+    target: int | None
+    before: int
+    after: int
+    steps: tuple[TrimStep, ...]
+    stays: Mapping[str, int]
+    changes: tuple[tuple[Address, str], ...]
+    replaced: tuple[Address, ...]
+    commit: CommitResult | None = None
+
+    @property
+    def met(self) -> bool:
+        """Whether the context fits the target."""
+        return self.target is None or self.after <= self.target
+
+
+class _Trim:
+    """A trim in progress."""
+
+    def __init__(
+        self,
+        working: WorkingContext,
+        target: int,
+        keep_last: int | None,
+        within: Collection[Address],
+    ) -> None:
+        self.working = working
+        self.target = target
+        self.outside = {
+            at for at, each in enumerate(working.messages) if each.address not in within
+        }
+        self.tail = self._start_of_tail(keep_last)
+        self.saved: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
+        self.reasons: dict[int, str] = {}
+
+    def _start_of_tail(self, keep_last: int | None) -> int:
+        """Return the position from which the messages stay whole."""
+        working = self.working
+        turns = [at for at in range(len(working.messages)) if working.is_user_turn(at)]
+        count = KEPT_TURNS if keep_last is None else keep_last
+        if not count:
+            return len(working.messages)
+        first = turns[-count] if len(turns) >= count else 0
+        if keep_last is not None:
+            return first
+        rest = working.total - sum(working.tokens)
+        fixed = rest + sum(working.tokens[at] for at in {*turns, *working.kept})
+        at, room = len(working.messages), max(SMALLEST_TAIL, (self.target - fixed) // 2)
+        while at > first and room >= working.tokens[at - 1]:
+            at -= 1
+            room -= working.tokens[at]
+        return at
+
+    def is_done(self) -> bool:
+        return self.working.total <= self.target
+
+    def run(self, steps: Sequence[str]) -> None:
+        """Take the steps in order until the target is met."""
+        actions: dict[str, Callable[[], Iterator[tuple[int, int]]]] = {
+            SUPERSEDED: self._superseded,
+            DUPLICATE: self._duplicates,
+            REASONING: self._reasoning,
+            FAILED: self._failed,
+            OUTPUT: self._outputs,
+            ARGUMENTS: self._arguments,
+            EPISODE: self._episodes,
+            PROSE: self._prose,
+        }
+        for step in steps:
+            if self.is_done():
+                return
+            for at, saved in actions[step]():
+                if saved:
+                    self.saved[step] += saved
+                    self.counts[step] += 1
+                    self.reasons[at] = step
+                if self.is_done():
+                    return
+
+    def _may_change(self, at: int, *, old: bool = True) -> bool:
+        """Return True if a message may be shortened; `old` ones come before those that stay whole."""
+        return (
+            at not in self.working.kept and at not in self.outside and not (old and at >= self.tail)
+        )
+
+    def _old_outputs(self) -> Iterator[Output]:
+        return (each for each in self.working.outputs if self._may_change(each.at))
+
+    # What stands elsewhere in the context
+
+    def _superseded(self) -> Iterator[tuple[int, int]]:
+        working = self.working
+        for output, later in superseded(working.outputs):
+            is_read = later.action.kind == READ  # the text before a change may still be worked on
+            if self._may_change(output.at, old=not is_read):
+                verb = "read again" if is_read else "changed"
+                text = f"[{output.action.subject} was {verb} in {working.short(later.at)}]"
+                yield output.at, working.shorten_output(output, text)
+
+    def _duplicates(self) -> Iterator[tuple[int, int]]:
+        working = self.working
+        for output, later in duplicates(working.outputs):
+            if self._may_change(output.at, old=False):
+                text = f"[the same output as {working.short(later.at)}]"
+                yield output.at, working.shorten_output(output, text)
+
+    # What is shortened
+
+    def _reasoning(self) -> Iterator[tuple[int, int]]:
+        for at in range(len(self.working.messages)):
+            parts = self.working.current_parts(at)
+            kept = without_reasoning(parts)
+            if self._may_change(at) and kept and len(kept) < len(parts):
+                yield at, self.working.shorten(at, kept)
+
+    def _failed(self) -> Iterator[tuple[int, int]]:
+        for output in self._old_outputs():
+            if output.outcome.failed:
+                yield output.at, self._shorten_output(output, FAILED_TOKENS)
+
+    def _outputs(self) -> Iterator[tuple[int, int]]:
+        for tokens in OUTPUT_TOKENS:
+            for output in self._old_outputs():
+                if output.action.kind != "plan":
+                    yield output.at, self._shorten_output(output, tokens)
+
+    def _shorten_output(self, output: Output, tokens: int) -> int:
+        if self.reasons.get(output.at) in DEDUPLICATION:
+            return 0
+        address = self.working.short(output.at)
+        code = output.outcome.exit_code
+        text = shortened(output.text, tokens, address, "" if code is None else f"exit code {code}")
+        return self.working.shorten_output(output, text) if text else 0
+
+    def _arguments(self) -> Iterator[tuple[int, int]]:
+        for at in range(len(self.working.messages)):
+            if not self._may_change(at):
+                continue
+            parts = self.working.current_parts(at)
+            address = self.working.short(at)
+            made = [
+                _shorter_call(part, address) if isinstance(part, ToolCall) else part
+                for part in parts
+            ]
+            if any(one is not other for one, other in zip(made, parts, strict=True)):
+                yield at, self.working.shorten(at, made)
+
+    def _prose(self) -> Iterator[tuple[int, int]]:
+        for at, message in enumerate(self.working.messages):
+            if self._may_change(at) and message.role == "assistant" and self.working.tokens[at]:
+                address = self.working.short(at)
+                made = [_first_paragraph(p, address) for p in self.working.current_parts(at)]
+                yield at, self.working.shorten(at, made)
+
+    # What is replaced by a note
+
+    def _episodes(self) -> Iterator[tuple[int, int]]:
+        for run in self._runs():
+            for positions in self._pieces(run):
+                messages = list(self.working.originals(positions))
+                note = Message("user", note_text(messages, self.working.short(positions[0])))
+                saved = self.working.replace(positions, Message("user", note.parts, kind=SUMMARY))
+                yield positions[0], saved
+
+    def _runs(self) -> Iterator[list[int]]:
+        """Yield the adjacent messages between two that stay, whole units each."""
+        working = self.working
+        may_go = {at for at in range(len(working.messages)) if self._is_episode(at)}
+        units = {at: working.unit(at) for at in may_go}
+        may_go = {at for at in may_go if all(each in may_go for each in units[at])}
+        run: list[int] = []
+        for at in range(len(working.messages) + 1):
+            if at in may_go:
+                run.append(at)
+            elif run:
+                inside = set(run)
+                whole = [each for each in run if inside.issuperset(units[each])]
+                yield from (_adjacent(whole) if len(whole) < len(run) else [run])
+                run = []
+
+    def _is_episode(self, at: int) -> bool:
+        """Return True if a message is work that a note may replace: not said by the user, no last answer of a turn."""
+        working = self.working
+        if not self._may_change(at) or working.is_user_turn(at):
+            return False
+        if working.messages[at].role != "assistant" or at + 1 >= len(working.messages):
+            return True
+        return not working.is_user_turn(at + 1)
+
+    def _pieces(self, run: list[int]) -> Iterator[list[int]]:
+        """Yield as much of a run as is needed, or all of it."""
+        working = self.working
+        needed = working.total - self.target + _NOTE_TOKENS
+        taken: list[int] = []
+        open_until = -1
+        for at in run:
+            taken.append(at)
+            needed -= working.tokens[at]
+            open_until = max(open_until, *working.unit(at))
+            if needed <= 0 and at >= open_until:
+                break
+        yield taken
+
+    # What stays
+
+    def stays(self) -> dict[str, int]:
+        """Return the tokens of what is never trimmed, by reason, the largest first."""
+        working = self.working
+        found: Counter[str] = Counter()
+        for at, message in enumerate(working.messages):
+            if at in working.kept:
+                name = (
+                    message.priority if message.priority != "normal" else "instructions and to-dos"
+                )
+            elif working.is_user_turn(at):
+                name = "messages of the user"
+            elif at >= self.tail:
+                name = "newest messages"
+            elif at in self.outside:
+                name = "messages outside the range"
+            else:
+                name = "what is left of trimmed messages"
+            found[name] += working.tokens[at]
+        found["notes"] = sum(working.count(note) for _, note in working.notes)
+        rest = working.total - sum(found.values())
+        found["tool schemas, and the difference to the provider's count"] = max(0, rest)
+        return {name: tokens for name, tokens in found.most_common() if tokens}
+
+    def draft_into(self, draft: Draft) -> None:
+        """Add the operations of the changes."""
+        working = self.working
+        for at in sorted(working.parts):
+            draft.edit(working.messages[at].address, working.parts[at])
+        for positions, note in working.notes:
+            targets = [working.messages[at].address for at in positions]
+            draft.replace(targets, [note], reason=REASON, sources=targets)
+
+
+def trim(
+    store: Store,
+    range: str = "",
+    *,
+    to: int | None,
+    author: str,
+    ref: str | None = None,
+    keep_last: int | None = None,
+    steps: Sequence[str] = STEPS,
+    partial: bool = False,
+    dry_run: bool = False,
+    message: str = "",
+) -> TrimResult:
+    """Make the context of a branch fit a number of tokens, in one commit.
+
+    Args:
+        store: the store.
+        range: the messages that may change, as in `selection.select`; "" is all.
+        to: the most tokens that the context should have, as `token_count` counts them; None saves all that the steps
+            can.
+        author: the author of the commit.
+        ref: the branch; None is HEAD.
+        keep_last: so many of the last turns of the user stay whole, however large. None keeps KEPT_TURNS of them, as
+            far as they fit into half of the tokens that are not fixed.
+        steps: the steps to take, of STEPS.
+        partial: where the target cannot be met, trim as far as possible.
+        dry_run: write nothing.
+        message: the commit message; by default it tells the tokens before and after.
+
+    Returns:
+        What was saved. Where the target cannot be met, `stays` explains the rest.
+
+    Raises:
+        BudgetError: the target cannot be met; `needed` is the smallest possible number of tokens.
+        InvalidInputError: a number is negative, or the range is malformed or names no message.
+        RevisionNotFoundError, MessageNotFoundError: a side of the range does not exist.
+        UnbornBranchError: the branch has no commit.
+        RefChangedError: the branch moved meanwhile; nothing was written.
+        StorageError: the disk failed; nothing was written.
+    """
+    if (to is not None and to < 0) or (keep_last is not None and keep_last < 0):
+        raise errors.InvalidInputError("the target and the number of turns to keep are 0 or more")
+    context, state = working_state(store, ref)
+    tip = context.commit
+    assert tip is not None
+    working = WorkingContext(context, state)
+    before = working.total
+    within = select(store, tip, state, range)
+    planned = _Trim(working, -1 if to is None else to, keep_last, within)
+    planned.run(steps)
+    result = _result(planned, to, before)
+    if dry_run:
+        return result
+    if not (partial or to is None or result.met):
+        raise errors.BudgetError(
+            f"the context cannot be trimmed to {to:,} tokens; the smallest possible is "
+            f"{result.after:,}",
+            code=errors.ErrorCode.TARGET_UNREACHABLE,
+            needed=result.after,
+            allowed=to,
+        )
+    if not result.steps:
+        return result
+    draft = new_draft(store)
+    planned.draft_into(draft)
+    commit = write(
+        store,
+        draft,
+        author=author,
+        message=message or f"{REASON}: {before:,} to {working.total:,} tokens",
+        branch=ref,
+        meta={REASON: {"before": before, "after": working.total, "target": to or 0}},
+        onto=tip,
+    )
+    return _result(planned, to, before, commit)
+
+
+def working_state(store: Store, ref: str | None) -> tuple[CompiledContext, Fold]:
+    """Return the context of a branch and its fold; None is HEAD.
+
+    Raises:
+        UnbornBranchError: the branch has no commit.
+    """
+    contexts = ContextCompiler(store)
+    context = contexts.compile(ref or "HEAD")
+    if context.commit is None:
+        raise errors.UnbornBranchError(f"{ref or 'HEAD'} has no commit yet")
+    return context, contexts.fold(context.commit)
+
+
+def _result(
+    planned: _Trim, target: int | None, before: int, commit: CommitResult | None = None
+) -> TrimResult:
+    working = planned.working
+    steps = [
+        TrimStep(step, planned.counts[step], planned.saved[step])
+        for step in STEPS
+        if planned.saved[step]
+    ]
+    shortened_ = [
+        (working.messages[at].address, planned.reasons[at]) for at in sorted(working.parts)
+    ]
+    replaced = [working.messages[at].address for run, _ in working.notes for at in run]
+    stays = {} if target is None or planned.is_done() else planned.stays()
+    return TrimResult(
+        target,
+        before,
+        working.total,
+        tuple(steps),
+        stays,
+        tuple(shortened_),
+        tuple(replaced),
+        commit,
+    )
+
+
+def superseded(outputs: Sequence[Output]) -> Iterator[tuple[Output, Output]]:
+    """Yield each read of a file with the later call that read the same part of it, or all, or changed it."""
+    for number, output in enumerate(outputs):
+        action = output.action
+        if action.kind != READ or not action.paths or output.outcome.failed:
+            continue
+        later = next((o for o in outputs[number + 1 :] if _supersedes(o, output)), None)
+        if later is not None and later.at != output.at:
+            yield output, later
+
+
+def _supersedes(later: Output, read: Output) -> bool:
+    action = later.action
+    if later.outcome.failed or not set(read.action.paths) <= set(action.paths):
+        return False
+    return action.kind == WRITE or (action.kind == READ and action.span in ("", read.action.span))
+
+
+def duplicates(outputs: Sequence[Output]) -> Iterator[tuple[Output, Output]]:
+    """Yield each output with the newest later one that says the same, word for word."""
+    newest: dict[str, Output] = {}
+    for output in outputs:
+        newest[output.text] = output
+    for output in outputs:
+        later = newest[output.text]
+        if later.at != output.at and len(output.text) >= _SMALLEST_DUPLICATE:
+            yield output, later
+
+
+def shortened(text: str, tokens: int, address: str, outcome: str = "") -> str:
+    """Return the head and the tail of a text with a note of what lies between; "" if it is short enough.
+
+    Args:
+        text: the text.
+        tokens: about how many tokens are kept; 0 leaves the note alone.
+        address: where the whole text is.
+        outcome: how a command ended, for the note.
+    """
+    room = tokens * _CHARACTERS_PER_TOKEN
+    if len(text) <= room + 160:
+        return ""
+    head, tail = text[: room * 3 // 5], text[len(text) - room * 2 // 5 :] if room else ""
+    head = head[: head.rfind("\n") + 1] or head
+    tail = tail[tail.find("\n") + 1 :] or tail
+    gone = text[len(head) : len(text) - len(tail)]
+    size = f"{gone.count(chr(10)) + 1:,} lines" if "\n" in gone else f"{len(gone):,} characters"
+    said = f"[{size} removed{', ' + outcome if outcome else ''}: trace expand {address}]"
+    return "\n".join(each for each in (head.rstrip("\n"), said, tail) if each)
+
+
+def note_text(messages: Sequence[CompiledMessage], address: str) -> str:
+    """Return a note in place of some messages: how many, and what their calls did."""
+    activity = activity_of(messages)
+    said = []
+    for verb, wanted in (("read", READ), ("changed", WRITE)):
+        names = [step.action.subject for step in activity.steps if step.action.kind == wanted]
+        said += [f"{verb} {_some(names)}"] if names else []
+    ran = [
+        step.action.subject[:60] + (" (failed)" if step.outcome and step.outcome.failed else "")
+        for step in activity.steps
+        if step.action.kind == RUN
+    ]
+    said += [f"ran {_some(ran)}"] if ran else []
+    what = f": {'; '.join(said)}" if said else ""
+    count = f"{len(messages)} message{'' if len(messages) == 1 else 's'}"
+    return f"[{count} removed{what}. trace expand {address}]"
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the last few names, and how many more there are."""
+    distinct = list(dict.fromkeys(names))
+    more = len(distinct) - _NAMES
+    return ", ".join(distinct[-_NAMES:]) + (f" and {more} more" if more > 0 else "")
+
+
+def _shorter_call(call: ToolCall, address: str) -> ToolCall:
+    """Return a call with its long texts shortened, if its arguments are a JSON object."""
+    try:
+        arguments = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return call
+    if not isinstance(arguments, dict):
+        return call
+    made = {key: _shorter_argument(each, address) for key, each in arguments.items()}
+    if made == arguments:
+        return call
+    return ToolCall(call.id, call.name, json.dumps(made, ensure_ascii=False))
+
+
+def _shorter_argument(argument: object, address: str) -> object:
+    if isinstance(argument, str) and len(argument) > _ARGUMENT_CHARACTERS:
+        return shortened(argument, _ARGUMENT_CHARACTERS // 8, address) or argument
+    if isinstance(argument, list):
+        return [_shorter_argument(each, address) for each in argument]
+    if isinstance(argument, dict):
+        return {key: _shorter_argument(each, address) for key, each in argument.items()}
+    return argument
+
+
+def _first_paragraph(part: Part, address: str) -> Part:
+    if not isinstance(part, Text) or len(part.text) <= _PROSE_CHARACTERS:
+        return part
+    first = part.text.strip().split("\n\n", 1)[0][:_PROSE_CHARACTERS].rstrip()
+    return Text(
+        f"{first}\n[{len(part.text) - len(first):,} characters removed: trace expand {address}]"
+    )
+
+
+def _adjacent(positions: Sequence[int]) -> Iterator[list[int]]:
+    run: list[int] = []
+    for at in positions:
+        if run and at != run[-1] + 1:
+            yield run
+            run = []
+        run.append(at)
+    if run:
+        yield run

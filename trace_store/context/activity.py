@@ -1,0 +1,282 @@
+"""What an agent did, read off its tool calls: files, commands with their outcome, errors and to-dos.
+
+No model is asked, so the result is exact for known tools: those of Claude Code, Codex, Gemini CLI, opencode, Cursor and
+SWE-agent. A call of another tool counts as OTHER, with the path that its arguments name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from trace_store.frozen import value
+from trace_store.objects.parts import Text, ToolCall, ToolResult
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from trace_store.context.compiled import MessageLike
+    from trace_store.objects.address import Address
+
+READ = "read"
+WRITE = "write"
+RUN = "run"
+SEARCH = "search"
+PLAN = "plan"
+OTHER = "other"
+
+_KINDS = {
+    READ: "read readfile readmanyfiles readtextfile view viewfile openfile open cat",
+    WRITE: "write writefile edit editfile multiedit create createfile strreplace replace insert applypatch patch "
+    "notebookedit searchreplace",
+    RUN: "bash shell localshell exec execcommand runshellcommand runterminalcmd runcommand bashcommand terminal "
+    "executebash",
+    SEARCH: "grep glob ls list listdirectory searchfilecontent find findfile codebasesearch websearch webfetch "
+    "searchdir searchfile",
+    PLAN: "todowrite todo updateplan writetodos taskcreate taskupdate",
+}
+_KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
+_EDITORS = frozenset(("strreplaceeditor", "strreplacebasededittool", "texteditor"))
+_PATHS = ("file_path", "filePath", "path", "absolute_path", "filename", "notebook_path", "file")
+_COMMANDS = ("command", "cmd", "keystrokes", "script", "code", "pattern", "query", "url", "prompt")
+_SPANS = ("offset", "limit", "start_line", "end_line", "view_range", "line_start", "line_end")
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_SHELL_READ = re.compile(
+    r"(?:cat|nl(?: -ba)?|head(?: -n? ?\d+)?|tail(?: -n? ?\d+)?|sed -n ['\"]?([\d,$]+)p['\"]?) ([^\s|;&<>*?]+)"
+)
+_EXIT = re.compile(r"(?:\"exit_code\": ?|[Ee]xit code:? |exited with code |exit status )(-?\d+)")
+_HEADER = re.compile(
+    r"(?:Chunk ID|Wall time|Original token count|Output|Script \w+|Total output)\b"
+)
+"""Lines that Codex puts before the output of a command."""
+_TEST = re.compile(
+    r"\b(?:pytest|tox|nox|unittest|go test|cargo (?:test|nextest)|(?:npm|pnpm|yarn|bun)(?: run)? test|jest|vitest|mocha"
+    r"|mvn test|gradle\w* test|rspec|phpunit|ctest|make (?:test|check)|mise run test\S*)"
+)
+_HEAD_CHARACTERS = 2_000
+_ERROR_CHARACTERS = 200
+
+
+@value
+class Action:
+    """What one tool call does.
+
+    Attributes:
+        kind: READ, WRITE, RUN, SEARCH, PLAN or OTHER.
+        paths: the files that it names.
+        text: the command, pattern or other main argument, or "".
+        span: which part of the file a read returns, comparable only; "" for all of it.
+    """
+
+    kind: str
+    paths: tuple[str, ...]
+    text: str
+    span: str = ""
+
+    @property
+    def subject(self) -> str:
+        """A short name for it: the file names, or the first line of the command."""
+        if self.paths:
+            return ", ".join(path.rstrip("/").rsplit("/", 1)[-1] for path in self.paths)
+        return self.text.strip().split("\n", 1)[0]
+
+    @property
+    def is_test(self) -> bool:
+        """Whether it runs tests."""
+        return self.kind == RUN and _TEST.search(self.text) is not None
+
+
+@value
+class Outcome:
+    """How a tool call ended.
+
+    Attributes:
+        failed: whether the tool or the command reported a failure.
+        exit_code: of a command, or None if none was reported.
+        error: the first line of what a failure reported, or "".
+    """
+
+    failed: bool
+    exit_code: int | None
+    error: str
+
+
+@value
+class Step:
+    """A tool call with its outcome.
+
+    Attributes:
+        action: what it does.
+        outcome: how it ended; None without a result.
+        call: the address of the message with the call; None outside a repository.
+        result: the address of the message with the result, likewise.
+    """
+
+    action: Action
+    outcome: Outcome | None
+    call: Address | None
+    result: Address | None
+
+
+@value
+class FileUse:
+    """How a file was used: the numbers of reads and writes, and the message with the last call about it."""
+
+    path: str
+    reads: int
+    writes: int
+    last: Address | None
+
+
+@value
+class ToDo:
+    """An item of the agent's last to-do list; the status is the tool's own word, such as `completed`."""
+
+    text: str
+    status: str
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it needs no more work."""
+        return self.status in ("completed", "done", "cancelled", "deleted")
+
+
+@value
+class Activity:
+    """What an agent did.
+
+    Attributes:
+        steps: all tool calls, in order.
+        files: files that it read or wrote, by last use, the latest last.
+        todos: its last to-do list.
+    """
+
+    steps: tuple[Step, ...]
+    files: tuple[FileUse, ...]
+    todos: tuple[ToDo, ...]
+
+    @property
+    def commands(self) -> tuple[Step, ...]:
+        """The steps that run commands."""
+        return tuple(step for step in self.steps if step.action.kind == RUN)
+
+    @property
+    def errors(self) -> tuple[Step, ...]:
+        """The steps that failed."""
+        return tuple(step for step in self.steps if step.outcome and step.outcome.failed)
+
+
+def activity_of(messages: Iterable[MessageLike]) -> Activity:
+    """Return what the tool calls in some messages did.
+
+    Raises:
+        ObjectNotFoundError, CorruptObjectError: content is missing or damaged.
+    """
+    calls: list[tuple[ToolCall, Address | None]] = []
+    results: dict[str, tuple[ToolResult, Address | None]] = {}
+    for message in messages:
+        address = getattr(message, "address", None)
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                calls.append((part, address))
+            elif isinstance(part, ToolResult):
+                results[part.call_id] = part, address
+    steps = []
+    todos: dict[str, ToDo] = {}
+    for call, address in calls:
+        result, at = results.get(call.id, (None, None))
+        action = action_of(call)
+        outcome = None if result is None else outcome_of(result)
+        steps.append(Step(action, outcome, address, at))
+        if action.kind == PLAN:
+            _plan(todos, call, result)
+    return Activity(tuple(steps), tuple(_files(steps)), tuple(todos.values()))
+
+
+def action_of(call: ToolCall) -> Action:
+    """Return what a tool call does, by the names of its tool and its arguments."""
+    arguments = _arguments(call.arguments)
+    name = re.sub(r"[^a-z]", "", call.name.rsplit("__", 1)[-1].lower())
+    kind = _KIND_OF.get(name, OTHER)
+    if name in _EDITORS:
+        kind = READ if arguments.get("command") == "view" else WRITE
+    text = "" if name in _EDITORS else _first_text(arguments, _COMMANDS)
+    if not arguments:
+        text = call.arguments
+    paths = tuple(_first_text(arguments, [key]) for key in _PATHS if arguments.get(key))[:1]
+    patched = _PATCHED.findall(text or _first_text(arguments, ("input", "patch", "patchText")))
+    if patched:
+        return Action(WRITE, tuple(dict.fromkeys(patched)), text)
+    if kind == RUN and (read := _SHELL_READ.fullmatch(text.strip())):
+        return Action(READ, (read[2],), text, read[1] or "")
+    span = json.dumps({key: arguments[key] for key in _SPANS if arguments.get(key) is not None})
+    return Action(kind, paths, text, "" if span == "{}" else span)
+
+
+def outcome_of(result: ToolResult) -> Outcome:
+    """Return how a call ended: by the tool's own flag, or the exit code that its output names first."""
+    text = "\n".join(part.text for part in result.content if isinstance(part, Text))
+    ends = text[:_HEAD_CHARACTERS] + "\n" + text[-_HEAD_CHARACTERS:]
+    found = _EXIT.search(ends)
+    code = int(found[1]) if found else None
+    failed = bool(result.is_error) or bool(code)
+    lines = (line.strip() for line in text[:_HEAD_CHARACTERS].splitlines())
+    telling = (
+        line for line in lines if line and not _EXIT.search(line) and not _HEADER.match(line)
+    )
+    said = next(telling, "") if failed else ""
+    return Outcome(failed, code, said[:_ERROR_CHARACTERS])
+
+
+def _files(steps: Iterable[Step]) -> Iterable[FileUse]:
+    found: dict[str, FileUse] = {}
+    for step in steps:
+        if step.action.kind not in (READ, WRITE):
+            continue
+        wrote = step.action.kind == WRITE
+        for path in step.action.paths:
+            known = found.pop(path, FileUse(path, 0, 0, None))
+            found[path] = FileUse(path, known.reads + (not wrote), known.writes + wrote, step.call)
+    return found.values()
+
+
+def _plan(todos: dict[str, ToDo], call: ToolCall, result: ToolResult | None) -> None:
+    """Apply a call to the to-do list: a list replaces it, a task is added or changed."""
+    arguments = _arguments(call.arguments)
+    items = next((arguments[key] for key in ("todos", "plan", "items") if key in arguments), None)
+    if isinstance(items, list):
+        todos.clear()
+        for number, item in enumerate(each for each in items if isinstance(each, dict)):
+            text = _first_text(item, ("content", "step", "text", "title", "description"))
+            todos[str(number)] = ToDo(text, str(item.get("status", "")))
+    elif arguments.get("subject"):
+        said = (
+            ""
+            if result is None
+            else " ".join(p.text for p in result.content if isinstance(p, Text))
+        )
+        numbered = re.search(r"#(\d+)", said)
+        name = numbered[1] if numbered else str(len(todos) + 1)
+        todos[name] = ToDo(str(arguments["subject"]), "pending")
+    elif (name := str(arguments.get("taskId", ""))) in todos and arguments.get("status"):
+        todos[name] = ToDo(todos[name].text, str(arguments["status"]))
+
+
+def _arguments(text: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _first_text(arguments: Mapping[str, Any], keys: Sequence[str]) -> str:
+    for key in keys:
+        found = arguments.get(key)
+        if isinstance(found, list):
+            found = " ".join(map(str, found))
+        if isinstance(found, str) and found:
+            return found
+    return ""

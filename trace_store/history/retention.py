@@ -1,0 +1,172 @@
+"""How long the trash keeps things: rules of the configuration, and what expires by them.
+
+Nothing expires unless the configuration or a caller says so. Rules are checked in order: age, then number, then size;
+what `keep` names stays whatever they say. An entry of unknown age, which git brought, counts as the youngest.
+"""
+
+from __future__ import annotations
+
+from trace_store import config
+from trace_store.frozen import value
+from trace_store.history.trash_changes import delete_entries
+from trace_store.history.trash_entries import TrashedRef, list_refs, unique_commits
+from trace_store.ident import count_of, is_count, parse_duration
+from trace_store.maintenance.du import Amount, own_amounts
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import read_commit
+from trace_store.revision import SESSIONS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trace_store.config import Value
+    from trace_store.store.handle import Store
+
+PINNED, CHECKPOINTS, TAGS, SUMMARIES = config.KEPT
+
+
+@value
+class RetentionRules:
+    """When entries of the trash expire.
+
+    Attributes:
+        age_ms: after so many milliseconds; None for never.
+        sessions: once so many sessions were started or imported later; None for never.
+        count: how many refs stay; None for any number.
+        size_bytes: how many bytes on disk only the trash may hold; None for any number.
+        keep: what never expires: refs with own pinned messages or sources of own summaries, tags, and checkpoints.
+    """
+
+    age_ms: int | None = None
+    sessions: int | None = None
+    count: int | None = None
+    size_bytes: int | None = None
+    keep: frozenset[str] = frozenset(config.KEPT)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing expires by them."""
+        return self.age_ms is self.sessions is self.count is self.size_bytes is None
+
+
+@value
+class ExpiryReport:
+    """What expires, or would.
+
+    Attributes:
+        expired: refs in the trash, each with the rule that it expires by: "age", "count" or "size".
+        kept: refs that a rule would have taken, each with what keeps it, such as "pinned".
+        freed: objects and bytes that nothing else reaches.
+    """
+
+    expired: tuple[tuple[TrashedRef, str], ...]
+    kept: tuple[tuple[TrashedRef, str], ...]
+    freed: Amount
+
+
+def read_rules(store: Store, given: Mapping[str, object] | None = None) -> RetentionRules:
+    """Return the rules of the configuration; `given` settings, such as `{"trash_count": 10}`, take precedence.
+
+    Raises:
+        InvalidInputError: a setting is not valid.
+    """
+    settings: dict[str, Value | None] = {}
+    for key in (config.TRASH_RETENTION, config.TRASH_COUNT, config.TRASH_SIZE, config.TRASH_KEEP):
+        found = (given or {}).get(key)
+        found = store.config.get(key) if found is None else found
+        settings[key] = None if found is None else config.KNOWN_KEYS[key](found)
+    number, _, unit = str(settings[config.TRASH_RETENTION] or "").partition(" ")
+    by_session = is_count(number) and unit.startswith("session")
+    count, size = settings[config.TRASH_COUNT], settings[config.TRASH_SIZE]
+    keep = settings[config.TRASH_KEEP]
+    return RetentionRules(
+        None if by_session else parse_duration(f"{number} {unit}"),
+        count_of(number) if by_session else None,
+        count if isinstance(count, int) else None,
+        size if isinstance(size, int) else None,
+        frozenset(config.KEPT if keep is None else str(keep).split(", ")),
+    )
+
+
+def expires_before(store: Store, rules: RetentionRules) -> int:
+    """Return the time, in milliseconds, before which entries have expired by age or sessions; 0 for none."""
+    if rules.age_ms is not None:
+        return max(store.clock.now() - rules.age_ms, 0)
+    if rules.sessions is None:
+        return 0
+    if rules.sessions == 0:
+        return store.clock.now()
+    starts = []
+    for ref, _ in store.refs.iterate(SESSIONS):
+        entries = store.refs.reflog(ref) if ref.removeprefix(SESSIONS).count("/") <= 1 else []
+        starts += [entries[-1].time] if entries else []
+    starts.sort(reverse=True)
+    return starts[rules.sessions - 1] if len(starts) >= rules.sessions else 0
+
+
+def plan_expiry(store: Store, rules: RetentionRules) -> ExpiryReport:
+    """Return which refs in the trash expire by some rules, and what that would free.
+
+    Raises:
+        ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
+        StorageError: the disk refuses.
+    """
+    if rules.is_empty:
+        return ExpiryReport((), (), Amount())
+    entries = sorted(list_refs(store), key=lambda each: (each.time > 0, -each.time, each.ref))
+    before = expires_before(store, rules)
+    why: dict[str, str] = {}
+    for number, entry in enumerate(entries):
+        if 0 < entry.time < before:
+            why[entry.ref] = "age"
+        elif rules.count is not None and number >= rules.count:
+            why[entry.ref] = "count"
+    if rules.size_bytes is not None:
+        total = 0
+        for entry, amount in zip(
+            entries, own_amounts(store, [each.ref for each in entries]), strict=True
+        ):
+            total += amount.disk
+            if total > rules.size_bytes and amount.disk:
+                why.setdefault(entry.ref, "size")
+    due = [each for each in entries if each.ref in why]
+    kept = [(each, reason) for each in due if (reason := _kept_by(store, each, rules.keep))]
+    stay = {each.ref for each, _ in kept}
+    expired = [(each, why[each.ref]) for each in due if each.ref not in stay]
+    amounts = own_amounts(store, [each.ref for each, _ in expired]) if expired else []
+    freed = Amount(
+        sum(each.objects for each in amounts),
+        sum(each.bytes for each in amounts),
+        sum(each.disk for each in amounts),
+    )
+    return ExpiryReport(tuple(expired), tuple(kept), freed)
+
+
+def expire(store: Store, rules: RetentionRules, *, author: str) -> ExpiryReport:
+    """Delete the refs that `plan_expiry` returns from the trash, and return the plan; raises as it."""
+    report = plan_expiry(store, rules)
+    if report.expired:
+        delete_entries(store, [each for each, _ in report.expired], author=author)
+    return report
+
+
+def _kept_by(store: Store, entry: TrashedRef, keep: frozenset[str]) -> str:
+    """Return what keeps an entry, or ""; only commits that no other ref reaches are read."""
+    if CHECKPOINTS in keep and entry.kind == "checkpoint":
+        return CHECKPOINTS
+    if TAGS in keep and entry.kind == "tag":
+        return TAGS
+    if not keep & {PINNED, SUMMARIES}:
+        return ""
+    for oid in unique_commits(store, entry):
+        for operation in read_commit(oid, store.objects.read).operations:
+            fields = operation.fields
+            if SUMMARIES in keep and operation.name == ops.REPLACE:
+                return SUMMARIES
+            carried = fields["messages"] if operation.name in ops.ADDS_MESSAGES else ()
+            if PINNED in keep and any(
+                each.get("priority") == ops.PINNED for each in (fields, *carried)
+            ):
+                return PINNED
+    return ""

@@ -1,0 +1,335 @@
+"""What is in the trash: messages that a branch's context hides, and refs that were deleted or moved.
+
+Rule: read-only, and nothing is stored for it. A removed message is an entry of the fold, and a ref is one below
+`refs/trash/`. Sources of a summary are hidden by it and are not in the trash. A message that was emptied from the list
+has the label EMPTIED, set after it was removed.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store import revision as revisions
+from trace_store.commit_table.commits import Commits
+from trace_store.context.content import message_line
+from trace_store.context.entries import REMOVED
+from trace_store.frozen import value
+from trace_store.history.summary import summary
+from trace_store.history.trash import OTHER, TRASHED, original_of
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import read_commit
+from trace_store.objects.content import read_content
+from trace_store.objects.message import FREEFORM, kind_of, part_blobs
+from trace_store.refs.names import TRASH, check_text
+from trace_store.revision import commits_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import TypeAlias
+
+    from trace_store.context.compiler import ContextCompiler
+    from trace_store.context.entries import Entry
+    from trace_store.context.fold import Fold
+    from trace_store.objects.address import Address
+    from trace_store.oid import ObjectId
+    from trace_store.store.handle import Store
+
+    TrashEntry: TypeAlias = "HiddenMessage | TrashedRef"
+
+MESSAGE = "message"
+EMPTIED = "trash-emptied"
+"""The label of a removed message that was emptied from the list."""
+_LINE_CHARACTERS = 72
+
+
+@value
+class HiddenMessage:
+    """A removed message of a branch.
+
+    Attributes:
+        address: its address.
+        branch: what was asked for: the branch or revision whose context hides it.
+        role, kind: as in `Message`.
+        tools: the tools that it calls, or whose results it holds.
+        ghost: whether a placeholder is shown for it.
+        time: when it was removed, in milliseconds since the epoch.
+        token_count: its tokens, in the repository's encoding.
+        text: its first words, on one line.
+    """
+
+    address: Address
+    branch: str
+    role: str
+    kind: str
+    tools: tuple[str, ...]
+    ghost: bool
+    time: int
+    token_count: int
+    text: str
+
+
+@value
+class TrashedRef:
+    """A ref in the trash.
+
+    Attributes:
+        ref: its full name, below `refs/trash/`.
+        kind: "branch", "tag", "checkpoint", or "other" for a detached HEAD and the like.
+        original: full name of the ref that had this value; "" if no ref had.
+        oid: the value.
+        time: when it came into the trash, in milliseconds since the epoch; 0 if git brought it, so nobody knows.
+        exists: whether the original ref exists, at another value: it was moved and not deleted.
+        text: the summary of the commit, on one line.
+    """
+
+    ref: str
+    kind: str
+    original: str
+    oid: ObjectId
+    time: int
+    exists: bool
+    text: str
+
+    @property
+    def name(self) -> str:
+        """The short name of the original ref, or else of this one."""
+        return self.original.split("/", 2)[2] if self.original else self.ref.removeprefix(TRASH)
+
+
+@value
+class TrashFilter:
+    """Conditions on entries of the trash, all of which must hold.
+
+    Attributes:
+        kinds: kinds of entries ("message", "branch", …) or of messages ("tool_io", …); empty for all.
+        min_tokens: only messages with at least so many tokens.
+        before: only what came into the trash before this time in milliseconds; None for any time.
+        since: only what came into the trash at this time or later, or at an unknown time.
+        tool: only messages of this tool.
+        text: only messages that contain this text, in any case, and refs whose name, summary or own messages do.
+    """
+
+    kinds: tuple[str, ...] = ()
+    min_tokens: int = 0
+    before: int | None = None
+    since: int = 0
+    tool: str = ""
+    text: str = ""
+
+
+def list_messages(
+    contexts: ContextCompiler, branch: str = "HEAD", where: TrashFilter | None = None
+) -> list[HiddenMessage]:
+    """Return the removed messages of a branch's context, in the order of the context.
+
+    Raises:
+        RevisionNotFoundError: there is no such branch.
+        ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
+    """
+    store, where = contexts.store, where or TrashFilter()
+    check_text(branch)
+    if branch in ("HEAD", "@") and store.refs.head().oid is None:
+        return []
+    tip = revisions.resolve_commit(store, branch)
+    state = contexts.fold(tip)
+    removals = _removals(contexts, tip, state)
+    contains = _text_search(store, where.text)
+    hidden = [
+        entry
+        for entry in state.entries
+        if entry.address in removals
+        and _matches(where, state, entry, removals[entry.address])
+        and (not where.text or any(map(contains, part_blobs(entry.parts))))
+    ]
+    counts = contexts.weigh([{**entry.message, "parts": entry.parts} for entry in hidden])
+    return [
+        _hidden_message(store, state, entry, branch, removals[entry.address], count)
+        for entry, count in zip(hidden, counts, strict=True)
+        if count >= where.min_tokens
+    ]
+
+
+def list_refs(
+    store: Store, branch: str | None = None, where: TrashFilter | None = None
+) -> list[TrashedRef]:
+    """Return the refs in the trash, the last to come first; those of unknown time are last.
+
+    Args:
+        store: the repository's store.
+        branch: only those of this branch (short name); None for all.
+        where: conditions on them; with a tool or a number of tokens none is left.
+    """
+    where = where or TrashFilter()
+    if where.tool or where.min_tokens:
+        return []
+    found = [_trashed_ref(store, ref, oid) for ref, oid in store.refs.iterate(TRASH)]
+    found = [
+        each
+        for each in found
+        if (branch is None or each.original == f"refs/heads/{branch.removeprefix('refs/heads/')}")
+        and (not where.kinds or each.kind in where.kinds)
+        and (not each.time or each.time >= where.since)
+        and (where.before is None or 0 < each.time < where.before)
+    ]
+    if where.text:
+        contains = _text_search(store, where.text)
+        found = [each for each in found if _ref_contains(store, each, where.text, contains)]
+    return sorted(found, key=lambda each: (-each.time, each.ref))
+
+
+def find_ref(store: Store, text: str) -> TrashedRef | None:
+    """Return the ref in the trash that has a name, such as `idea` or `heads/idea/1f2e3d4c5b6a`; None without one.
+
+    Raises:
+        AmbiguousRevisionError: several tips of the ref are in the trash.
+    """
+    check_text(text)
+    found = [
+        each
+        for each in list_refs(store)
+        if text in (each.ref, each.ref.removeprefix("refs/"), each.ref.removeprefix(TRASH))
+        or (each.original and text in (each.name, each.original))
+    ]
+    if len(found) > 1:
+        raise errors.AmbiguousRevisionError(
+            f"{len(found)} entries of the trash are named {text[:120]!r}",
+            revision=text,
+            candidates=tuple(each.ref for each in found),
+        )
+    return found[0] if found else None
+
+
+def unique_commits(store: Store, ref: TrashedRef, commits: Commits | None = None) -> list[ObjectId]:
+    """Return the commits that no ref outside the trash reaches, newest first; none if the ref names no commit."""
+    commits = commits or commits_of(store)
+    try:
+        tip = revisions.resolve_commit(store, bytes(ref.oid))
+        return list(commits.topological([tip], _live_commits(store)))
+    except (errors.NotFoundError, errors.InvalidInputError):
+        return []
+
+
+def _live_commits(store: Store) -> list[ObjectId]:
+    """Return the commits of all refs outside the trash, and of HEAD."""
+    found = [oid for name, oid in store.refs.iterate("refs/") if not name.startswith(TRASH)]
+    head = store.refs.head().oid
+    commits: list[ObjectId] = []
+    for oid in dict.fromkeys([*found, *([head] if head else [])]):
+        try:
+            commits.append(revisions.resolve_commit(store, bytes(oid)))
+        except (errors.NotFoundError, errors.InvalidInputError):
+            continue  # not a commit, or missing
+    return commits
+
+
+def _removals(contexts: ContextCompiler, tip: ObjectId, state: Fold) -> dict[Address, int]:
+    """Return when each removed message was removed, without those that were emptied from the list since."""
+    left = {entry.address for entry in state.entries if entry.hidden == REMOVED}
+    found: dict[Address, int] = {}
+    emptied: set[Address] = set()
+    oid: ObjectId | None = tip
+    while left and oid is not None:
+        commit = contexts.read_commit(oid)
+        gone: set[Address] = set()
+        for operation in reversed(commit.operations):
+            targets = ops.targets_of(operation, oid) if operation.name in _TELLING else ()
+            if operation.name == ops.REMOVE:
+                gone |= left.intersection(state.units(targets))
+            elif EMPTIED in operation.fields.get("labels", ()):
+                emptied |= left.difference(gone).intersection(targets)
+        for address, stored in ops.added_messages(commit, oid):
+            if address in left and (ops.BORN not in stored or stored.get("hidden")):
+                gone.add(address)  # it was carried as removed, or joined a removed unit
+                emptied |= {address} if EMPTIED in stored.get("labels", ()) else set()
+        found |= dict.fromkeys(gone - emptied, commit.time)
+        left -= gone
+        oid = commit.parents[0] if commit.parents else None
+    return found
+
+
+_TELLING = (ops.REMOVE, ops.ANNOTATE)
+
+
+def _matches(where: TrashFilter, state: Fold, entry: Entry, time: int) -> bool:
+    kinds = where.kinds
+    return (
+        (not kinds or MESSAGE in kinds or (kind_of(entry.message) or FREEFORM) in kinds)
+        and time >= where.since
+        and (where.before is None or time < where.before)
+        and (not where.tool or where.tool in _tools(state, entry))
+    )
+
+
+def _hidden_message(
+    store: Store, state: Fold, entry: Entry, branch: str, time: int, count: int
+) -> HiddenMessage:
+    stored = {**entry.message, "parts": entry.parts}
+    return HiddenMessage(
+        entry.address,
+        branch,
+        stored["role"],
+        kind_of(stored) or FREEFORM,
+        _tools(state, entry),
+        entry.is_ghost,
+        time,
+        count,
+        message_line(stored, store.objects.read, _LINE_CHARACTERS).partition(": ")[2],
+    )
+
+
+def _tools(state: Fold, entry: Entry) -> tuple[str, ...]:
+    """Return the tools that a message calls, or whose results it holds."""
+    calls = [entry, *(state.entry(each) for each in entry.answers if each in state)]
+    named = [part for each in calls for part in each.parts if part["type"] == "tool_call"]
+    return tuple(dict.fromkeys(str(part["name"]) for part in named))
+
+
+def _trashed_ref(store: Store, ref: str, oid: ObjectId) -> TrashedRef:
+    kind, original = original_of(ref)
+    entries = store.refs.reflog(ref)  # newest first
+    time = next((each.time for each in entries if each.new == oid and each.old != oid), 0)
+    exists = bool(original) and store.refs.read(original) is not None
+    try:
+        tip = revisions.resolve_commit(store, bytes(oid))
+        text = summary(store, read_commit(tip, store.objects.read))
+    except (errors.NotFoundError, errors.InvalidInputError, errors.FormatError):
+        text = ""
+    return TrashedRef(ref, kind, original, oid, time, exists, text)
+
+
+def _text_search(store: Store, text: str) -> Callable[[bytes], bool]:
+    """Return a function that tells whether a blob contains a text, in any case; a missing one does not."""
+    wanted = text.casefold()
+
+    def contains(oid: bytes) -> bool:
+        try:
+            content = read_content(oid, store.objects.read)
+        except (errors.NotFoundError, errors.FormatError):
+            return False
+        return wanted in content.decode("utf-8", "replace").casefold()
+
+    return contains
+
+
+def _ref_contains(
+    store: Store, ref: TrashedRef, text: str, contains: Callable[[bytes], bool]
+) -> bool:
+    if any(text.casefold() in each.casefold() for each in (ref.name, ref.text)):
+        return True
+    blobs = (
+        blob
+        for oid in unique_commits(store, ref)
+        for _, stored in ops.added_messages(read_commit(oid, store.objects.read), oid)
+        for blob in part_blobs(stored["parts"])
+    )
+    return any(map(contains, blobs))
+
+
+def tokens_of(messages: Iterable[HiddenMessage]) -> int:
+    """Return the tokens of hidden messages together."""
+    return sum(each.token_count for each in messages)
+
+
+def kinds_of_refs() -> Sequence[str]:
+    """Return the kinds of refs that can be in the trash."""
+    return [*dict.fromkeys(kind for _, kind in TRASHED), OTHER]

@@ -1,0 +1,101 @@
+"""Bundles: branches, tags and sessions in one file."""
+
+from __future__ import annotations
+
+from trace_store.bundles.create import create_bundle
+from trace_store.bundles.ingest import import_bundle
+from trace_store.bundles.verify import list_bundle, verify_bundle
+from trace_store.repo.handle import Handle, name_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from trace_store.bundles.create import BundleReport, Progress, Scan
+    from trace_store.bundles.format import BundleHeader
+    from trace_store.bundles.ingest import ImportedBundle
+    from trace_store.repo.handle import Revision
+
+
+class Bundles:
+    """Bundles of a repository, as `repo.bundles`. A file is a path, or a function that takes or gives bytes."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def create(
+        self,
+        file: str | Callable[[bytes], object],
+        *names: Revision,
+        everything: bool = False,
+        trash: bool = False,
+        since: Iterable[Revision] = (),
+        overwrite: bool = False,
+        level: int = 9,
+        progress: Progress | None = None,
+        look: Scan | None = None,
+    ) -> BundleReport:
+        """Write a bundle, and return what is in it.
+
+        Args:
+            file: where to.
+            names: branches, tags, sessions by their ids, or ranges A..B; without any, HEAD's branch.
+            everything: bundle all refs but those in the trash.
+            trash: bundle those, too.
+            since: commits whose history the receiver has.
+            overwrite: replace an existing file.
+            level: how hard to compress, from 1 to 19.
+            progress: told how far it is.
+            look: given the bytes of each object.
+
+        Raises:
+            RevisionNotFoundError: there is no such ref.
+            ObjectNotFoundError: an object that a ref leads to is missing.
+            AlreadyExistsError: the file exists.
+            StorageError: the disk failed; no file is left.
+        """
+        return create_bundle(
+            self._handle.store,
+            file,
+            [name_of(each, "names") for each in names],
+            everything=everything,
+            trash=trash,
+            since=[name_of(each, "since") for each in since],
+            overwrite=overwrite,
+            level=level,
+            progress=progress,
+            look=look,
+        )
+
+    def import_(
+        self,
+        file: str | Callable[[int], bytes],
+        *,
+        prefix: str = "",
+        progress: Progress | None = None,
+    ) -> ImportedBundle:
+        """Import a bundle, and return what became of each ref; with `prefix`, `main` becomes `PREFIX/main`.
+
+        Refs are created and branches fast-forwarded; a branch that has other commits here gets a second tip.
+
+        Raises:
+            FormatError: the bundle is damaged; nothing was imported.
+            ObjectNotFoundError: the bundle builds on commits that are not here.
+        """
+        return import_bundle(
+            self._handle.store, file, prefix=prefix, author=self._handle.author, progress=progress
+        )
+
+    def verify(
+        self, file: str | Callable[[int], bytes], *, progress: Progress | None = None
+    ) -> BundleReport:
+        """Check every object of a bundle, and that the commits it builds on are here; raises as `import_`."""
+        return verify_bundle(file, self._handle.store, progress=progress)
+
+    def list(self, file: str | Callable[[int], bytes]) -> BundleHeader:
+        """Return the refs of a bundle; only its beginning is read.
+
+        Raises:
+            FormatError: it is not a bundle.
+        """
+        return list_bundle(file)

@@ -1,0 +1,800 @@
+"""A line: one branch, with the verbs of every day.
+
+Rule: each verb is one call down, on a view of the store whose HEAD is the branch.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from itertools import islice
+
+from trace_store import errors, history, merge
+from trace_store import revision as revisions
+from trace_store.context import strategies
+from trace_store.history import commit as writing
+from trace_store.history.draft import given_message
+from trace_store.history.edit_text import current_parts, reworded
+from trace_store.history.status import Status, status
+from trace_store.merge import llm_assist
+from trace_store.merge.inputs import APPEND, SEMANTIC
+from trace_store.oid import ObjectId
+from trace_store.repo import lookup
+from trace_store.repo.handle import (
+    Handle,
+    check_callable,
+    check_count,
+    check_flag,
+    check_text,
+    name_of,
+    resolver_of,
+    targets_of,
+)
+from trace_store.repo.stopped import result_of
+from trace_store.revision import resolve_commit
+from trace_store.store.handle import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from datetime import datetime
+    from typing import Any
+
+    from trace_store.context.compiled import CompiledContext
+    from trace_store.context.compiler import ContextCompiler
+    from trace_store.context.strategies import Compiler
+    from trace_store.history.blame import Blame
+    from trace_store.history.diff import ContextDiff
+    from trace_store.history.draft import CommitResult, Content, Draft, Fact, Target
+    from trace_store.history.log import LogEntry
+    from trace_store.history.reset import Reset, StagedCommit
+    from trace_store.llm.contract import Model
+    from trace_store.merge.llm_assist.semantic import Proposal
+    from trace_store.merge.move import MoveResult
+    from trace_store.merge.result import Merge, Rewrite
+    from trace_store.merge.revert import Revert
+    from trace_store.merge.todo import Step
+    from trace_store.objects.address import Address
+    from trace_store.objects.parts import Part
+    from trace_store.providers.documents import Given
+    from trace_store.refs.head import Head
+    from trace_store.repo.handle import Answer, Revision
+    from trace_store.repo.lookup import MessageState, UsageReport, WordingVersion
+    from trace_store.repo.stopped import Stopped
+    from trace_store.secrets.guard import Guard
+
+
+class Line:
+    """One branch of an open repository. It need not be checked out, nor have a commit yet.
+
+    Revisions such as `HEAD~2` start from the branch; one that names no commit raises RevisionNotFoundError. Each verb
+    that writes makes one commit. An argument of the wrong type raises InvalidInputError, which names it.
+
+    Arguments that most verbs have:
+
+    - `ref`: another branch to work on.
+    - `message`: the message of the commit.
+    - `meta`: facts about the commit, such as `{"ticket": "T-12"}`; `log(meta="ticket=T-12")` finds it.
+    - `private`: hash the content with a salt, so that its id cannot be used to guess it. The key is the user's own,
+      outside the repository.
+    - `favour`: "ours" or "theirs" resolves every conflict that it can. In a rebase, ours is the new base.
+    - `resolver`: asked about each conflict. It returns "ours", "theirs", "both", a `Resolution`, or None to leave the
+      conflict open, or to a model.
+    - `judge`: a model, asked which messages may no longer mean what they meant; its use is recorded.
+    - `model`, where contexts are read: the model to count tokens for; "" counts under the repository's encoding.
+
+    Attributes:
+        store: a view of the stores below, whose HEAD is the branch.
+        contexts: compiles, and keeps indexes open between compiles.
+    """
+
+    store: Store
+    contexts: ContextCompiler
+
+    def __init__(self, handle: Handle, ref: str = "") -> None:
+        self._handle = handle
+        self.store = handle.store.on(ref) if ref else handle.store
+        self.contexts = handle.contexts.on(self.store) if ref else handle.contexts
+
+    @property
+    def author(self) -> str:
+        """Who the commits are by."""
+        return self._handle.author
+
+    @property
+    def guard(self) -> Guard:
+        """What looks for secrets in text that is stored."""
+        return self._handle.guard
+
+    @property
+    def head(self) -> Head:
+        """The branch, and the commit that it is at; None for a branch without commits."""
+        self.store.check_open()
+        return self.store.refs.head()
+
+    def append(
+        self,
+        role: str | Given,
+        content: Content | None = None,
+        *,
+        kind: str = "",
+        name: str = "",
+        model: str = "",
+        id: str = "",
+        message: str = "",
+        meta: Mapping[str, Fact] | None = None,
+        private: bool = False,
+        ref: str = "",
+    ) -> CommitResult:
+        """Append one message: `append("user", "Hello")`, or a `Message` or provider's dictionary alone.
+
+        Args:
+            role: the role, or the whole message.
+            content: text, or parts.
+            kind: as in `Message`, as are `name`, `model` and `id`.
+
+        Raises:
+            InvalidMessageError: the message is not valid.
+            PurgedError: its content was purged.
+            SecretFoundError: it holds a secret, and `secrets` is "block"; nothing was written.
+            StorageError: the disk failed; nothing was written.
+        """
+        given = given_message(role, content, kind=kind, name=name, model=model, id=id)
+        return self.commit([given], message=message, meta=meta, private=private, ref=ref)
+
+    def commit(
+        self,
+        messages: Sequence[Given],
+        *,
+        message: str = "",
+        private: bool = False,
+        meta: Mapping[str, Fact] | None = None,
+        settings: Mapping[str, Fact] | None = None,
+        ref: str = "",
+    ) -> CommitResult:
+        """Append messages as one commit. It raises as `append`.
+
+        Args:
+            messages: `Message` values, or dictionaries and objects of OpenAI, Anthropic, Gemini or LangChain.
+            settings: what the messages were generated with, such as `{"temperature": 0.2}`; found like `meta`.
+        """
+        if meta or settings:
+            facts: dict[str, Any] = {"meta": meta, "settings": settings}
+            return self._one(lambda d: d.extend(messages), ref, message, private=private, **facts)
+        check_text(message=message)
+        line = self._on(ref)
+        result = writing.commit(
+            *(line.store, messages),
+            author=self.author,
+            message=message,
+            salt=self._handle.salt() if private else None,
+            guard=self.guard,
+        )
+        return line._written(result)
+
+    @contextmanager
+    def batch(self, message: str = "", *, private: bool = False, ref: str = "") -> Iterator[Draft]:
+        """Collect operations for one commit; if the block raises, nothing is written.
+
+        Raises:
+            InvalidOperationError: an operation names a message that the context does not hold.
+        """
+        check_text(message=message)
+        line = self._on(ref)
+        with writing.batch(
+            line.store,
+            author=self.author,
+            message=message,
+            reword=line._reworded,
+            salt=self._handle.salt() if private else None,
+            guard=self.guard,
+        ) as draft:
+            yield draft
+        if draft.result is not None:
+            line._written(draft.result)
+
+    def edit(
+        self,
+        target: Target,
+        content: Content,
+        *,
+        call: str = "",
+        force: bool = False,
+        private: bool = False,
+        message: str = "",
+        meta: Mapping[str, Fact] | None = None,
+        ref: str = "",
+    ) -> CommitResult:
+        """Reword a message; earlier wordings stay readable.
+
+        Args:
+            content: text, which replaces its text or that of its tool results; or all of its parts.
+            call: the id of a call, or its beginning: replace the text of its result alone.
+            force: allow parts that leave out results, or calls that have results.
+
+        Raises:
+            MessageNotFoundError: the context does not hold the message.
+            InvalidOperationError: it has no result of that call; or the new parts leave out a result, or a call that
+                has one, without `force`.
+        """
+        check_text(call=call)
+
+        def add(draft: Draft) -> None:
+            draft.edit(target, content, call=call, force=force)
+
+        return self._one(add, ref, message, meta, private=private)
+
+    def annotate(
+        self,
+        targets: Target | Sequence[Target],
+        *,
+        priority: str | None = None,
+        keep: str | Sequence[str] | None = None,
+        labels: str | Sequence[str] = (),
+        unlabels: str | Sequence[str] = (),
+        message: str = "",
+        meta: Mapping[str, Fact] | None = None,
+        ref: str = "",
+    ) -> CommitResult:
+        """Set the priority, labels and must-keep patterns of messages.
+
+        Args:
+            priority: "pinned", "important", "normal" or "skip".
+            keep: patterns that a summary must keep; they replace the ones that are set.
+            labels: labels to add.
+            unlabels: labels to remove.
+
+        Raises:
+            InvalidOperationError: there is no such priority, a label is not valid, or nothing is set.
+            MessageNotFoundError: the context does not hold a message.
+        """
+        named = targets_of(targets)
+        marks: dict[str, Any] = {"keep": keep, "labels": labels, "unlabels": unlabels}
+        return self._one(
+            lambda draft: draft.annotate(named, priority=priority, **marks), ref, message, meta
+        )
+
+    def remove(
+        self,
+        targets: Target | Sequence[Target],
+        *,
+        ghost: bool = False,
+        message: str = "",
+        meta: Mapping[str, Fact] | None = None,
+        ref: str = "",
+    ) -> CommitResult:
+        """Hide messages, with a short placeholder if `ghost`. It raises as `annotate`."""
+        check_flag(ghost=ghost)
+        named = targets_of(targets)
+        return self._one(lambda draft: draft.remove(named, ghost=ghost), ref, message, meta)
+
+    def restore(
+        self,
+        targets: Target | Sequence[Target],
+        *,
+        version: int | None = None,
+        message: str = "",
+        meta: Mapping[str, Fact] | None = None,
+        ref: str = "",
+    ) -> CommitResult:
+        """Show hidden messages again, or go back to a version (0 is the first)."""
+        check_count(version=version)
+        named = targets_of(targets)
+        return self._one(lambda draft: draft.restore(named, version=version), ref, message, meta)
+
+    def replace(
+        self,
+        targets: Target | Sequence[Target],
+        messages: Sequence[Given],
+        *,
+        reason: str = "",
+        model: str = "",
+        prompt: str | None = None,
+        sources: Sequence[Target] = (),
+        message: str = "",
+        meta: Mapping[str, Fact] | None = None,
+        ref: str = "",
+    ) -> CommitResult:
+        """Replace messages at the position of the first one. It raises as `annotate`.
+
+        Args:
+            messages: the new messages; with an empty list the old ones are hidden.
+            reason: why.
+            model: the model that wrote the new ones.
+            prompt: what the model was asked.
+            sources: the messages that the model was shown.
+        """
+        named = targets_of(targets)
+        how: dict[str, Any] = {
+            "reason": reason,
+            "model": model,
+            "prompt": prompt,
+            "sources": sources,
+        }
+        return self._one(lambda draft: draft.replace(named, messages, **how), ref, message, meta)
+
+    def move(
+        self,
+        targets: Target | Sequence[Target],
+        *,
+        after: Target | None = None,
+        before: Target | None = None,
+        last: bool = False,
+        message: str = "",
+        dry_run: bool = False,
+        ref: str = "",
+    ) -> MoveResult:
+        """Move messages after or before another one, to the end, or by default to the beginning.
+
+        They keep their order. A call and its results move together, and nothing is put between them.
+
+        Args:
+            after: the message to put them after.
+            before: the message to put them before.
+            last: put them at the end.
+            dry_run: return what would move, and write nothing.
+
+        Raises:
+            MessageNotFoundError: the context does not show a message.
+            InvalidOperationError: a message would be moved beside itself.
+            InvalidInputError: no message is named, or several places are.
+        """
+        places = [("after", after), ("before", before), ("last", "" if last else None)]
+        given = [(where, beside) for where, beside in places if beside is not None]
+        if len(given) > 1:
+            raise errors.InvalidInputError("give one of after, before and last")
+        where, beside = given[0] if given else ("first", "")
+        line = self._on(ref)
+        moved = merge.move.move(
+            line.store,
+            targets_of(targets),
+            where,
+            beside or "",
+            author=self.author,
+            message=self._handle.redacted(message),
+            dry_run=dry_run,
+        )
+        if moved.result is not None:
+            line._written(moved.result)
+        return moved
+
+    def set_tools(
+        self,
+        schemas: Sequence[Mapping[str, Any]],
+        *,
+        message: str = "",
+        meta: Mapping[str, Fact] | None = None,
+        ref: str = "",
+    ) -> CommitResult:
+        """Set the tools that the model is offered."""
+        return self._one(lambda draft: draft.set_tools(schemas), ref, message, meta)
+
+    def record_usage(
+        self,
+        usage: Any,
+        *,
+        model: str = "",
+        about: Revision | None = None,
+        renderer: str = "",
+        renderer_version: int = 0,
+        sent: bytes = b"",
+        message: str = "",
+        ref: str = "",
+    ) -> CommitResult:
+        """Record the usage that a provider reported.
+
+        Args:
+            usage: the provider's dictionary or object, or a whole response.
+            model: the model that answered; a whole response names it.
+            about: the commit whose context was sent; None is the branch's.
+            renderer: what wrote the request, as `renderer_version` its version.
+            sent: the 32-byte hash of the exact bytes sent.
+
+        Raises:
+            InvalidInputError: the usage has no known shape.
+            RevisionNotFoundError: there is no commit `about`.
+        """
+        line = self._on(ref)
+        oid = None if about is None else resolve_commit(line.store, name_of(about, "about"))
+        sender: dict[str, Any] = {
+            "renderer": renderer,
+            "renderer_version": renderer_version,
+            "sent": sent,
+        }
+
+        def add(draft: Draft) -> None:
+            draft.record_usage(usage, model=model, about=oid, **sender)
+
+        return line._one(add, "", message)
+
+    def compile(
+        self,
+        revision: Revision = "HEAD",
+        *,
+        at: str = "",
+        strategy: str = "full",
+        reasoning: bool = True,
+        model: str = "",
+        compiler: Compiler | None = None,
+        budget: int | None = None,
+        strict: bool = False,
+        ref: str = "",
+    ) -> CompiledContext:
+        """Return what a model is shown at a revision.
+
+        Args:
+            revision: the commit.
+            at: another revision, or a time: then the newest commit along first parents that is not younger.
+            strategy: "full" for all visible content; "messages" shows each commit as one line.
+            reasoning: whether reasoning is rendered.
+            compiler: makes other messages of the context.
+            budget: the most tokens; None is the configured budget, if any.
+            strict: raise BudgetError if the context is over budget.
+
+        Raises:
+            BudgetError: the context is over budget; `needed` and `allowed` say by how much.
+            InvalidInputError: there is no such strategy.
+            RevisionNotFoundError: there is no such commit.
+        """
+        check_text(at=at, model=model)
+        check_count(budget=budget)
+        check_callable(compiler=compiler)
+        contexts, name = self._on(ref).contexts, name_of(revision)
+        found = strategies.compile(
+            *(contexts, name, at, strategy), reasoning=reasoning, model=model, compiler=compiler
+        )
+        if strict:
+            strategies.check_budget(contexts, found, budget)
+        return found
+
+    def resolve(self, revision: Revision, *, ref: str = "") -> ObjectId:
+        """Return the id that a revision names; raises RevisionNotFoundError or AmbiguousRevisionError."""
+        return revisions.resolve(self._on(ref).store, name_of(revision))
+
+    def log(
+        self,
+        revision: Revision = "HEAD",
+        *,
+        limit: int | None = None,
+        text: str = "",
+        kind: str = "",
+        role: str = "",
+        tool: str = "",
+        path: str = "",
+        priority: str = "",
+        label: str = "",
+        meta: str = "",
+        author: str = "",
+        operation: str = "",
+        since: int | str | datetime | None = None,
+        until: int | str | datetime | None = None,
+        merges: bool | None = None,
+        follow: str | Address | None = None,
+        ref: str = "",
+    ) -> Iterator[LogEntry]:
+        """Yield the commits of a revision or range that match all filters, newest first.
+
+        Args:
+            revision: a revision, or a range `A..B` or `A...B`.
+            limit: at most this many.
+            text: part of the text of a message or of the commit's message, in any case.
+            kind: the kind of a message.
+            role: the role of a message.
+            tool: a tool that a message calls, or whose result it holds.
+            path: a file or folder that a message mentions.
+            priority: the commit sets this priority, or adds a message that has it in the context.
+            label: the commit adds this label to a message.
+            meta: the name of a fact or setting that the commit records, or `name=value`.
+            author: part of the author's name, in any case.
+            operation: the name of one of its operations.
+            since: not before this time: milliseconds since the epoch, a `datetime`, or text as in "2 days ago".
+            until: not after this time.
+            merges: True for merges alone, False for all others.
+            follow: the address of a message that the commit adds or changes.
+
+        Raises:
+            RevisionNotFoundError: there is no such commit.
+            InvalidInputError: a filter has no such value, or the limit is not a count.
+        """
+        line = self._on(ref)
+        check_count(limit=limit)
+        of_message = {"text": text, "kind": kind, "role": role, "tool": tool, "path": path}
+        of_commit = {"meta": meta, "author": author, "operation": operation, "merges": merges}
+        marks = {"priority": priority, "label": label, "follow": follow}
+        wanted = {**of_message, **of_commit, **marks, "since": since, "until": until}
+        return lookup.log(line.contexts, name_of(revision), wanted, limit)
+
+    def status(self, *, model: str = "", count_tokens: bool = True, ref: str = "") -> Status:
+        """Return the state of the branch and of the repository.
+
+        Counting tokens takes time if there are new messages.
+        """
+        check_text(model=model)
+        return status(self._on(ref).contexts, model=model, count_tokens=count_tokens)
+
+    def diff(
+        self, before: Revision, after: Revision = "HEAD", *, model: str = "", ref: str = ""
+    ) -> ContextDiff:
+        """Return the differences between the contexts of two revisions, in messages, words and tokens."""
+        check_text(model=model)
+        names = name_of(before, "before"), name_of(after, "after")
+        return history.diff.diff(self._on(ref).contexts, *names, model=model)
+
+    def blame(self, revision: Revision = "HEAD", *, ref: str = "") -> Iterator[Blame]:
+        """Yield for each message of a context the commit that added it, and what was done to it since."""
+        return history.blame.blame(self._on(ref).contexts, name_of(revision))
+
+    def get(self, what: Revision, *, ref: str = "") -> Any:
+        """Return an object as a value: a `Commit`, a `Tag`, or the bytes of content.
+
+        Raises:
+            RevisionNotFoundError: there is no such object.
+            PurgedError: its content was purged.
+            CorruptObjectError: it is damaged.
+        """
+        return lookup.get(self._on(ref).store, name_of(what, "what"))
+
+    def message(
+        self, address: str | Address, revision: Revision = "HEAD", *, ref: str = ""
+    ) -> MessageState:
+        """Return a message with its state in a context: priority, labels, whether it is hidden, its version.
+
+        A message that HEAD's context does not hold is returned as the commit that created it has it.
+
+        Raises:
+            MessageNotFoundError: the context does not hold the message.
+        """
+        return lookup.message(self._on(ref).store, address, name_of(revision))
+
+    def versions(
+        self, address: str | Address, revision: Revision = "HEAD", *, ref: str = ""
+    ) -> tuple[WordingVersion, ...]:
+        """Return all versions of a message, oldest first. Arguments and errors as in `message`."""
+        return lookup.versions(self._on(ref).store, address, name_of(revision))
+
+    def usage(
+        self, revision: Revision = "HEAD", *, limit: int | None = None, ref: str = ""
+    ) -> Iterator[UsageReport]:
+        """Yield the usage that providers reported, newest first; `limit` is the most to return."""
+        check_count(limit=limit)
+        return islice(lookup.usage(self._on(ref).store, name_of(revision)), limit)
+
+    def merge(
+        self,
+        revision: Revision = "",
+        *,
+        strategy: str = APPEND,
+        favour: str = "",
+        fast_forward: str = "allowed",
+        squash: bool = False,
+        unrelated: bool = False,
+        message: str = "",
+        resolver: Answer | None = None,
+        model: Model | None = None,
+        review: Callable[[Proposal], bool] | None = None,
+        ref: str = "",
+    ) -> Merge | Stopped:
+        """Merge another branch into this one.
+
+        With open conflicts nothing is written: what is returned is `Stopped`, with `conflicts`, `resolve`, `continue_`
+        and `abort`. In memory a stopped merge cannot be continued; call the verb again with a resolver.
+
+        Args:
+            revision: what to merge; "" joins the tips of a diverged branch, and otherwise is its upstream.
+            strategy: "append" (theirs after ours), "interleave" (by time), "ours", "theirs", "decisions" (only what
+                has that label), or "semantic" (`model` resolves conflicts, and may sum up).
+            fast_forward: "allowed", "never" or "only".
+            squash: bring the messages in as a commit with one parent.
+            unrelated: allow histories that share no commit.
+            message: the message of the commit; "" names what was merged.
+            model: asked by the strategy "semantic": an `HttpModel` or any callable.
+            review: returns whether to accept what the model proposes; None accepts what is valid.
+
+        Raises:
+            StateError: another operation is in progress, the branch cannot be fast-forwarded and that was asked for,
+                or a semantic merge has no model.
+            DetachedHeadError: HEAD is on no branch.
+            RevisionNotFoundError: there is no such commit.
+            InvalidInputError: there is no such strategy, or the histories share nothing and `unrelated` is False.
+            ModelError, BudgetError, ConflictError: the model fails, is asked too much, or its proposal is rejected.
+            RefChangedError: others keep moving the branch; each time the merge is retried.
+        """
+        check_text(message=message)
+        check_callable(model=model, review=review)
+        options = merge.result.MergeOptions(
+            strategy, favour, fast_forward, squash, unrelated, message
+        )
+        advise = None
+        if strategy == SEMANTIC and model is not None:
+            advise = llm_assist.semantic.Advisor(self.store, model, review=review)
+        store = self._on(ref).store
+        self._handle.checkpoint_before(store, "merge")
+        found = merge.merge.merge(
+            store,
+            name_of(revision),
+            options,
+            author=self.author,
+            guard=self.guard,
+            resolver=resolver_of(resolver),
+            advise=advise,
+        )
+        return result_of(self._handle, found)
+
+    def cherry_pick(
+        self,
+        *wanted: Revision | Address,
+        at: Revision = "",
+        favour: str = "",
+        resolver: Answer | None = None,
+        judge: Model | None = None,
+        ref: str = "",
+    ) -> Rewrite | Stopped:
+        """Bring commits, ranges `A..B` or single messages to the end of the branch; stops as `merge`.
+
+        Args:
+            wanted: revisions, and addresses of messages, in the order to pick them.
+            at: the revision in whose context single messages are taken; "" is the commit that created each.
+
+        Raises:
+            MessageNotFoundError: a message is not here.
+            InvalidInputError: a range is empty, or nothing is wanted.
+            As `merge`.
+        """
+        line = self._on(ref)
+        found = merge.cherry_pick.cherry_pick(
+            line.store,
+            [name_of(each, "wanted") for each in wanted],
+            author=self.author,
+            at=name_of(at, "at"),
+            favour=favour,
+            guard=self.guard,
+            resolver=resolver_of(resolver),
+            judge=line._judge(judge),
+        )
+        return result_of(self._handle, found)
+
+    def rebase(
+        self,
+        upstream: Revision | None = "",
+        *,
+        onto: Revision = "",
+        plan: Callable[[Sequence[Step]], Sequence[Step]] | None = None,
+        drop_pinned: bool = False,
+        favour: str = "",
+        resolver: Answer | None = None,
+        judge: Model | None = None,
+        ref: str = "",
+    ) -> Rewrite | Stopped:
+        """Reapply the commits of the branch on top of another base; stops as `merge`.
+
+        Args:
+            upstream: what stays as it is, with all its ancestors; "" is the branch's upstream, None reapplies all
+                commits of the branch.
+            onto: the new base; "" is `upstream`.
+            plan: given a `Step` for each commit, oldest first, returns the steps to do, in order.
+            drop_pinned: whether a pinned message may be dropped.
+
+        Raises:
+            UnbornBranchError: the branch has no commit.
+            ConflictError: a pinned message would be dropped.
+            InvalidInputError: the plan is not valid.
+            RefChangedError: the branch was moved elsewhere meanwhile.
+            As `merge`.
+        """
+        check_callable(plan=plan)
+        line = self._on(ref)
+        self._handle.checkpoint_before(line.store, "rebase")
+        found = merge.rebase.rebase(
+            line.store,
+            None if upstream is None else name_of(upstream, "upstream"),
+            author=self.author,
+            onto=name_of(onto, "onto"),
+            plan=plan,
+            drop_pinned=drop_pinned,
+            favour=favour,
+            guard=self.guard,
+            resolver=resolver_of(resolver),
+            judge=line._judge(judge),
+        )
+        return result_of(self._handle, found)
+
+    def revert(
+        self,
+        *wanted: Revision,
+        message: str = "",
+        favour: str = "",
+        resolver: Answer | None = None,
+        ref: str = "",
+    ) -> Revert | Stopped:
+        """Revert commits by new ones, a range newest first; all of them, or none. It stops as `merge`.
+
+        Args:
+            wanted: revisions and ranges.
+            message: the message of the commits.
+            favour: if something later changed the same, "ours" keeps that change and "theirs" reverts it too.
+
+        Raises:
+            StateError: there is nothing to revert in the commits.
+            InvalidInputError: nothing is wanted, or there is no such side to favour.
+            SecretFoundError: the message holds a secret, and `secrets` is "block".
+            As `merge`.
+        """
+        found = merge.revert.revert(
+            self._on(ref).store,
+            [name_of(each, "wanted") for each in wanted],
+            author=self.author,
+            message=self._handle.redacted(message),
+            favour=favour,
+            guard=self.guard,
+            resolver=resolver_of(resolver),
+        )
+        return result_of(self._handle, found)
+
+    def reset(self, revision: Revision = "HEAD", *, hard: bool = False, ref: str = "") -> Reset:
+        """Move the branch to a commit, and return where it was and what keeps that.
+
+        What came after the commit is staged for `commit_staged`; with `hard` it goes to the trash.
+
+        Raises:
+            RevisionNotFoundError: there is no such commit.
+            StateError: an operation of the branch is in progress.
+        """
+        check_flag(hard=hard)
+        line = self._on(ref)
+        line._check_not_stopped()
+        step = history.reset.reset_hard if hard else history.reset.reset_soft
+        return step(line.store, name_of(revision), author=self.author)
+
+    def commit_staged(self, message: str = "", *, ref: str = "") -> StagedCommit:
+        """Commit what `reset` staged, as one commit; "" joins the messages of the staged commits.
+
+        Raises:
+            StateError: nothing is staged, the branch has moved since, or it has an operation in progress.
+            SecretFoundError: the message holds a secret, and `secrets` is "block".
+        """
+        line = self._on(ref)
+        line._check_not_stopped()
+        message = self._handle.redacted(message)
+        return history.reset.commit_staged(line.store, author=self.author, message=message)
+
+    def _on(self, ref: str) -> Line:
+        """Return the line of a branch; "" is this one."""
+        check_text(ref=ref)
+        return Line(self._handle, ref) if ref else self
+
+    def _check_not_stopped(self) -> None:
+        self._handle.check_not_stopped(self.store.refs.head().ref or "HEAD")
+
+    def _judge(self, model: Model | None) -> llm_assist.review.Judge | None:
+        check_callable(judge=model)
+        return None if model is None else llm_assist.review.Judge(self.store, model)
+
+    def _reworded(self, address: Address, text: str, call: str) -> Sequence[Part]:
+        return reworded(current_parts(self.contexts, address), text, call)
+
+    def _one(
+        self,
+        add: Callable[[Draft], object],
+        ref: str,
+        message: str,
+        meta: Mapping[str, Fact] | None = None,
+        *,
+        private: bool = False,
+        settings: Mapping[str, Fact] | None = None,
+    ) -> CommitResult:
+        """Write one commit with the operations that `add` puts in a draft."""
+        check_text(message=message)
+        check_flag(private=private)
+        line, handle = self._on(ref), self._handle
+        salt = handle.salt() if private else None
+        draft = writing.new_draft(line.store, line._reworded, salt, handle.guard)
+        add(draft)
+        if meta or settings:
+            draft.configure(meta=meta, settings=settings)
+        result = writing.write(line.store, draft, author=handle.author, message=message)
+        return line._written(result)
+
+    def _written(self, result: CommitResult) -> CommitResult:
+        result.weigh = self.contexts.weigh_added
+        self._handle.checkpoint_after(self.contexts, result)
+        self._handle.schedule.seal_if_due()
+        return result

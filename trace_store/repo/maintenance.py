@@ -1,0 +1,231 @@
+"""Maintenance: seal, pack, collect garbage, check, repair, purge, and search for secrets."""
+
+from __future__ import annotations
+
+from trace_store import maintenance as upkeep
+from trace_store.environment import Environment
+from trace_store.repo.handle import Handle, check_flag, check_text, name_of
+from trace_store.revision import resolve
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import TypeAlias
+
+    from trace_store.maintenance.adopt import AdoptReport
+    from trace_store.maintenance.doctor import Diagnosis
+    from trace_store.maintenance.du import StoreUsage
+    from trace_store.maintenance.fsck_objects import Finding
+    from trace_store.maintenance.gc import GcReport
+    from trace_store.maintenance.purge import PurgePlan, PurgeReport
+    from trace_store.maintenance.repack import PackReport
+    from trace_store.maintenance.repair_report import RepairReport
+    from trace_store.maintenance.rewrite_history import RewrittenHistory
+    from trace_store.maintenance.seal import SealReport
+    from trace_store.maintenance.secret_scan import SecretScan
+    from trace_store.repo.handle import Revision
+    from trace_store.store.handle import Store
+
+    Progress: TypeAlias = Callable[[str, int, int], None]
+
+
+GRACE_DAYS = 14
+
+
+class Maintenance:
+    """The upkeep of a repository, as `repo.maintenance`.
+
+    What rewrites files raises LockedError if another process has been sealing or packing for a minute, and StorageError
+    if the disk fails; nothing is lost then, and it can be called again.
+    """
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+        self._store = handle.store
+
+    def seal(self, *, level: int | None = None, fully: bool = False) -> SealReport:
+        """Write the journal into a pack, so that git sees all commits; `fully` also writes every ref to its file."""
+        return upkeep.seal.seal(self._store, level=level, fully=fully)
+
+    def pack(
+        self,
+        *,
+        level: int = 10,
+        frame_bytes: int = 256 * 1024,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> PackReport:
+        """Seal, then fold all packs and loose objects into few packs.
+
+        Args:
+            level: how hard to compress, from 1 to 19.
+            frame_bytes: how much content is compressed together; less is read sooner and takes more space.
+            progress: told how many objects are done, and of how many.
+        """
+        upkeep.seal.seal(self._store)
+        return upkeep.repack.pack(
+            self._store, level=level, frame_bytes=frame_bytes, progress=progress
+        )
+
+    def gc(
+        self,
+        *,
+        grace_days: float = GRACE_DAYS,
+        reflog_days: int | None = None,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> GcReport:
+        """Seal, pack, remove unreachable loose objects, and expire old reflog entries.
+
+        Args:
+            grace_days: remove only objects unreachable for this many days; they then stay in quarantine as long.
+            reflog_days: the age at which reflog entries expire; None is 90 days, or 30 for unreachable commits.
+            dry_run: return what would be removed, and remove nothing.
+            progress: told what is being done, how much of it is done, and of how much.
+
+        Raises:
+            StateError: a ref cannot be read, or its commit is not here; nothing was changed.
+            FormatError: an object is damaged; nothing was changed.
+        """
+        return upkeep.gc.gc(
+            self._store,
+            grace_days=grace_days,
+            reflog_days=reflog_days,
+            dry_run=dry_run,
+            progress=progress,
+        )
+
+    def prune(
+        self,
+        *,
+        grace_days: float = GRACE_DAYS,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> GcReport:
+        """Move unreachable objects to quarantine, also from packs. Arguments and errors as in `gc`."""
+        return upkeep.gc.prune(
+            self._store, grace_days=grace_days, dry_run=dry_run, progress=progress
+        )
+
+    def fsck(self) -> list[Finding]:
+        """Check every object, ref and link, and return the findings, errors first."""
+        return upkeep.fsck.fsck(
+            self._store, also=[lambda: upkeep.fsck_refs.check_derived(self._store)]
+        )
+
+    def repair(
+        self,
+        source: Store | None = None,
+        *,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> RepairReport:
+        """Recover damaged objects, packs, refs and indexes; what cannot be recovered goes to `lost-found`.
+
+        Args:
+            source: another copy of the repository to take objects from.
+            dry_run: return what would be done, and write nothing.
+            progress: as in `gc`.
+
+        Raises:
+            InvalidInputError: the repository is in memory.
+        """
+        return upkeep.repair.repair(self._store, source=source, dry_run=dry_run, progress=progress)
+
+    def doctor(self) -> list[Diagnosis]:
+        """Check file system, permissions and git settings, and return advice."""
+        return upkeep.doctor.diagnose(self._store, self._handle.environment or Environment.read())
+
+    def versions(self) -> dict[str, str]:
+        """Return versions and places that a bug report should name."""
+        return upkeep.doctor.facts(self._store)
+
+    def du(self) -> StoreUsage:
+        """Return the space that branches, tags and files take."""
+        return upkeep.du.measure(self._store)
+
+    def adopt(self, *, keep_mine: bool = False) -> AdoptReport:
+        """Accept refs that git moved under this process; with `keep_mine` move them back. Nothing is lost."""
+        check_flag(keep_mine=keep_mine)
+        return upkeep.adopt.adopt(self._store, keep_mine=keep_mine, author=self._handle.author)
+
+    def plan_purge(
+        self,
+        *objects: Revision,
+        texts: Iterable[str] = (),
+        again: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> PurgePlan:
+        """Return what a purge would remove: objects, and all content that holds one of some texts.
+
+        Args:
+            objects: ids of content.
+            texts: texts, which are found in every encoding.
+            again: include content that holds a text which was purged before.
+            progress: told how many objects were read.
+
+        Raises:
+            ObjectNotFoundError: an object is not here, and was not purged.
+            InvalidInputError: an object is not content, or a text is too short to search for.
+        """
+        named = [resolve(self._store, name_of(each, "objects")) for each in objects]
+        return upkeep.purge.plan_purge(self._store, named, texts, again=again, progress=progress)
+
+    def purge(
+        self,
+        plan: PurgePlan,
+        *,
+        why: str = "",
+        dry_run: bool = False,
+        verify: bool = False,
+        force: bool = False,
+    ) -> PurgeReport:
+        """Remove for good what a plan names, and leave tombstones.
+
+        Args:
+            plan: from `plan_purge`.
+            why: the reason, one line, which everybody may read.
+            dry_run: write nothing.
+            verify: search all files afterwards.
+            force: remove content so short that other messages will say the same.
+
+        Raises:
+            InvalidInputError: the reason has several lines, or short content needs `force`.
+        """
+        check_text(why=why)
+        return upkeep.purge.purge(
+            self._store,
+            plan,
+            why=why,
+            by=self._handle.author,
+            dry_run=dry_run,
+            verify=verify,
+            force=force,
+        )
+
+    def purge_and_rewrite(
+        self, plan: PurgePlan, *, why: str = "", verify: bool = False
+    ) -> tuple[PurgeReport, RewrittenHistory]:
+        """Remove what a plan names, and rewrite every commit that follows, so that no id of the content remains.
+
+        Other clones have to be made anew. Arguments and errors as in `purge`.
+        """
+        check_text(why=why)
+        return upkeep.purge.purge_and_rewrite(
+            self._store, plan, why=why, by=self._handle.author, verify=verify
+        )
+
+    def scan_secrets(
+        self,
+        start: Revision | None = None,
+        *,
+        progress: Callable[[int], None] | None = None,
+    ) -> SecretScan:
+        """Search what is stored for secrets: everything, or what one revision leads to. No value is returned.
+
+        Raises:
+            RevisionNotFoundError: there is no such revision.
+        """
+        oid = None if start is None else resolve(self._store, name_of(start, "start"))
+        return upkeep.secret_scan.scan_stored(
+            self._store, self._handle.guard.scanner.find_bytes, oid, progress=progress
+        )

@@ -1,0 +1,639 @@
+"""The JSON shapes of results: once, for the command line and for every other program that prints JSON.
+
+Rule: keys are snake_case and only ever added; ids are 64 hex characters, addresses 32, a dot and a number, times are
+ISO 8601 in UTC with milliseconds, sizes are bytes. `SHAPES` says what each key means.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors, history
+from trace_store.ident import format_time, known_time
+from trace_store.objects.commit import read_commit
+from trace_store.objects.content import read_content
+from trace_store.objects.operations import META, SETTINGS, added_messages, facts_of
+from trace_store.repo.shapes import SHAPES as SHAPES
+from trace_store.repo.shapes import VERSION as VERSION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from trace_store.bundles.create import BundleReport
+    from trace_store.bundles.format import BundledRef
+    from trace_store.bundles.ingest import ImportedBundle
+    from trace_store.context.compiled import CompiledContext, CompiledMessage
+    from trace_store.context.entries import Entry
+    from trace_store.history.bisect import Verdict
+    from trace_store.history.blame import Blame, MessageOperation
+    from trace_store.history.branches import Branch, Tracking
+    from trace_store.history.diff import ContextDiff, MessageChange
+    from trace_store.history.draft import CommitResult
+    from trace_store.history.log import LogEntry
+    from trace_store.history.repair import RepairReport
+    from trace_store.history.status import Status
+    from trace_store.history.tags import TagEntry
+    from trace_store.history.token_history import TokenGrowth
+    from trace_store.history.undo import UndoResult
+    from trace_store.history.whohas import VersionHolders
+    from trace_store.importers.report import FileReport
+    from trace_store.maintenance.du import Amount, StoreUsage, UsageRow
+    from trace_store.maintenance.purge import PurgeReport
+    from trace_store.maintenance.rewrite_history import RewrittenHistory
+    from trace_store.maintenance.secret_scan import StoredSecret
+    from trace_store.merge.conflicts import Conflict
+    from trace_store.merge.in_progress import Stop
+    from trace_store.merge.meaning_warnings import MeaningWarning
+    from trace_store.merge.result import Merge, Rewrite
+    from trace_store.merge.revert import Revert, RevertedCommit
+    from trace_store.oid import ObjectId
+    from trace_store.providers.values import Rendered
+    from trace_store.store.handle import Store
+
+
+def _hex(oid: ObjectId | None) -> str | None:
+    return None if oid is None else str(oid)
+
+
+def commit_result(result: CommitResult) -> dict[str, object]:
+    """Return a commit that was written."""
+    return {
+        "commit": str(result.oid),
+        "ref": result.ref,
+        "message_count": result.message_count,
+        "addresses": [address.hex for address in result.addresses],
+        "also": [address.hex for address in result.also],
+        "secrets": dict(result.secrets),
+    }
+
+
+def waiting(found: Stop | None) -> dict[str, str] | None:
+    """Return the stopped operation, or None."""
+    return None if found is None else {"kind": found.kind, "ref": found.ref}
+
+
+def status(found: Status, compared: Tracking | None) -> dict[str, Any]:
+    """Return the status of a repository."""
+    return {
+        "branch": found.branch,
+        "ref": found.ref,
+        "detached": found.ref is None,
+        "commit": str(found.oid) if found.oid else None,
+        "message_count": found.message_count,
+        "token_count": found.token_count,
+        "token_source": found.token_source,
+        "reported_token_count": found.reported_token_count,
+        "estimated_token_count": found.estimated_token_count,
+        "text_token_count": found.text_token_count,
+        "text_token_source": found.text_token_source,
+        "budget": found.budget,
+        "share": found.share,
+        "diverged": {name: [str(tip) for tip in tips] for name, tips in found.diverged.items()},
+        "incomplete": list(found.incomplete),
+        "unsealed_transactions": found.unsealed_transactions,
+        "unsealed_bytes": found.unsealed_bytes,
+        "branch_count": found.branch_count,
+        "returned": list(map(str, found.returned)),
+        "upstream": None if compared is None else compared.upstream,
+        "ahead": None if compared is None else compared.ahead,
+        "behind": None if compared is None else compared.behind,
+    }
+
+
+def log_entry(
+    entry: LogEntry, names: dict[bytes, list[str]], growth: TokenGrowth | None
+) -> dict[str, Any]:
+    """Return a commit as the JSON of `trace log`."""
+    record: dict[str, Any] = {
+        "commit": str(entry.oid),
+        "parents": [str(parent) for parent in entry.parents],
+        "author": entry.author,
+        "time": known_time(entry.time),
+        "message": entry.message,
+        "summary": entry.summary(),
+        "operations": list(entry.operations),
+        "message_count": entry.message_count,
+        "addresses": [address.hex for address, _ in added_messages(entry.commit, entry.oid)],
+        "facts": facts_of(entry.commit, META),
+        "settings": facts_of(entry.commit, SETTINGS),
+        "refs": names.get(entry.oid, []),
+    }
+    if growth is not None:
+        record["tokens_added"] = growth.added
+        record["token_count"] = growth.total
+        record["token_source"] = growth.source
+    return record
+
+
+def diff(found: ContextDiff) -> dict[str, Any]:
+    """Return a diff as the JSON of `trace diff`."""
+    return {
+        "before": str(found.before.commit) if found.before.commit else None,
+        "after": str(found.after.commit) if found.after.commit else None,
+        "message_count_before": len(found.before),
+        "message_count_after": len(found.after),
+        "token_count_before": found.tokens_before,
+        "token_count_after": found.tokens_after,
+        "token_source": found.token_source,
+        "common_count": found.common_count,
+        "tokens_kept": found.tokens_before - found.tokens_lost,
+        "tokens_lost": found.tokens_lost,
+        "tokens_new": found.tokens_new,
+        "tools_before": list(found.tools_before),
+        "tools_after": list(found.tools_after),
+        "changes": [_change(change) for change in found.changes],
+    }
+
+
+def _change(change: MessageChange) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "address": change.address.hex,
+        "role": change.message.role,
+        "kind": change.message.kind,
+        "changes": list(change.kinds),
+        "before": _change_side(change.before, change.tokens_before, change.labels_before),
+        "after": _change_side(change.after, change.tokens_after, change.labels_after),
+        "operations": [
+            {"operation": by.operation, "commit": str(by.commit), "side": side}
+            for side, by in (("before", change.before_by), ("after", change.after_by))
+            if by is not None
+        ],
+    }
+    if history.diff.EDITED in change.kinds:
+        texts = [
+            "\n".join(history.part_lines.lines_of_parts(m.parts))
+            for m in (change.before, change.after)
+            if m
+        ]
+        record["words"] = [
+            [piece.sign, piece.text] for piece in history.text_diff.word_diff(*texts)
+        ]
+    return record
+
+
+def _change_side(
+    message: CompiledMessage | None, tokens: int, labels: frozenset[str]
+) -> dict[str, Any] | None:
+    if message is None:
+        return None
+    return {
+        "address": message.address.hex,
+        "position": message.position,
+        "priority": message.priority,
+        "labels": sorted(labels),
+        "ghost": message.ghost,
+        "token_count": tokens,
+    }
+
+
+def blame(each: Blame) -> dict[str, Any]:
+    """Return where a message is from."""
+    return {
+        "address": each.message.address.hex,
+        "position": each.message.position,
+        "role": each.message.role,
+        "kind": each.message.kind,
+        "branch": each.branch,
+        "model": each.model,
+        "tools": list(each.tools),
+        "made": _message_operation(each.made),
+        "since": [_message_operation(change) for change in each.changes],
+    }
+
+
+def _message_operation(change: MessageOperation) -> dict[str, Any]:
+    return {
+        "operation": change.operation,
+        "commit": str(change.commit),
+        "author": change.author,
+        "time": known_time(change.time),
+    }
+
+
+def found(found: VersionHolders) -> dict[str, Any]:
+    """Return a version of a message, with the refs that have it."""
+    return {
+        "address": found.wording.address.hex,
+        "wording": f"{found.wording.place[0].hex()}.{found.wording.place[1]}",
+        "role": found.wording.role,
+        "refs": [
+            {"ref": each.ref, "state": each.state, "position": each.position}
+            for each in found.holders
+        ],
+    }
+
+
+def bisect_answer(told: Verdict) -> dict[str, object]:
+    """Return one answer of a bisection."""
+    return {"word": told.word, "point": told.point, "failed": told.failed, "runs": told.runs}
+
+
+def compiled(context: CompiledContext, rendered: Rendered, *, as_table: bool) -> dict[str, Any]:
+    """Return a compiled context and its rendering."""
+    summary: dict[str, Any] = {
+        "commit": str(context.commit) if context.commit else None,
+        "message_count": len(context.messages),
+        "token_count": context.token_count,
+        "token_source": context.token_source,
+        "reported_token_count": context.reported_token_count,
+        "estimated_token_count": context.estimated_token_count,
+        "text_token_count": context.text_token_count,
+        "text_token_source": context.text_token_source,
+        "prefix_hash": context.prefix_hash.hex() if context.has_addresses else None,
+        "tool_count": len(context.tools),
+        "format": rendered.renderer,
+        "format_version": rendered.version,
+        "repairs": [
+            {"code": each.code, "where": each.where, "detail": each.detail}
+            for each in rendered.repairs
+        ],
+    }
+    if as_table:
+        summary["messages"] = _compiled_messages(context)
+    return summary
+
+
+def _compiled_messages(context: CompiledContext) -> list[dict[str, Any]]:
+    if not context.has_addresses:
+        return [{"role": message.role, "kind": message.kind} for message in context.messages]
+    return [
+        {
+            "address": message.address.hex,
+            "role": message.role,
+            "kind": message.kind,
+            "priority": message.priority,
+            "labels": sorted(message.labels),
+            "ghost": message.ghost,
+            "token_count": tokens,
+            "text_token_count": text,
+        }
+        for message, (tokens, text) in zip(context.messages, context.message_tokens(), strict=True)
+    ]
+
+
+def usage(oid: str, parents: tuple[bytes, ...], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a reported usage."""
+    about = fields.get("about") or (parents[0] if parents else None)
+    record: dict[str, Any] = {"commit": oid, "about": about.hex() if about else None}
+    for name in sorted(fields):
+        value = fields[name]
+        if name != "about" and isinstance(value, int | str):
+            record[name] = value
+    return record
+
+
+def branch(store: Store, each: Branch) -> dict[str, Any]:
+    """Return a branch."""
+    compared = each.tracking
+    try:
+        commit = read_commit(each.oid, store.objects.read)
+    except errors.TraceError:
+        commit = None  # it is not here
+    return {
+        "name": each.name,
+        "ref": each.ref,
+        "commit": str(each.oid),
+        "tips": [str(tip) for tip in each.tips],
+        "current": each.is_current,
+        "upstream": None if compared is None else compared.upstream,
+        "ahead": None if compared is None else compared.ahead,
+        "behind": None if compared is None else compared.behind,
+        "time": None if commit is None else known_time(commit.time),
+        "summary": None if commit is None else history.summary.summary(store, commit),
+    }
+
+
+def tag(each: TagEntry) -> dict[str, Any]:
+    """Return a tag."""
+    annotation = each.tag
+    return {
+        "name": each.name,
+        "ref": each.ref,
+        "object": str(each.oid),
+        "target": str(each.target),
+        "annotated": annotation is not None,
+        "author": None if annotation is None else annotation.author,
+        "time": None if annotation is None else format_time(annotation.time),
+        "message": None if annotation is None else annotation.message,
+    }
+
+
+def undone(done: UndoResult) -> dict[str, Any]:
+    """Return what `undo` or `redo` moved."""
+    return {
+        "message": done.message,
+        "author": done.author,
+        "time": format_time(done.time),
+        "moves": [
+            {"ref": name, "before": _hex(before), "now": _hex(now)}
+            for name, before, now in done.moves
+        ],
+        "ref": done.head.ref,
+        "commit": _hex(done.head.oid),
+    }
+
+
+def conflicts(store: Store, found: Sequence[Conflict]) -> list[dict[str, Any]]:
+    """Return open conflicts."""
+    return [_conflict(store, each) for each in found]
+
+
+def settled(found: Sequence[Conflict]) -> list[dict[str, Any]]:
+    """Return resolved conflicts."""
+    return [
+        {
+            "number": each.number,
+            "kind": each.kind,
+            "addresses": [address.hex for address in each.addresses],
+            "choice": each.resolution.choice if each.resolution else None,
+            "text": each.resolution.text if each.resolution else "",
+        }
+        for each in found
+    ]
+
+
+def _conflict(store: Store, conflict: Conflict) -> dict[str, Any]:
+    return {
+        "number": conflict.number,
+        "kind": conflict.kind,
+        "meaning": conflict.meaning,
+        "addresses": [address.hex for address in conflict.addresses],
+        "choices": list(conflict.choices),
+        "ours": [_conflict_message(store, entry) for entry in conflict.ours],
+        "theirs": [_conflict_message(store, entry) for entry in conflict.theirs],
+    }
+
+
+def _conflict_message(store: Store, entry: Entry) -> dict[str, Any]:
+    return {
+        "address": entry.address.hex,
+        "role": entry.message["role"],
+        "text": message_text(store, entry),
+        "hidden": entry.hidden,
+        "priority": entry.priority,
+    }
+
+
+def message_text(store: Store, entry: Entry) -> str:
+    """Return what a message says now: its texts, or those of its tool results, joined by newlines."""
+    parts = [part for part in entry.parts if part.get("type") == "text"]
+    if not parts:
+        parts = [
+            inner
+            for part in entry.parts
+            for inner in part.get("parts", ())
+            if inner.get("type") == "text"
+        ]
+    said = []
+    for part in parts:
+        try:
+            content = read_content(part["blob"], store.objects.read)
+        except errors.PurgedError as error:
+            content = str(error.placeholder).encode()
+        said.append(content.decode("utf-8", "replace"))
+    return "\n".join(said)
+
+
+def warnings(warnings: Iterable[MeaningWarning]) -> list[dict[str, Any]]:
+    """Return warnings."""
+    return [
+        {
+            "kind": warning.kind,
+            "meaning": warning.meaning,
+            "address": warning.address.hex,
+            "others": [address.hex for address in warning.others],
+        }
+        for warning in warnings
+    ]
+
+
+def merge(store: Store, found: Merge) -> dict[str, Any]:
+    """Return a merge."""
+    return {
+        "outcome": found.outcome,
+        "ref": found.ref,
+        "before": str(found.before) if found.before else None,
+        "commit": str(found.after) if found.after else None,
+        "merged": [str(oid) for oid in found.theirs],
+        "included": found.included,
+        "hidden": found.hidden,
+        "changed": found.changed,
+        "conflicts": conflicts(store, found.conflicts),
+        "settled": settled(found.settled),
+    }
+
+
+def rewrite(store: Store, found: Rewrite) -> dict[str, Any]:
+    """Return a cherry-pick or a rebase."""
+    return {
+        "outcome": found.outcome,
+        "ref": found.ref,
+        "before": str(found.before) if found.before else None,
+        "commit": str(found.after) if found.after else None,
+        "made": [{"from": str(old), "commit": str(new)} for old, new in found.made],
+        "dropped": [str(oid) for oid in found.dropped],
+        "there": [str(oid) for oid in found.there],
+        "stopped_at": str(found.step.oid) if found.step else None,
+        "conflicts": conflicts(store, found.conflicts),
+        "settled": settled(found.settled),
+        "warnings": warnings(found.warnings),
+    }
+
+
+def revert(store: Store, found: Revert) -> list[dict[str, Any]]:
+    """Return a record for each new commit; if it stopped, one with the conflicts."""
+    if found.step is None:
+        return [_reverted(done) for done in found.made]
+    return [
+        {
+            "outcome": found.outcome,
+            "ref": found.ref,
+            "stopped_at": str(found.step),
+            "conflicts": conflicts(store, found.conflicts),
+        }
+    ]
+
+
+def _reverted(done: RevertedCommit) -> dict[str, Any]:
+    return {
+        "commit": str(done.oid),
+        "reverts": str(done.reverts),
+        "ref": done.ref,
+        "operations": list(done.operations),
+        "conflicts": [
+            {
+                "kind": each.kind,
+                "address": each.addresses[0].hex if each.addresses else None,
+            }
+            for each in done.conflicts
+        ],
+    }
+
+
+def stored_secret(found: StoredSecret) -> dict[str, Any]:
+    """Return a secret that was found in stored content."""
+    return {
+        "rule": found.rule,
+        "id": found.id,
+        "object": str(found.oid),
+        "kind": found.kind,
+        "addresses": [address.hex for address in found.addresses],
+        "commits": list(map(str, found.commits)),
+        "refs": list(found.refs),
+    }
+
+
+def bundle(file: str, report: BundleReport, secret_count: int | None = None) -> dict[str, Any]:
+    """Return a bundle."""
+    return {
+        "path": file,
+        "refs": bundled_refs(report.refs),
+        "prerequisites": [str(oid) for oid in report.prerequisites],
+        "objects": report.object_count,
+        "packs": report.pack_count,
+        "size_bytes": report.size_bytes,
+        "head": report.head or None,
+        "secrets": secret_count,
+    }
+
+
+def imported_bundle(file: str, report: ImportedBundle) -> dict[str, Any]:
+    """Return an imported bundle."""
+    return {
+        "path": file,
+        "refs": [
+            {
+                "name": each.name,
+                "source": each.source,
+                "outcome": each.outcome,
+                "before": None if each.before is None else str(each.before),
+                "tips": [str(tip) for tip in each.theirs],
+            }
+            for each in report.refs
+        ],
+        "objects": report.bundle.object_count,
+        "packs": list(report.packs),
+        "head": report.head or None,
+    }
+
+
+def bundled_refs(refs: Sequence[BundledRef]) -> dict[str, list[str]]:
+    """Return the refs of a bundle with their tips."""
+    return {ref.name: [str(tip) for tip in ref.tips] for ref in refs}
+
+
+def repair(report: RepairReport, file: FileReport | None) -> dict[str, Any]:
+    """Return the repair of a context."""
+    return {
+        "outcome": report.outcome,
+        "ref": report.ref or None,
+        "commit": str(report.commit),
+        "message_count": report.message_count,
+        "faults": [
+            {
+                "code": fault.code,
+                "address": None if fault.address is None else fault.address.hex,
+                "position": fault.at,
+                "detail": fault.detail,
+                "done": fault.done,
+                "providers": list(fault.providers),
+            }
+            for fault in report.faults
+        ],
+        "adaptations": {
+            provider: _counts(each.code for each in repairs)
+            for provider, repairs in sorted(report.adaptations.items())
+        },
+        "repaired": report.repaired or None,
+        "repair_commit": None if report.result is None else str(report.result.oid),
+        "skips": []
+        if file is None
+        else [[skip.line, skip.reason, skip.detail] for skip in file.skips],
+    }
+
+
+def _counts(names: Iterable[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name in sorted(names):
+        found[name] = found.get(name, 0) + 1
+    return found
+
+
+def du(found: StoreUsage) -> dict[str, Any]:
+    """Return the space that a repository takes."""
+    return {
+        "files": found.files,
+        "file_bytes": found.file_bytes,
+        "disk_bytes": found.disk,
+        "total": _amount(found.total),
+        "unreachable": _amount(found.unreachable),
+        "repeated_bytes": found.repeated,
+        "kinds": {kind: _amount(amount) for kind, amount in found.kinds.items()},
+        "branches": _du_parts(found.branches),
+        "sessions": _du_parts(found.sessions),
+    }
+
+
+def _du_parts(parts: Sequence[UsageRow]) -> list[Mapping[str, Any]]:
+    return [
+        {
+            "name": part.name,
+            "files": part.files,
+            "file_bytes": part.file_bytes,
+            "whole": _amount(part.whole),
+            "own": _amount(part.own),
+        }
+        for part in parts
+    ]
+
+
+def _amount(amount: Amount) -> dict[str, int]:
+    return {"objects": amount.objects, "bytes": amount.bytes, "disk_bytes": amount.disk}
+
+
+def purge(report: PurgeReport, issued: RewrittenHistory | None, *, done: bool) -> dict[str, Any]:
+    """Return a purge."""
+    plan, absence = report.plan, report.absence
+    guessable = set(plan.guessable)
+    return {
+        "purged": done,
+        "objects": [
+            {"object": str(oid), "size": plan.sizes.get(oid), "guessable": oid in guessable}
+            for oid in plan.objects
+        ],
+        "commits": [
+            {
+                "commit": str(holder.commit),
+                "addresses": [address.hex for address in holder.messages],
+                "refs": list(holder.refs),
+            }
+            for holder in plan.holders.commits
+        ],
+        "refs": list(plan.holders.refs),
+        "contexts": [
+            {
+                "commit": str(sent.commit),
+                "report": str(sent.report),
+                "provider": sent.provider or None,
+                "model": sent.model or None,
+                "sent": sent.sent or None,
+            }
+            for sent in plan.holders.contexts
+        ],
+        "elsewhere": list(map(str, plan.elsewhere)),
+        "structure": list(map(str, plan.structure)),
+        "packs": list(plan.packed),
+        "loose": plan.loose,
+        "reissued": []
+        if issued is None
+        else [[str(old), str(new)] for old, new in issued.objects.items()],
+        "tombstones": report.tombstones,
+        "kept_out": report.kept_out,
+        "rewritten": report.packs,
+        "files": report.files,
+        "left": [[path, why] for path, why in report.left],
+        "damaged": list(report.damaged),
+        "absent": None if absence is None else absence.is_proven,
+        "found": [] if absence is None else [[f.path, f.what, f.where] for f in absence.found],
+        "unread": [] if absence is None else [list(each) for each in absence.unread],
+    }

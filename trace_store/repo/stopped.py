@@ -1,0 +1,214 @@
+"""A merge, pick, revert or rebase that stopped at conflicts.
+
+Rule: it is bound to the branch that it began on, wherever HEAD is by now.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors, merge
+from trace_store.merge import llm_assist
+from trace_store.repo.handle import check_flag, check_text, name_of, resolver_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias, TypeVar
+
+    from trace_store.llm.contract import Model
+    from trace_store.merge.conflicts import Conflict, Resolution
+    from trace_store.merge.in_progress import Stop
+    from trace_store.merge.result import Merge, Rewrite
+    from trace_store.merge.revert import Revert
+    from trace_store.objects.address import Address
+    from trace_store.repo.handle import Answer, Handle
+
+    Outcome: TypeAlias = Merge | Rewrite | Revert
+    Made = TypeVar("Made", bound=Outcome)
+
+_OF_SUCCESS = frozenset(
+    (
+        *("addresses", "after", "changed", "commit", "dropped", "hidden", "included", "made"),
+        *("message_count", "oid", "parents", "result", "there", "token_count"),
+    )
+)
+"""What only a finished merge, pick, revert or rebase has."""
+
+
+class Stopped:
+    """A merge, pick, revert or rebase that stopped at conflicts. Nothing was written.
+
+    Reading from it what only a finished one has (`after`, `made`, `oid`, …) raises StateError.
+
+    Attributes:
+        outcome: "stopped".
+        kind: "merge", "cherry-pick", "revert" or "rebase"; "" if its file is damaged.
+        ref: full name of the branch that it began on.
+        before: the commit that the branch was at; None for a branch without commits.
+        step: the commit or step of a list that it stopped at, as far as this is known.
+        settled: the conflicts that were resolved before it stopped.
+        warnings: messages that may no longer mean what they meant.
+    """
+
+    def __init__(self, handle: Handle, stop: Stop | None, found: Outcome | None = None) -> None:
+        self._handle = handle
+        self._stop = stop
+        self._conflicts: tuple[Conflict, ...] | None = None if found is None else found.conflicts
+        self.outcome = merge.result.STOPPED
+        self.kind = "" if stop is None else stop.kind
+        self.ref = "" if stop is None else stop.ref
+        self.before = None if stop is None else stop.before
+        if found is not None:
+            self.ref, self.before = found.ref or self.ref, found.before
+        self.step: object = getattr(found, "step", None)
+        self.settled: tuple[Conflict, ...] = getattr(found, "settled", ())
+        self.warnings: tuple[Any, ...] = getattr(found, "warnings", ())
+
+    def __repr__(self) -> str:
+        return f"Stopped({self.description})"
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_SUCCESS:
+            raise errors.StateError(
+                f"{self.description} stopped at conflicts, so it has no {name}",
+                code=errors.ErrorCode.IN_PROGRESS,
+                ref=self.ref,
+                kind=self.kind,
+            )
+        raise AttributeError(f"a stopped {self.kind or 'operation'} has no {name!r}")
+
+    @property
+    def description(self) -> str:
+        """What is in progress, in words: `a merge of idea into main`."""
+        if self._stop is not None:
+            return self._stop.said
+        return f"an operation on {self.ref}" if self.ref else "a damaged operation"
+
+    @property
+    def conflicts(self) -> tuple[Conflict, ...]:
+        """The conflicts that are still open.
+
+        Raises:
+            StateError: it is no longer in progress.
+            FormatError: its file is damaged; only `abort` helps.
+        """
+        if self._conflicts is None:
+            self._check()
+            self._conflicts = merge.resolve.open_conflicts(self._handle.store)
+        return self._conflicts
+
+    def resolve(
+        self, which: str | int | Address | Conflict, how: Resolution | str, text: str = ""
+    ) -> tuple[Conflict, ...]:
+        """Resolve a conflict, or change its resolution, and return the conflicts that are still open.
+
+        Args:
+            which: the conflict, its number, the address of its message, "all" open ones, or "" for the only one.
+            how: "ours", "theirs", "both", or "text" with the text that the message has from now on.
+            text: that text.
+
+        Raises:
+            StateError: it is no longer in progress.
+            InvalidInputError: there is no such conflict, or it cannot be resolved so.
+        """
+        self._check()
+        store = self._handle.store
+        if text and how != "text":
+            raise errors.InvalidInputError(
+                'text: give it in the resolution, or beside the word "text"', argument="text"
+            )
+        resolution = merge.conflicts.Resolution(how, text) if isinstance(how, str) else how
+        if isinstance(which, merge.conflicts.Conflict):
+            met = merge.resolve.met_conflicts(store)
+            numbers = [each.number for each in met if each.key == which.key]
+            which = str(numbers[0]) if numbers else which.key
+        elif isinstance(which, tuple):
+            which = name_of(which, "which")
+        self._conflicts = merge.resolve.resolve(store, str(which), resolution)
+        return self._conflicts
+
+    def continue_(
+        self,
+        *,
+        skip: bool = False,
+        message: str = "",
+        resolver: Answer | None = None,
+        judge: Model | None = None,
+        drop_pinned: bool = False,
+    ) -> Outcome | Stopped:
+        """Continue on what the branch is by now. Return the result, or what it stopped at next.
+
+        Args:
+            skip: leave out the step that stopped.
+            message: the message of a merge commit.
+            resolver: asked about each conflict that is still open.
+            judge: a model, as in `rebase`.
+            drop_pinned: whether a rebase may drop pinned messages.
+
+        Raises:
+            StateError: it is no longer in progress.
+            RefChangedError: the branch is gone, or was moved elsewhere since a rebase began.
+            ConflictError: a pinned message would be dropped.
+        """
+        check_flag(skip=skip)
+        check_text(message=message)
+        stop = self._check()
+        handle = self._handle
+        found = merge.resolve.resume(
+            handle.store,
+            author=handle.author,
+            kind=stop.kind,
+            message=handle.redacted(message),
+            guard=handle.guard,
+            resolver=resolver_of(resolver),
+            judge=None if judge is None else llm_assist.review.Judge(handle.store, judge),
+            skip=skip,
+            drop_pinned=drop_pinned,
+        )
+        return result_of(handle, found)
+
+    def abort(self) -> None:
+        """Give it up; refs and journal are as they were before it began.
+
+        Raises:
+            StateError: it is no longer in progress.
+        """
+        if self._stop is not None:
+            self._check()
+        merge.resolve.abort(self._handle.store)
+
+    def _check(self) -> Stop:
+        """Return what the file says, and raise StateError if that is another operation, or none."""
+        store = self._handle.store
+        store.check_open()
+        now = merge.in_progress.required_stop(store)
+        if self._stop is not None and _identity(now) != _identity(self._stop):
+            raise errors.StateError(
+                f"{self.description} is not in progress any more: {now.said} is",
+                code=errors.ErrorCode.NOTHING_IN_PROGRESS,
+                kind=self.kind,
+                waiting=now.kind,
+            )
+        return now
+
+
+def _identity(stop: Stop) -> tuple[object, ...]:
+    inputs = {name: value for name, value in stop.inputs.items() if name in ("name", "commits")}
+    return stop.kind, stop.ref, inputs
+
+
+def in_progress(handle: Handle) -> Stopped | None:
+    """Return the merge, pick, revert or rebase that is in progress in a repository, or None."""
+    handle.store.check_open()
+    try:
+        stop = merge.in_progress.read_stop(handle.store)
+    except errors.FormatError:
+        return Stopped(handle, None)
+    return None if stop is None else Stopped(handle, stop)
+
+
+def result_of(handle: Handle, found: Made) -> Made | Stopped:
+    """Return the result of a merge, pick, revert or rebase, as `Stopped` if it stopped; seal if that is due."""
+    handle.schedule.seal_if_due()
+    if found.outcome != merge.result.STOPPED:
+        return found
+    stop = merge.in_progress.read_stop(handle.store)
+    return Stopped(handle, stop, found)

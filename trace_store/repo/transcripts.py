@@ -1,0 +1,244 @@
+"""Transcripts: import files of agent programs, list the sessions, export and repair them."""
+
+from __future__ import annotations
+
+import os
+
+from trace_store import history
+from trace_store.environment import Environment
+from trace_store.errors import RenderError
+from trace_store.exporters.files import save_file
+from trace_store.exporters.registry import writer_named
+from trace_store.exporters.session import read_session
+from trace_store.exporters.source_files import find_file, restore_file, source_files
+from trace_store.files import Disk
+from trace_store.history import repair as repairing
+from trace_store.importers.discovery import project_histories
+from trace_store.importers.import_all import import_paths
+from trace_store.refs.names import BRANCHES
+from trace_store.repo.handle import Handle, check_flag, check_text, name_of
+from trace_store.secrets.guard import Guard
+from trace_store.sessions.listing import list_sessions, revision_of, session_named
+from trace_store.sessions.titles import rename_session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from builtins import list as List  # the method `list` hides it  # noqa: N812
+    from collections.abc import Callable, Sequence
+    from typing import BinaryIO, TypeAlias
+
+    from trace_store.exporters.contract import Exported, ExportSession
+    from trace_store.exporters.source_files import SourceFile
+    from trace_store.history.branches import DeletedRef
+    from trace_store.history.repair import RepairReport
+    from trace_store.importers.report import ImportReport
+    from trace_store.repo.handle import Revision
+    from trace_store.sessions.listing import SessionInfo
+
+    Progress: TypeAlias = Callable[[str, int, int], None]
+    Path: TypeAlias = str | os.PathLike[str]
+
+
+class Transcripts:
+    """The sessions of agents in a repository, as `repo.transcripts`.
+
+    A session is named by its title, its id or the beginning of its id, or its branch.
+    """
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def import_(
+        self,
+        *paths: Path,
+        format: str = "",
+        onto: str = "",
+        source: bool = True,
+        project: bool = False,
+        stdin: BinaryIO | None = None,
+        secrets: str = "",
+        progress: Progress | None = None,
+    ) -> ImportReport:
+        """Import transcripts; each session becomes a branch `sessions/FORMAT/ID`. Importing again adds what is new.
+
+        A file that cannot be imported does not stop the others: the report names it with its error.
+
+        Args:
+            paths: files, or folders with files; "-" is `stdin`.
+            format: the format of all files; "" detects it for each.
+            onto: append to this branch, and create none.
+            source: keep what messages do not carry of each record, so that the file can be exported byte for byte.
+            project: import this project's sessions, too, from where each agent program keeps its own.
+            stdin: what "-" reads.
+            secrets: "redact", "block", "warn" or "off"; "" is how the repository was opened.
+            progress: told the path, how many bytes are done, and of how many.
+
+        Raises:
+            UnreadableInputError: the only file is not a transcript, or is damaged.
+            InvalidInputError: there is no such format.
+        """
+        check_text(format=format, onto=onto, secrets=secrets)
+        check_flag(source=source, project=project)
+        handle, store = self._handle, self._handle.store
+        environment = handle.environment or Environment.read()
+        guard = Guard.of(store, environment, secrets) if secrets else handle.guard
+        discovered: Sequence[str] = ()
+        if project:
+            discovered = project_histories(environment, os.path.dirname(store.layout.root))
+        report = import_paths(
+            store,
+            [os.fspath(path) for path in paths],
+            format=format or None,
+            onto=onto or None,
+            source=source,
+            progress=progress,
+            stdin=stdin,
+            discovered=discovered,
+            guard=guard,
+        )
+        self._handle.checkpoint_after_import(report)
+        return report
+
+    def list(self, *, progress: Callable[[int, int], None] | None = None) -> List[SessionInfo]:
+        """Return all sessions, and branches that are no agent's, with sizes and times."""
+        return list_sessions(self._handle.store, progress=progress)
+
+    def get(self, session: str) -> SessionInfo:
+        """Return one session.
+
+        Raises:
+            RevisionNotFoundError, AmbiguousRevisionError: no session is called so, or several are.
+        """
+        check_text(session=session)
+        return session_named(self.list(), session)
+
+    def rename(self, session: str, title: str) -> None:
+        """Give a session a title; "" removes it. Errors as in `get`.
+
+        Raises:
+            InvalidInputError: the title has several lines, or more than 500 characters.
+        """
+        check_text(title=title)
+        store, info = self._handle.store, self.get(session)
+        agent = info.agent or "branch"
+        rename_session(*(store, agent, info.session, info.tip, title), author=self._handle.author)
+
+    def delete(self, session: str) -> List[DeletedRef]:
+        """Move a session's branch, and those of its subagents and rewinds, to the trash. Errors as in `get`.
+
+        Raises:
+            StateError: HEAD is on one of them.
+        """
+        store, ref = self._handle.store, self.get(session).ref
+        names = [ref, *(name for name, _ in store.refs.iterate(f"{ref}/"))]
+        short = [name.removeprefix(BRANCHES) for name in names]
+        return history.branches.delete_branches(store, short, author=self._handle.author)
+
+    def read(
+        self, session: Revision = "HEAD", *, at: str = "", hidden: bool = False
+    ) -> ExportSession:
+        """Return a session as values: its messages with commits, times and usage.
+
+        Args:
+            session: the session, or any revision.
+            at: an earlier time or revision.
+            hidden: return hidden messages, too.
+
+        Raises:
+            RevisionNotFoundError, AmbiguousRevisionError: no session is called so, or several are.
+        """
+        store = self._handle.store
+        name = revision_of(store, name_of(session, "session"))
+        return read_session(store, name, at=at, hidden=hidden)
+
+    def export(
+        self,
+        session: Revision = "HEAD",
+        format: str = "markdown",
+        *,
+        at: str = "",
+        hidden: bool = False,
+        strict: bool = False,
+        path: Path = "",
+        overwrite: bool = False,
+    ) -> Exported:
+        """Return a session as a file of a format, with a list of what the format cannot hold.
+
+        Args:
+            session: the session, or any revision.
+            format: such as "claude-code", "html" or "markdown".
+            at: as in `read`.
+            hidden: as in `read`.
+            strict: raise RenderError if anything would be lost.
+            path: a file to write to, too.
+            overwrite: replace an existing file.
+
+        Raises:
+            InvalidInputError: there is no such format.
+            RenderError: something would be lost, and `strict` is set.
+            AlreadyExistsError: the file exists.
+            As `read`.
+        """
+        check_text(format=format)
+        exported = writer_named(format).write(self.read(session, at=at, hidden=hidden))
+        if strict and exported.losses:
+            raise RenderError(
+                f"the session does not go into {format} without loss", losses=exported.losses
+            )
+        return self._saved(exported, path, overwrite)
+
+    def files(self) -> List[SourceFile]:
+        """Return the imported files whose records were kept, so that they can be exported byte for byte."""
+        return source_files(self._handle.store)
+
+    def export_original(
+        self, session: str, *, file: str = "", path: Path = "", overwrite: bool = False
+    ) -> Exported:
+        """Return the file that a session was imported from, byte for byte, and checked by hash.
+
+        Args:
+            session: the session.
+            file: the id of one of several files.
+            path: a file to write to, too.
+            overwrite: replace an existing file.
+
+        Raises:
+            RevisionNotFoundError: no file of the session was kept.
+            AmbiguousRevisionError: several were.
+            AlreadyExistsError: the file exists.
+        """
+        store = self._handle.store
+        exported = restore_file(store, find_file(store, session, file=file))
+        return self._saved(exported, path, overwrite)
+
+    def repair(
+        self,
+        session: Revision = "HEAD",
+        *,
+        providers: Sequence[str] = (),
+        in_place: bool = False,
+        dry_run: bool = False,
+    ) -> RepairReport:
+        """Make a valid branch `repaired/NAME` beside one that providers would refuse, and return its faults.
+
+        Args:
+            session: a branch, or any revision.
+            providers: repair only what these would refuse.
+            in_place: commit on the branch itself.
+            dry_run: write nothing.
+
+        Raises:
+            RevisionNotFoundError: there is no such branch.
+        """
+        return repairing.repair(
+            self._handle.contexts,
+            name_of(session, "session"),
+            providers=providers,
+            in_place=in_place,
+            dry_run=dry_run,
+        )
+
+    def _saved(self, exported: Exported, path: Path, overwrite: bool) -> Exported:
+        if path:
+            save_file(Disk(), os.path.abspath(path), exported, overwrite=overwrite)
+        return exported

@@ -1,0 +1,102 @@
+"""An open store as seen from one branch: HEAD names that branch, whatever the working copy has checked out.
+
+Rule: a view shares all state with its store (objects, journal, locks, caches) and adds none. Transactions keep the real
+refs, so the reflog of HEAD is written only if HEAD is on the branch.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.refs.database import RefDatabase
+from trace_store.refs.head import NAME, Head
+from trace_store.refs.memory import MemoryRefs
+from trace_store.refs.names import full_name
+from trace_store.store.handle import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.oid import ObjectId
+    from trace_store.refs.reflog import ReflogEntry
+    from trace_store.store.transactions import Make
+
+
+class BranchView(Store):
+    """A store whose HEAD is one branch. It need not have a commit yet."""
+
+    # What the store holds stands in its `__dict__`, which the view has, too; slots are the view's own.
+    __slots__ = ("_view",)
+
+    def __init__(self, store: Store, ref: str) -> None:
+        self.__dict__ = store.__dict__
+        real = Store.refs.__get__(store)
+        view = _DiskRefs if isinstance(real, RefDatabase) else _MemoryRefs
+        self._view: _DiskRefs | _MemoryRefs = view(real, full_name(ref))
+
+    @property
+    def refs(self) -> RefDatabase | MemoryRefs:
+        """The refs, with a HEAD that names the branch."""
+        return self._view
+
+    def advance(
+        self,
+        ref: str,
+        make: Make,
+        author: str,
+        message: str,
+        head: str | ObjectId | None = None,
+        durability: str | None = None,
+    ) -> None:
+        """Move a branch forward as `Store.advance` does. The caller's HEAD is the view's, so the real one is read."""
+        super().advance(ref, make, author, message, None, durability)
+
+
+class _OnBranch:
+    """The methods of refs that know HEAD."""
+
+    __slots__ = ()
+    _branch: str
+    _real: RefDatabase | MemoryRefs
+
+    def head(self) -> Head:
+        return Head(self._branch, self._real.read(self._branch))
+
+    def head_target(self) -> str | ObjectId:
+        return self._branch
+
+    def set_head(
+        self,
+        target: str | ObjectId,
+        *,
+        message: str = "",
+        author: str = "",
+        time: int | None = None,
+    ) -> None:
+        raise errors.StateError(
+            f"HEAD cannot be moved from {self._branch}: that is for the repository",
+            ref=self._branch,
+        )
+
+    def set_original(self, oid: ObjectId) -> None:
+        if self._real.head_target() == self._branch:
+            self._real.set_original(oid)
+
+    def reflog(self, name: str) -> list[ReflogEntry]:
+        return self._real.reflog(self._branch if name == NAME else name)
+
+
+class _DiskRefs(_OnBranch, RefDatabase):
+    __slots__ = ("_branch", "_real")
+
+    def __init__(self, real: RefDatabase, branch: str) -> None:
+        self.__dict__ = real.__dict__
+        self._real = real
+        self._branch = branch
+
+
+class _MemoryRefs(_OnBranch, MemoryRefs):
+    __slots__ = ("_branch", "_real")
+
+    def __init__(self, real: MemoryRefs, branch: str) -> None:
+        self.__dict__ = real.__dict__
+        self._real = real
+        self._branch = branch
