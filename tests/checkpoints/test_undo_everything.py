@@ -1,4 +1,4 @@
-"""Changes, checkpoints and forks in random order, then undo of all: the context is what it was.
+"""Changes, trims, compressions, checkpoints and forks in random order, then undo of all: the context is what it was.
 
 And a disk that fails at any call of a restore or a choice: the outcome is before or after, and nothing is lost.
 """
@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.compression.support.agent_session import append_steps
 from tests.support.examples import examples
 from trace_store import FixedClock, Message, Repo, Store
 from trace_store.errors import StorageError, TraceError
@@ -24,6 +25,8 @@ from trace_store.testing.disks import FailingDisk
 def change(repo: Repo, random: Random, number: int) -> None:
     """Do one thing, which may be impossible now."""
     addresses = [message.address for message in repo.compile().messages]
+    known = [entry.address for entry in repo.contexts.fold(repo.resolve("HEAD")).entries]
+    size = repo.compile().token_count
     names = [each.name for each in repo.checkpoints.list()]
     branches = [branch.name for branch in repo.branches.list()]
     one, other = random.choice(branches), random.choice(branches)
@@ -32,6 +35,14 @@ def change(repo: Repo, random: Random, number: int) -> None:
         lambda: repo.append("user", f"message {number}: we decided to go on"),
         lambda: repo.edit(random.choice(addresses), f"edited {number}"),
         lambda: repo.remove(random.choice(addresses)),
+        lambda: append_steps(repo, 10 * number + 100, 2),
+        lambda: repo.remove(random.choice(addresses), ghost=True),
+        lambda: repo.restore(random.choice(known)),
+        lambda: repo.annotate(random.choice(addresses), priority="pinned"),
+        lambda: repo.trim(size * random.randint(1, 9) // 10, partial=True),
+        lambda: repo.trim(None),
+        lambda: repo.compress(size * random.randint(3, 9) // 10, force=True),
+        lambda: repo.expand(random.choice(known)),
         lambda: repo.checkpoints.save(f"c{number}", soft=random.random() < 0.4),
         lambda: repo.checkpoints.restore(name, ref=one),
         lambda: repo.checkpoints.restore(name, branch=f"r{number}"),
@@ -56,6 +67,7 @@ def test_undoing_everything_restores_the_context(seed: int, count: int) -> None:
     random = Random(seed)
     with Repo(Store.memory(clock=FixedClock()), author="Ada") as repo:
         repo.commit([Message("system", "Be brief."), Message("user", "Begin.")])
+        append_steps(repo, 10, 2)
         before = state(repo)
         tip = repo.resolve("HEAD")
         for number in range(count):

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from trace_store.providers.documents import Given
     from trace_store.refs.head import Head
     from trace_store.repo.handle import Answer, Revision
-    from trace_store.repo.lookup import MessageState, UsageReport, WordingVersion
+    from trace_store.repo.lookup import MessageState, UsageTotal, WordingVersion
     from trace_store.repo.stopped import Stopped
     from trace_store.secrets.guard import Guard
 
@@ -553,7 +553,7 @@ class Line:
 
     def usage(
         self, revision: Revision = "HEAD", *, limit: int | None = None, ref: str = ""
-    ) -> Iterator[UsageReport]:
+    ) -> Iterator[UsageTotal]:
         """Yield the usage that providers reported, newest first; `limit` is the most to return."""
         check_count(limit=limit)
         return islice(lookup.usage(self._on(ref).store, name_of(revision)), limit)

@@ -85,7 +85,7 @@ class WordingVersion:
 
 
 @value
-class UsageReport:
+class UsageTotal:
     """What a provider reported about a context that it was sent.
 
     Attributes:
@@ -177,7 +177,7 @@ def _entry(store: Store, what: Address, revision: str) -> tuple[Entry, context.f
     return born.entry(what), born
 
 
-def usage(store: Store, revision: str) -> Iterator[UsageReport]:
+def usage(store: Store, revision: str) -> Iterator[UsageTotal]:
     """Yield the reports of usage of a revision or range, newest first."""
     for entry in all_commits(store, revision):
         # The commit table knows what a commit does, so only few commits are read.
@@ -188,7 +188,7 @@ def usage(store: Store, revision: str) -> Iterator[UsageReport]:
                 fields = dict(operation.fields)
                 about = fields.pop("about", None) or next(iter(entry.parents), None)
                 counts = {n: v for n, v in sorted(fields.items()) if isinstance(v, int | str)}
-                yield UsageReport(entry.oid, about and ObjectId(about), counts)
+                yield UsageTotal(entry.oid, about and ObjectId(about), counts)
 
 
 def log(
