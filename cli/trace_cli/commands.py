@@ -22,6 +22,7 @@ COMMON = {
     "Record messages": ("commit", "compile", "edit"),
     "Examine history and state": ("status", "log", "show", "search"),
     "Branch, merge and undo": ("switch", "merge", "undo"),
+    "Make room": ("trim", "compress", "checkpoint"),
     "Share": ("seal", "export", "bundle"),
 }
 """The everyday commands that `trace` without a command lists."""

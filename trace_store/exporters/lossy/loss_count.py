@@ -58,8 +58,9 @@ def losses_of(
             _count_part(part, there.get(index), said.message.model, losses)
         if holding[number]:
             _count_message(session, said, holding[number], losses)
-        elif not said.message.parts:
-            losses.add("empty-message")
+        else:
+            losses.add("empty-message", count=int(not said.message.parts))
+            losses.add("message-name", count=int(bool(said.message.name)))
     losses.add("message-place", count=_moved(drafts) + moved)
     losses.add("tool-schema", count=len(session.tools) - tools)
     for below in session.subagents:
