@@ -67,7 +67,7 @@ LISTED = {
     "image-moved": {"message-place"},
     "invalid-image": {"image", "image-form", "opaque-part"},
     "misplaced-call": {"tool-call"},
-    "name-changed": {"message-name", "tool-name", "tool-schema"},
+    "name-changed": {"message-name", "tool-name", "tool-schema", "opaque-part"},
     "opaque-left-out": {"opaque-part"},
     "orphan-call": {"tool-call"},
     "orphan-result": {"tool-result"},

@@ -58,9 +58,8 @@ def losses_of(
             _count_part(part, there.get(index), said.message.model, losses)
         if holding[number]:
             _count_message(session, said, holding[number], losses)
-        else:
-            losses.add("empty-message", count=int(not said.message.parts))
-            losses.add("message-name", count=int(bool(said.message.name)))
+        elif not said.message.parts:
+            losses.add("empty-message")
     losses.add("message-place", count=_moved(drafts) + moved)
     losses.add("tool-schema", count=len(session.tools) - tools)
     for below in session.subagents:
