@@ -89,7 +89,7 @@ class Session:
 
     def is_recoverable(self, name: str) -> bool:
         """Return True if the history has a name, so that a search finds it and `expand` shows it."""
-        return bool(self.repo.whohas(name))
+        return bool(self.repo.branches.whohas(name))
 
 
 def none(session: Session) -> list[Message]:
@@ -153,7 +153,7 @@ def codex(session: Session) -> list[Message]:
 
 def trim(session: Session) -> list[Message]:
     """Trim to the target, or as far as possible."""
-    session.repo.trim(session.whole_target(), partial=True)
+    session.repo.compression.trim(session.whole_target(), partial=True)
     return session.compiled()
 
 

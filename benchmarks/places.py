@@ -57,7 +57,7 @@ class TracePlace:
         self.program = here.trace
         self.environment = here.environment
         with Repo.open(folder, create=False, environment=NOBODY) as repo:
-            history.switch.switch(repo.store, start, author=repo.author)
+            history.switch.switch(repo.store, start, author="bench")
         self._saved = Saved(folder / ".trace", folder.with_name("saved"))
 
     def put_back(self) -> None:

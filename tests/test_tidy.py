@@ -26,7 +26,6 @@ FUNCTION_LINES = 60
 PUBLIC_METHODS = 20
 FRONT_DOOR_METHODS = {
     ("trace_store/repo/line.py", "Line"): 30,
-    ("trace_store/repo/repository.py", "Repo"): 25,
 }
 """`Line` and `Repo` have one method for each everyday verb, each of which only calls down."""
 FRONT_DOOR_NAMES = 30

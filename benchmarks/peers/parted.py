@@ -92,14 +92,14 @@ class PartedTrace:
             for (name, start), (_, turn) in zip(REWORDED, reversed(last), strict=False):
                 self._begin(repo, name, start)
                 repo.edit((shared, 0), as_message(turn).parts)
-            history.switch.switch(repo.store, "main", author=repo.author)
+            history.switch.switch(repo.store, "main", author="bench")
             pack(repo.store)
         for words in LOOKS:
             _look(folder, words)
 
     def _begin(self, repo: Repo, name: str, start: str | bytes) -> None:
         start = start if isinstance(start, str) else start.hex()
-        history.switch.begin_branch(repo.store, name, start, author=repo.author)
+        history.switch.begin_branch(repo.store, name, start, author="bench")
 
 
 def _look(folder: Path, words: tuple[str, ...]) -> None:

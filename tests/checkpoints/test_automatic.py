@@ -146,7 +146,7 @@ def test_off_costs_nothing(tmp_path: Path, said: str | None) -> None:
         if hooked:
             repo.commit([message])
         else:
-            commit.commit(repo.store, [message], author=repo.author, guard=repo.guard)
+            commit.commit(repo.store, [message], author="unknown", guard=repo.guard)
             repo._handle.schedule.seal_if_due()
         return disk.counts()
 

@@ -39,17 +39,17 @@ def change(repo: Repo, random: Random, number: int) -> None:
         lambda: repo.remove(random.choice(addresses), ghost=True),
         lambda: repo.restore(random.choice(known)),
         lambda: repo.annotate(random.choice(addresses), priority="pinned"),
-        lambda: repo.trim(size * random.randint(1, 9) // 10, partial=True),
-        lambda: repo.trim(None),
+        lambda: repo.compression.trim(size * random.randint(1, 9) // 10, partial=True),
+        lambda: repo.compression.dedupe(),
         lambda: repo.compress(size * random.randint(3, 9) // 10, force=True),
-        lambda: repo.expand(random.choice(known)),
+        lambda: repo.compression.expand(random.choice(known)),
         lambda: repo.checkpoints.save(f"c{number}", soft=random.random() < 0.4),
         lambda: repo.checkpoints.restore(name, ref=one),
         lambda: repo.checkpoints.restore(name, branch=f"r{number}"),
         lambda: repo.checkpoints.delete(name),
         lambda: repo.checkpoints.inject(name, ref=one),
-        lambda: repo.fork(f"f{number}", ref=one),
-        lambda: repo.fork.merge(one, other),
+        lambda: repo.branches.fork(f"f{number}", ref=one),
+        lambda: repo.branches.fork.merge(one, other),
         lambda: repo.branches.switch(one),
     ]
     random.choice(todo)()
@@ -85,7 +85,7 @@ def filled(folder: Path) -> None:
     with Repo.init(folder, author="Ada") as repo:
         repo.append("user", "one")
         repo.checkpoints.save("early")
-        repo.fork("idea")
+        repo.branches.fork("idea")
         repo.append("user", "two")
 
 
@@ -106,7 +106,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, verb: str) -> None:
             if verb == "restore":
                 repo.checkpoints.restore("early")
             elif verb == "choose":
-                repo.fork.merge("main", "idea")
+                repo.branches.fork.merge("main", "idea")
             else:
                 repo.checkpoints.save("late", soft=verb == "soft")
         except StorageError:

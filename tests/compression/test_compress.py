@@ -12,7 +12,7 @@ from tests.llm.conftest import asking, serving, waits
 from tests.llm.support.fault_server import FaultServer, answer, said
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import errors
-from trace_store.compression.compress import Compression, compress, parse_target, plan
+from trace_store.compression.compress import CompressionResult, compress, parse_target, plan
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import seen_of_entry
@@ -71,12 +71,12 @@ def seen(store: Store) -> dict[Address, bytes]:
     return {each.address: seen_of_entry(each) for each in fold_of(store, tip).visible()}
 
 
-def written(done: Compression) -> Address:
+def written(done: CompressionResult) -> Address:
     assert done.result is not None
     return done.result.addresses[0]
 
 
-def commit_of(store: Store, done: Compression) -> Commit:
+def commit_of(store: Store, done: CompressionResult) -> Commit:
     assert done.result is not None
     return read_commit(done.result.oid, store.objects.read)
 
@@ -221,8 +221,10 @@ def test_what_an_important_message_must_keep(store: Store) -> None:
     )  # of the originals
 
 
-def ask(store: Store, model: Callable[[Prompt], Completion | str], to: int = 900) -> Compression:
-    return compress(store, to=to, author="A", model=model, name="asked")
+def ask(
+    store: Store, model: Callable[[Prompt], Completion | str], to: int = 900
+) -> CompressionResult:
+    return compress(store, to=to, author="A", model=model)
 
 
 @pytest.mark.parametrize(
@@ -487,7 +489,7 @@ def test_another_branch_than_the_current_one(store: Store) -> None:
     for turn in range(12):
         commit(store, [Message("user", f"{turn}. {WORDS * 9}")], author="A", branch="other")
     head = store.refs.head().oid
-    done = compress(store, to=900, author="A", ref="other")
+    done = compress(store.on("other"), to=900, author="A")
     assert ContextCompiler(store).compile("other").token_count == done.after
     assert store.refs.head().oid == head
 

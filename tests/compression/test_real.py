@@ -39,20 +39,21 @@ def test_every_long_transcript(path: Path, kind: str) -> None:
     pinned = pin_some(store, name)
     before = ContextCompiler(store).compile(name)
     model = Script("The work goes on.") if kind == "model" else None
+    branch = store.on(name)
     for share in ("50%", "10%"):
-        target = parse_target(store, share, ref=name)
+        target = parse_target(branch, share)
         try:
-            done = compress(store, to=target, author="A", ref=name, model=model, force=True)
+            done = compress(branch, to=target, author="A", model=model, force=True)
         except errors.BudgetError as error:  # the floor is explained, and can be reached
             target = error.needed  # type: ignore[assignment]
-            done = compress(store, to=target, author="A", ref=name, model=model, force=True)
+            done = compress(branch, to=target, author="A", model=model, force=True)
         except errors.InvalidInputError:  # all of it is instructions, pinned, or short
             continue
         now = ContextCompiler(store).compile(name)
         assert now.token_count == done.after <= target
         assert_valid_requests(list(now.messages), now.tools)
         assert seen_of(store, name, pinned) == pinned
-        assert report(store, ref=name)
+        assert report(branch)
         undo(store, author="A")
         assert ContextCompiler(store).compile(name).prefix_hash == before.prefix_hash
     assert not [finding for finding in fsck(store) if finding.severity == "error"]

@@ -182,7 +182,7 @@ def test_an_open_call_stays(repo: Repo) -> None:
 def test_a_branch_that_is_not_checked_out(repo: Repo) -> None:
     repo.branches.create("other")
     whole = repo.compile().token_count
-    result = trimmed(repo, half(repo), ref="other")
+    result = repo.compression.trim(half(repo), ref="other")
     assert repo.compile().token_count == whole
     assert repo.compile("other").token_count == result.after
 

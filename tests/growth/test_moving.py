@@ -68,7 +68,7 @@ def test_soft_checkpoint_commands(growth: Growth) -> None:
 
 def test_compare_and_merge_forks(growth: Growth) -> None:
     def forked(place: Place) -> None:
-        place.repo.fork("idea")
+        place.repo.branches.fork("idea")
         place.repo.append("user", "one more turn")
         looked(place)
 

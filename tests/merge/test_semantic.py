@@ -72,7 +72,7 @@ def repo(tmp_path: Path) -> Repo:
 
 
 def semantic(repo: Repo, model: Any, review: Any = None, **options: Any) -> Merge:
-    advisor = Advisor(repo.store, model, name="asked", review=review)
+    advisor = Advisor(repo.store, model, review=review)
     chosen = MergeOptions(strategy="semantic", **options)
     return merge(repo.store, "side", chosen, author="ada", advise=advisor)
 

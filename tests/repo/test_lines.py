@@ -210,7 +210,7 @@ WRONG: dict[str, tuple[str, Callable[[Any], object]]] = {
     "what": ("what", lambda repo: repo.get(7)),
     "start": ("start", lambda repo: repo.branches.create("x", 7)),
     "query": ("query", lambda repo: repo.search(7)),
-    "test": ("test", lambda repo: repo.bisect("x")),
+    "test": ("test", lambda repo: repo.branches.bisect("x")),
 }
 
 

@@ -230,20 +230,20 @@ def test_reverts_differences_and_where_things_are(repo: Repo) -> None:
     assert [c.kinds for c in repo.diff("HEAD~1").changes] == [("added",)]
     assert [c.kinds for c in repo.diff(wrong.oid, asked.oid).changes] == [("removed",)] * 2
     assert next(repo.blame()).made.commit == asked.oid
-    (found,) = repo.whohas("mysql")
+    (found,) = repo.branches.whohas("mysql")
     assert [(h.ref, h.state) for h in found.holders] == [("refs/heads/main", "shown")]
-    assert repo.whohas(wrong.addresses[0])[0].wording.address == wrong.addresses[0]
+    assert repo.branches.whohas(wrong.addresses[0])[0].wording.address == wrong.addresses[0]
     assert [entry.oid for entry in repo.log(text="mysql")] == [wrong.oid]
     assert [entry.oid for entry in repo.log(role="assistant", limit=1)] == [repo.resolve("HEAD")]
 
     def fine(context: object) -> bool:
         return all("MySQL" not in message.text for message in context)  # type: ignore[attr-defined]
 
-    assert repo.bisect(fine) == (wrong.oid,)
-    assert repo.bisect(fine, good=[asked.oid]) == (wrong.oid,)
+    assert repo.branches.bisect(fine) == (wrong.oid,)
+    assert repo.branches.bisect(fine, good=[asked.oid]) == (wrong.oid,)
     with pytest.raises(errors.StateError, match="but the test says good"):
-        repo.bisect(lambda context: True)
-    assert repo.bisect(lambda c: None if len(c) == 3 else len(c) < 3) == (
+        repo.branches.bisect(lambda context: True)
+    assert repo.branches.bisect(lambda c: None if len(c) == 3 else len(c) < 3) == (
         wrong.oid,
         repo.resolve("HEAD"),
     )
@@ -325,7 +325,7 @@ def test_a_message_keeps_its_address_through_a_rebase(repo: Repo) -> None:
     assert said(repo) == ["a", "c, reworded", "b"]
     assert repo.move(address, last=True).moved == (address,)
     assert [entry.oid for entry in repo.log(follow=address)][-1] == dict(done.made)[made.oid]
-    held = [each.ref for found in repo.whohas(address) for each in found.holders]
+    held = [each.ref for found in repo.branches.whohas(address) for each in found.holders]
     assert "refs/heads/main" in held
     with pytest.raises(MessageNotFoundError):
         repo.annotate((ObjectId(b"\1" * 32), 0), labels="x")
@@ -334,10 +334,12 @@ def test_a_message_keeps_its_address_through_a_rebase(repo: Repo) -> None:
 def test_what_is_looked_for_may_be_an_address_as_text(repo: Repo) -> None:
     made = repo.append("user", "a 1.0 text")
     for name in ("HEAD.0", f"{made.oid}.0", "a 1.0"):
-        assert [found.wording.address for found in repo.whohas(name)] == [made.addresses[0]]
-    assert repo.whohas("1.0")  # no commit is called so: it is a text
+        assert [found.wording.address for found in repo.branches.whohas(name)] == [
+            made.addresses[0]
+        ]
+    assert repo.branches.whohas("1.0")  # no commit is called so: it is a text
     with pytest.raises(InvalidInputError, match=r"branches\.containing"):
-        repo.whohas(made.oid)
+        repo.branches.whohas(made.oid)
 
 
 def test_an_exchange_is_moved_as_one(repo: Repo) -> None:

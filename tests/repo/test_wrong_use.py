@@ -100,7 +100,7 @@ def test_nothing_is_no_wish(repo: Repo) -> None:
     for use in (
         repo.revert,
         repo.cherry_pick,
-        lambda: repo.whohas(""),
+        lambda: repo.branches.whohas(""),
         lambda: repo.merge("main", favour=favour),
         lambda: repo.commit([], message=message),
         lambda: repo.commit(one),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from trace_store.checkpoints import comparison, forks, hard
-from trace_store.checkpoints.soft import inject_checkpoint, save_soft, soft_text
+from trace_store.checkpoints import soft as soft_checkpoints
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from trace_store.checkpoints.comparison import ForkComparison
     from trace_store.checkpoints.forks import Choice, Fork
     from trace_store.checkpoints.hard import Checkpoint, Restored
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from trace_store.history.branches import DeletedRef
     from trace_store.history.diff import ContextDiff
     from trace_store.llm.contract import Model
+    from trace_store.oid import ObjectId
     from trace_store.secrets.guard import Guard
 
 
@@ -45,7 +48,7 @@ class Checkpoints:
         """
         reason = self._guard.gathering().text(reason) if reason else reason
         if soft:
-            return save_soft(
+            return soft_checkpoints.save_soft(
                 self._contexts,
                 name,
                 ref=ref,
@@ -62,7 +65,17 @@ class Checkpoints:
 
     def text(self, name: str) -> str:
         """Return the summary of a soft checkpoint; raises as `soft.soft_text`."""
-        return soft_text(self._store, self.show(name))
+        return soft_checkpoints.soft_text(self._store, self.show(name))
+
+    def data(self, name: str) -> dict[str, Any]:
+        """Return the state that a soft checkpoint holds; raises as `soft.soft_data`."""
+        return soft_checkpoints.soft_data(self._store, self.show(name))
+
+    def source(self, checkpoint: Checkpoint) -> ObjectId | None:
+        """Return the commit that a checkpoint is of; None for a soft one of an empty branch."""
+        if checkpoint.form != hard.SOFT:
+            return checkpoint.commit
+        return soft_checkpoints.soft_source(self._store, checkpoint)
 
     def diff(self, name: str, ref: str = "HEAD", *, model: str = "") -> ContextDiff:
         """Return what changed since a checkpoint; raises as `hard.diff_checkpoint`."""
@@ -80,7 +93,9 @@ class Checkpoints:
 
     def inject(self, name: str, *, ref: str = "") -> Injected:
         """Put a soft checkpoint at the start of a context, once; raises as `soft.inject_checkpoint`."""
-        return inject_checkpoint(self._contexts, name, ref=ref, author=self._author)
+        return soft_checkpoints.inject_checkpoint(
+            self._contexts, name, ref=ref, author=self._author
+        )
 
     def list(self, *patterns: str) -> list[Checkpoint]:
         """Return all checkpoints by name, automatic ones too; patterns such as `auto/*` select some."""
@@ -88,7 +103,7 @@ class Checkpoints:
 
 
 class Forks:
-    """Forks of a repository: `repo.fork("idea")` creates one."""
+    """Forks of a repository: `repo.branches.fork("idea")` creates one."""
 
     def __init__(self, contexts: ContextCompiler, *, author: str, guard: Guard) -> None:
         self._contexts = contexts

@@ -79,6 +79,11 @@ class Checkpoint:
         """Its short name."""
         return self.ref.removeprefix(CHECKPOINTS)
 
+    @property
+    def is_archived(self) -> bool:
+        """Whether it is a branch that lost to another one in `fork merge`."""
+        return self.ref.startswith(ARCHIVED)
+
 
 @value
 class Restored:

@@ -37,6 +37,7 @@ from trace_store.objects.content import read_content, text_of
 from trace_store.objects.message import Message, load_parts
 from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.oid import ObjectId
+from trace_store.revision import resolve_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Plan:
 
 
 @value
-class Compression:
+class CompressionResult:
     """A compression that was written.
 
     Attributes:
@@ -134,7 +135,7 @@ class Compression:
     texts: tuple[str, ...] = ()
 
 
-def plan(store: Store, range: str = "", *, to: int | None, ref: str | None = None) -> Plan:
+def plan(store: Store, range: str = "", *, to: int | None) -> Plan:
     """Return what a compression would replace; nothing is written and no model is asked.
 
     Args:
@@ -142,7 +143,6 @@ def plan(store: Store, range: str = "", *, to: int | None, ref: str | None = Non
         range: the messages to compress, as in `selection.select`. Without one, the newest messages stay as far as the
             target allows.
         to: the most tokens that the context should have; None replaces the whole range, at any size.
-        ref: the branch; None is HEAD.
 
     Raises:
         UnbornBranchError: the branch has no commit.
@@ -150,7 +150,7 @@ def plan(store: Store, range: str = "", *, to: int | None, ref: str | None = Non
         RevisionNotFoundError, MessageNotFoundError: a side of the range does not exist.
         BudgetError: the target cannot be reached; `needed` is the smallest that can.
     """
-    return _Planner(store, ref).plan(range, to)
+    return _Planner(store).plan(range, to)
 
 
 def compress(
@@ -161,13 +161,11 @@ def compress(
     author: str,
     model: Model | None = None,
     text: str = "",
-    name: str = "",
     window: int = WINDOW_TOKENS,
     force: bool = False,
-    ref: str | None = None,
     message: str = "",
     guard: Guard | None = None,
-) -> Compression:
+) -> CompressionResult:
     """Replace messages by summaries, in one commit on a branch.
 
     Messages that arrive while the model answers stay behind the summary.
@@ -179,10 +177,8 @@ def compress(
         author: the author of the commit.
         model: writes the summaries; None takes the sentences that matter most.
         text: a summary that somebody wrote, for a range that is one run.
-        name: the model's name if its answers have none.
         window: how many tokens of history the model is shown at once.
         force: compress even if the branch has hardly grown since the last time, or that saved little.
-        ref: the branch; None is HEAD.
         message: the commit message.
         guard: redacts secrets; None checks nothing.
 
@@ -194,7 +190,7 @@ def compress(
         RefChangedError: the messages of the range were changed meanwhile.
         As `plan` and `history.commit.write`. Whatever is raised, nothing was written.
     """
-    planner = _Planner(store, ref)
+    planner = _Planner(store)
     target = limited_target(store, to)
     if target is None and not text:
         raise errors.InvalidInputError(
@@ -202,11 +198,11 @@ def compress(
         )
     found = planner.plan(range, target)
     if not found.runs:
-        return Compression(found, None, found.before)
+        return CompressionResult(found, None, found.before)
     previous = planner.last_compression()
     if not (force or text):
         _check_growth(previous, found.before)
-    writer = _Writer(planner, found, model, text, window, name)
+    writer = _Writer(planner, found, model, text, window)
     texts = tuple(writer.summary(run, is_last=run is found.runs[-1]) for run in found.runs)
     after = found.before - sum(
         run.token_count - planner.tokens_of(each)
@@ -228,10 +224,10 @@ def compress(
     made = _write(
         planner, found, writer, texts, author=author, message=message, guard=guard, meta=meta
     )
-    return Compression(found, made, after, writer.kind, writer.model_name, texts)
+    return CompressionResult(found, made, after, writer.kind, writer.model_name, texts)
 
 
-def parse_target(store: Store, text: str, *, ref: str | None = None) -> int:
+def parse_target(store: Store, text: str) -> int:
     """Return the target that a text such as `60k` or `50%` means.
 
     A percentage counts the tokens of the messages; tool schemas, and what a provider counts beside the messages, stay.
@@ -244,7 +240,7 @@ def parse_target(store: Store, text: str, *, ref: str | None = None) -> int:
     digits = text[:-1]
     if not (is_count(digits) and 0 < count_of(digits) < 100):
         raise errors.InvalidInputError(f"not 1% to 99%: {text[:20]!r}")
-    compiled = ContextCompiler(store).compile(ref or "HEAD")
+    compiled = ContextCompiler(store).compile()
     messages = sum(size for size, _ in compiled.message_tokens())
     return compiled.token_count - messages + messages * count_of(digits) // 100
 
@@ -311,26 +307,21 @@ def _write(
                 *(store, draft),
                 author=author,
                 message=message,
-                branch=planner.ref,
                 meta=meta,
                 onto=tip,
             )
         except errors.RefChangedError:
             tip = planner.unchanged_tip(found)
-    raise errors.RefChangedError("the branch keeps moving", ref=planner.ref)
+    raise errors.RefChangedError("the branch keeps moving", ref=store.refs.head().ref)
 
 
 class _Planner:
     """Plans compressions of one branch."""
 
-    def __init__(self, store: Store, ref: str | None) -> None:
+    def __init__(self, store: Store) -> None:
         self.store = store
-        self.ref = ref
-        contexts = ContextCompiler(store)
-        compiled = contexts.compile(ref or "HEAD")
-        if compiled.commit is None:
-            raise errors.UnbornBranchError(f"{ref or 'HEAD'} has no commit yet")
-        self.tip = compiled.commit
+        compiled = ContextCompiler(store).compile()
+        self.tip = resolve_commit(store, "HEAD")
         self.state = fold_of(store, self.tip)
         self.before = compiled.token_count
         self._places = {entry.address: n for n, entry in enumerate(self.state.entries)}
@@ -528,14 +519,14 @@ class _Planner:
         Raises:
             RefChangedError: they are not.
         """
-        tip = ContextCompiler(self.store).compile(self.ref or "HEAD").commit
+        tip = ContextCompiler(self.store).compile().commit
         now = self.state if tip is None else fold_of(self.store, tip)
         for address in (a for run in found.runs for a in run.targets):
             same = address in now and now.entry(address).same_state(self.state.entry(address))
             if tip is None or not same or set(now.unit(address)) != set(self.state.unit(address)):
                 raise errors.RefChangedError(
                     f"message {address} was changed meanwhile",
-                    ref=self.ref,
+                    ref=self.store.refs.head().ref,
                     expected=found.tip,
                     actual=tip,
                 )
@@ -558,9 +549,7 @@ class _Writer:
         model: Model | None,
         text: str,
         window: int,
-        name: str,
     ) -> None:
-        self._name = name
         self._planner = planner
         self._text = text.strip()
         if text and (not self._text or len(found.runs) > 1):
@@ -582,10 +571,8 @@ class _Writer:
 
     @property
     def model_name(self) -> str:
-        """The model's name as its answers have it, or else the given one; "" without a model."""
-        return next(
-            (each.model for each in self.answers if each.model), self._name if self.answers else ""
-        )
+        """The model's name as its answers have it; "" without a model."""
+        return next((each.model for each in self.answers if each.model), "")
 
     def summary(self, run: Run, *, is_last: bool) -> str:
         """Return the text of a run's summary; raises as `compress`."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store import revision as revisions
 from trace_store.compression.selection import SUMMARISES, origin_of
-from trace_store.context.compiler import ContextCompiler
 from trace_store.context.entries import REPLACED
 from trace_store.context.ghost import ghost_text
 from trace_store.context.snapshots import fold_of
@@ -44,9 +43,7 @@ class Expansion:
     messages: tuple[Address, ...]
 
 
-def expand(
-    store: Store, target: str, *, author: str, ref: str | None = None, message: str = ""
-) -> Expansion:
+def expand(store: Store, target: str, *, author: str, message: str = "") -> Expansion:
     """Show a message in full for good, in one commit.
 
     A summary becomes the messages that it replaced, and a removed message is restored. An edited message gets its first
@@ -56,7 +53,6 @@ def expand(
         store: the store.
         target: the address.
         author: the author of the commit.
-        ref: the branch; None is HEAD.
         message: the commit message.
 
     Raises:
@@ -64,14 +60,12 @@ def expand(
         InvalidInputError: the message is shown in full already, or is skipped.
         As `history.commit.write`.
     """
-    tip = ContextCompiler(store).compile(ref or "HEAD").commit
-    if tip is None:
-        raise errors.UnbornBranchError(f"{ref or 'HEAD'} has no commit yet")
+    tip = revisions.resolve_commit(store, "HEAD")
     address = revisions.resolve_address(store, target)
     what, operations, shown = _operations(store, fold_of(store, tip), address)
     draft = new_draft(store)
     draft.operations += operations
-    made = write(store, draft, author=author, message=message, branch=ref, onto=tip)
+    made = write(store, draft, author=author, message=message, onto=tip)
     return Expansion(made, what, shown)
 
 

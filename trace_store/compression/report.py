@@ -13,7 +13,6 @@ from trace_store import revision as revisions
 from trace_store.compression.extractive import CONSTRAINT, DECISION, one_command, sentences
 from trace_store.compression.selection import SUMMARISES, origin_of, originals
 from trace_store.context.activity import activity_of
-from trace_store.context.compiler import ContextCompiler
 from trace_store.context.snapshots import fold_of
 from trace_store.frozen import value
 from trace_store.merge.llm_assist.request import said_by
@@ -70,21 +69,18 @@ class SummaryReport:
     lost: tuple[Lost, ...]
 
 
-def report(store: Store, target: str = "", *, ref: str | None = None) -> list[SummaryReport]:
+def report(store: Store, target: str = "") -> list[SummaryReport]:
     """Return what the summaries of a context no longer mention.
 
     Args:
         store: the store.
         target: the address of one summary; "" is every summary that the context shows.
-        ref: the branch; None is HEAD.
 
     Raises:
         MessageNotFoundError, RevisionNotFoundError: the context does not hold the message.
         InvalidInputError: the message is not a summary whose sources are hidden.
     """
-    tip = ContextCompiler(store).compile(ref or "HEAD").commit
-    if tip is None:
-        raise errors.UnbornBranchError(f"{ref or 'HEAD'} has no commit yet")
+    tip = revisions.resolve_commit(store, "HEAD")
     state = fold_of(store, tip)
     if target:
         address = revisions.resolve_address(store, target)

@@ -236,19 +236,18 @@ class _Search:
             yield Suggestion(PIN, PIN, (message.address,), 0, said, heat.values[at])
 
 
-def suggest(store: Store, *, ref: str | None = None, root: str = ".") -> Suggestions:
+def suggest(store: Store, *, root: str = ".") -> Suggestions:
     """Return proposals for the context of a branch.
 
     Args:
         store: the store.
-        ref: the branch; None is HEAD.
         root: the folder that relative paths of files start from.
 
     Raises:
         UnbornBranchError: the branch has no commit.
         ObjectNotFoundError, CorruptObjectError: content is missing or damaged.
     """
-    working = WorkingContext(*working_state(store, ref))
+    working = WorkingContext(*working_state(store))
     tokens, sizes = working.total, tuple(working.tokens)
     search = _Search(working, root)
     proposals = sorted(search.run(), key=lambda each: -each.tokens)
@@ -256,7 +255,7 @@ def suggest(store: Store, *, ref: str | None = None, root: str = ".") -> Suggest
 
 
 def apply(
-    store: Store, chosen: Sequence[Suggestion], *, author: str, ref: str | None = None
+    store: Store, chosen: Sequence[Suggestion], *, author: str, message: str = ""
 ) -> CommitResult:
     """Carry out proposals in one commit.
 
@@ -268,7 +267,7 @@ def apply(
     if not chosen:
         raise errors.InvalidOperationError("there is no proposal to carry out")
     draft = new_draft(store)
-    context, state = working_state(store, ref)
+    context, state = working_state(store)
     working = WorkingContext(context, state)
     outputs = {(working.messages[each.at].address, each.call_id): each for each in working.outputs}
     for each in chosen:
@@ -290,8 +289,7 @@ def apply(
         store,
         draft,
         author=author,
-        message=f"suggestions: {len(chosen)} carried out, {saved:,} tokens saved",
-        branch=ref,
+        message=message or f"suggestions: {len(chosen)} carried out, {saved:,} tokens saved",
         onto=context.commit,
     )
 

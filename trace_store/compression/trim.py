@@ -35,6 +35,7 @@ from trace_store.frozen import value
 from trace_store.history.commit import new_draft, write
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Text, ToolCall
+from trace_store.revision import resolve_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -351,7 +352,6 @@ def trim(
     *,
     to: int | None,
     author: str,
-    ref: str | None = None,
     keep_last: int | None = None,
     steps: Sequence[str] = STEPS,
     partial: bool = False,
@@ -366,7 +366,6 @@ def trim(
         to: the most tokens that the context should have, as `token_count` counts them; None saves all that the steps
             can.
         author: the author of the commit.
-        ref: the branch; None is HEAD.
         keep_last: so many of the last turns of the user stay whole, however large. None keeps KEPT_TURNS of them, as
             far as they fit into half of the tokens that are not fixed.
         steps: the steps to take, of STEPS.
@@ -387,7 +386,7 @@ def trim(
     """
     if (to is not None and to < 0) or (keep_last is not None and keep_last < 0):
         raise errors.InvalidInputError("the target and the number of turns to keep are 0 or more")
-    context, state = working_state(store, ref)
+    context, state = working_state(store)
     tip = context.commit
     assert tip is not None
     working = WorkingContext(context, state)
@@ -415,24 +414,20 @@ def trim(
         draft,
         author=author,
         message=message or f"{REASON}: {before:,} to {working.total:,} tokens",
-        branch=ref,
         meta={REASON: {"before": before, "after": working.total, "target": to or 0}},
         onto=tip,
     )
     return _result(planned, to, before, commit)
 
 
-def working_state(store: Store, ref: str | None) -> tuple[CompiledContext, Fold]:
-    """Return the context of a branch and its fold; None is HEAD.
+def working_state(store: Store) -> tuple[CompiledContext, Fold]:
+    """Return the context of HEAD's branch and its fold.
 
     Raises:
         UnbornBranchError: the branch has no commit.
     """
     contexts = ContextCompiler(store)
-    context = contexts.compile(ref or "HEAD")
-    if context.commit is None:
-        raise errors.UnbornBranchError(f"{ref or 'HEAD'} has no commit yet")
-    return context, contexts.fold(context.commit)
+    return contexts.compile(), contexts.fold(resolve_commit(store, "HEAD"))
 
 
 def _result(

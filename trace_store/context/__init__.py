@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from trace_store.context import object_stream as object_stream
     from trace_store.context import prefetch as prefetch
     from trace_store.context import snapshots as snapshots
+    from trace_store.context import strategies as strategies
     from trace_store.context import tokens as tokens
     from trace_store.context import usage as usage
 

@@ -94,6 +94,7 @@ class ErrorCode:
     UNDIVIDABLE = "undividable"
     NAME_TAKEN_HERE = "name-taken-here"
     NAMELESS = "nameless"
+    NOT_IN_TRASH = "not-in-trash"
 
 
 class TraceError(Exception):

@@ -9,14 +9,17 @@ if TYPE_CHECKING:
     from trace_store.history import branches as branches
     from trace_store.history import commit as commit
     from trace_store.history import diff as diff
+    from trace_store.history import draft as draft
     from trace_store.history import edit_text as edit_text
     from trace_store.history import log as log
     from trace_store.history import log_filters as log_filters
+    from trace_store.history import lookup as lookup
     from trace_store.history import part_lines as part_lines
     from trace_store.history import reflog as reflog
     from trace_store.history import request_diff as request_diff
     from trace_store.history import reset as reset
     from trace_store.history import retention as retention
+    from trace_store.history import status as status
     from trace_store.history import summary as summary
     from trace_store.history import switch as switch
     from trace_store.history import tags as tags

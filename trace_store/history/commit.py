@@ -156,13 +156,13 @@ class batch:  # noqa: N801 - it is called like a function
     """Collect operations into one commit, written at the end of the block unless it raises.
 
     `draft.savepoint()` undoes part of the block. Afterwards `draft.result` is the commit; an empty batch writes nothing
-    and has none.
+    and has none. `written` is called with the result.
 
     Raises:
         As `write`.
     """
 
-    __slots__ = ("_draft", "_store", "_written")
+    __slots__ = ("_arguments", "_draft", "_on_written", "_store")
 
     def __init__(
         self,
@@ -174,24 +174,28 @@ class batch:  # noqa: N801 - it is called like a function
         reword: Reword | None = None,
         salt: Salt | None = None,
         guard: Guard | None = None,
+        written: Callable[[CommitResult], object] | None = None,
     ) -> None:
         self._store = store
         self._draft = new_draft(store, reword, salt, guard)
-        self._written = author, message, branch
+        self._arguments = author, message, branch
+        self._on_written = written
 
     def __enter__(self) -> Draft:
-        author, message, branch = self._written
+        author, message, branch = self._arguments
         if branch is None:
             # The branch at the start of the block, even if HEAD moves before its end.
             ref = self._store.refs.head_target()
-            self._written = author, message, None if isinstance(ref, ObjectId) else ref
+            self._arguments = author, message, None if isinstance(ref, ObjectId) else ref
         return self._draft
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         draft = self._draft
         if kind is None and draft.operations:
-            author, message, branch = self._written
+            author, message, branch = self._arguments
             draft.result = write(self._store, draft, author=author, message=message, branch=branch)
+            if self._on_written is not None:
+                self._on_written(draft.result)
 
 
 def commit(

@@ -61,6 +61,14 @@ class RestoredRef:
 
 
 @value
+class TrashRestored:
+    """What was restored: messages in one commit, or None, and refs; a ref whose name is taken stays in the trash."""
+
+    messages: RestoredMessages | None
+    refs: tuple[RestoredRef, ...]
+
+
+@value
 class EmptyReport:
     """What emptying the trash did, or would do.
 

@@ -97,6 +97,19 @@ class TrashedRef:
 
 
 @value
+class TrashListing:
+    """Entries of the trash: messages in the order of the context, and refs, newest first."""
+
+    messages: tuple[HiddenMessage, ...]
+    refs: tuple[TrashedRef, ...]
+
+    @property
+    def token_count(self) -> int:
+        """Tokens of the messages, in the repository's encoding."""
+        return tokens_of(self.messages)
+
+
+@value
 class TrashFilter:
     """Conditions on entries of the trash, all of which must hold.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 
 from trace_store import errors
+from trace_store.frozen import replace
 from trace_store.llm.apis import FORMS
 from trace_store.llm.apis.form import failure_of, parsed
 from trace_store.llm.cancel import RequestConnections
@@ -108,7 +109,10 @@ class HttpModel:
     def _attempt(
         self, connection: Connection, prompt: Prompt, heard: Callable[[str], object] | None
     ) -> Completion:
-        """Send one request; errors hide the key, and are not `retryable` after a piece was received."""
+        """Send one request; the answer names the model.
+
+        Errors hide the key, and are not `retryable` after a piece was received.
+        """
         told: list[str] = []
 
         def on_piece(piece: str) -> None:
@@ -117,7 +121,8 @@ class HttpModel:
                 heard(piece)
 
         try:
-            return checked(self._ask(connection, prompt, None if heard is None else on_piece))
+            found = checked(self._ask(connection, prompt, None if heard is None else on_piece))
+            return found if found.model else replace(found, model=self.settings.name)
         except errors.ModelError as error:
             failure = _without_key(error, self.settings.key)
         failure.data["retryable"] = bool(failure.data.get("retryable")) and not told

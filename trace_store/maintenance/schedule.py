@@ -6,10 +6,13 @@ retried later. The check takes constant time.
 
 from __future__ import annotations
 
-from trace_store import errors
-from trace_store.maintenance.seal import SealReport, seal
+from trace_store import errors, maintenance
 from trace_store.store.handle import Store
 from trace_store.store.unsealed import INTERVAL_MS, MAXIMUM_JOURNAL_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.maintenance.seal import SealReport
 
 RETRY_MS = 1_000
 """Minimum time before a retry after an error other than a lock."""
@@ -37,7 +40,7 @@ class SealSchedule:
         if not due or now < self._not_before:
             return None
         try:
-            report = seal(store, wait=False)
+            report = maintenance.seal.seal(store, wait=False)
         except errors.LockedError:
             return None
         except errors.TraceError:
@@ -58,6 +61,6 @@ def seal_if_due_by_age(store: Store) -> SealReport | None:
     try:
         if not store.unsealed().due(store.clock.now()):
             return None
-        return seal(store, wait=False)
+        return maintenance.seal.seal(store, wait=False)
     except errors.TraceError:
         return None

@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from trace_store.merge import cherry_pick as cherry_pick
     from trace_store.merge import conflicts as conflicts
     from trace_store.merge import in_progress as in_progress
+    from trace_store.merge import inputs as inputs
+    from trace_store.merge import llm_assist as llm_assist
     from trace_store.merge import merge as merge
     from trace_store.merge import move as move
     from trace_store.merge import rebase as rebase

@@ -3,7 +3,8 @@
     from trace_store.repo.repository import Repo
 
 `Repo` opens a repository and is the line of HEAD; `repo.line("idea")` has the same verbs on another branch. Each
-subject is a small object: `repo.branches`, `repo.tags`, `repo.transcripts`, `repo.bundles`, `repo.maintenance`.
+subject is a small object: `repo.branches`, `repo.tags`, `repo.checkpoints`, `repo.compression`,
+`repo.trash`, `repo.transcripts`, `repo.bundles`, `repo.maintenance`.
 """
 
 from trace_store.lazy_import import submodules
@@ -12,9 +13,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.repo import branches as branches
     from trace_store.repo import bundles as bundles
+    from trace_store.repo import compression as compression
     from trace_store.repo import maintenance as maintenance
     from trace_store.repo import records as records
     from trace_store.repo import tags as tags
     from trace_store.repo import transcripts as transcripts
+    from trace_store.repo import trash as trash
 
 __getattr__ = submodules(__name__)

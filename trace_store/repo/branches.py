@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from trace_store import history
+from trace_store import checkpoints, errors, history, revision
 from trace_store.errors import DetachedHeadError, RefNotFoundError
-from trace_store.repo.handle import Handle, check_flag, name_of
-from trace_store.revision import resolve_commit
+from trace_store.objects.codec import COMMIT, kind_of
+from trace_store.repo.handle import Handle, check_callable, check_flag, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from builtins import list as List  # the method `list` hides it  # noqa: N812
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
+    from trace_store.checkpoints.handle import Forks
+    from trace_store.context.compiled import CompiledContext
     from trace_store.history.branches import Branch, DeletedRef
     from trace_store.history.switch import SwitchResult
+    from trace_store.history.whohas import VersionHolders
+    from trace_store.objects.address import Address
+    from trace_store.oid import ObjectId
     from trace_store.refs.reflog import ReflogEntry
     from trace_store.repo.handle import Revision
 
@@ -88,14 +95,77 @@ class Branches:
             history.branches.set_upstream(self._store, ref, other)
         return history.branches.read_branch(self._store, ref)
 
-    def containing(self, revision: Revision) -> List[str]:
+    def containing(self, what: Revision) -> List[str]:
         """Return the full names of the refs that have a commit, sorted.
 
         Raises:
             RevisionNotFoundError: there is no such commit.
         """
-        oid = resolve_commit(self._store, name_of(revision))
+        oid = revision.resolve_commit(self._store, name_of(what))
         return history.whohas.whohas_commit(self._store, oid)
+
+    def whohas(self, what: str | Address | ObjectId) -> List[VersionHolders]:
+        """Return the versions of messages that have a text, an address or a blob, with the refs that have them.
+
+        For an address, what a rebase of HEAD's branch made of the message comes first.
+
+        Args:
+            what: the address of a message, or its text; another text, in any case; or the id of a blob.
+
+        Raises:
+            InvalidInputError: it is none of these, or an empty text; `containing` takes a commit.
+        """
+        found: object = what
+        if isinstance(what, str):
+            try:
+                found = revision.resolve_address(self._store, what)
+            except (errors.NotFoundError, errors.InvalidInputError):
+                return history.whohas.whohas_text(self._handle.contexts, what)
+        if isinstance(found, tuple):
+            return history.whohas.whohas_message(self._handle.contexts, revision.as_address(found))
+        if not isinstance(found, bytes):
+            raise errors.InvalidInputError(
+                f"what is text, an address or an id, not {type(what).__name__}", argument="what"
+            )
+        objects = self._store.objects
+        if objects.contains(found) and kind_of(objects.read(found)) == COMMIT:
+            raise errors.InvalidInputError(
+                "what is a commit: `containing` names the refs that have it",
+                argument="what",
+            )
+        return history.whohas.whohas_content(self._handle.contexts, found)
+
+    def bisect(
+        self,
+        test: Callable[[CompiledContext], bool | None],
+        bad: Revision = "HEAD",
+        good: Revision | Sequence[Revision] = (),
+    ) -> tuple[ObjectId, ...]:
+        """Return the first commit for which a test fails; several if the test cannot tell for some.
+
+        Args:
+            test: returns whether a context is good: True, False, or None if it cannot tell.
+            bad: a commit for which the test fails.
+            good: one or several earlier commits for which it succeeds; without one the search starts at the first.
+
+        Raises:
+            StateError: the test finds the bad commit good, or a good one bad.
+            RevisionNotFoundError: there is no such commit.
+        """
+        check_callable(test=test)
+        several: Sequence[Any] = good if isinstance(good, list | tuple) else [good]
+        return history.bisect.find_first_bad(
+            self._handle.contexts,
+            test,
+            name_of(bad, "bad"),
+            [name_of(each, "good") for each in several],
+        )
+
+    @property
+    def fork(self) -> Forks:
+        """Forks: `repo.branches.fork("idea")` creates one; `of`, `compare` and `merge` work on them."""
+        handle = self._handle
+        return checkpoints.handle.Forks(handle.contexts, author=handle.author, guard=handle.guard)
 
     def switch(
         self, name: str, *, create: bool = False, start: Revision = "HEAD", force: bool = False

@@ -5,17 +5,11 @@ Rule: state and no verbs.
 
 from __future__ import annotations
 
-from trace_store import checkpoints, errors, merge, secrets
+from trace_store import checkpoints, context, errors, history, maintenance, merge, revision, secrets
 from trace_store.config import AUTOMATIC_SETTING
-from trace_store.context.compiler import ContextCompiler
-from trace_store.context.tokens.tokenizer import Tokenizer, as_tokenizer
 from trace_store.environment import Environment
-from trace_store.history.draft import several
 from trace_store.ident import Randomness
-from trace_store.maintenance.schedule import SealSchedule
 from trace_store.oid import ObjectId
-from trace_store.revision import as_address
-from trace_store.secrets.guard import Guard
 from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
@@ -23,11 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Protocol, TypeAlias
 
+    from trace_store.context.compiler import ContextCompiler
+    from trace_store.context.tokens.tokenizer import Tokenizer
     from trace_store.history.draft import CommitResult, Target
     from trace_store.importers.report import ImportReport
+    from trace_store.maintenance.schedule import SealSchedule
     from trace_store.merge.conflicts import Conflict, Resolution, Resolver
     from trace_store.objects.address import Address
     from trace_store.objects.content import Salt
+    from trace_store.secrets.guard import Guard
 
     class Named(Protocol):
         """A value with the id of a commit: the result of a commit, an entry of the log, a branch, a tag."""
@@ -42,16 +40,18 @@ if TYPE_CHECKING:
 class Handle:
     """What all objects of one open repository share.
 
+    A command pays for every module that it loads, so what not every verb needs is created on first use.
+
     Attributes:
         store: the stores below.
-        contexts: compiles, and keeps indexes open between compiles.
-        author: who the commits are by.
-        guard: looks for secrets in what is stored.
-        environment: what the process was started with; None reads it when it is needed.
-        schedule: seals now and then.
+        author: the author of new commits.
+        environment: the environment variables.
     """
 
-    __slots__ = ("_salt", "author", "contexts", "environment", "guard", "schedule", "store")
+    __slots__ = (
+        *("_contexts", "_guard", "_mode", "_salt", "_schedule", "_tokenizer"),
+        *("author", "environment", "store"),
+    )
 
     def __init__(
         self,
@@ -63,20 +63,49 @@ class Handle:
     ) -> None:
         self.store = store
         self.author = author
-        self.environment = environment
-        self.guard = Guard.of(store, environment or Environment.read(), secrets)
-        self.contexts = ContextCompiler(store, tokenizer=as_tokenizer(tokenizer))
-        self.schedule = SealSchedule(store)
+        self.environment = environment or Environment.read()
+        self._mode = secrets
+        if tokenizer is not None:
+            tokenizer = context.tokens.tokenizer.as_tokenizer(tokenizer)
+        self._tokenizer = tokenizer
+        self._contexts: ContextCompiler | None = None
+        self._guard: Guard | None = None
+        if secrets:
+            self.guard  # noqa: B018 - an unknown mode is reported when the repository is opened
         self._salt: Salt | None = None
+        self._schedule: SealSchedule | None = None
+        if store.local:
+            self.schedule  # noqa: B018 - its first interval starts when the repository is opened
+
+    @property
+    def contexts(self) -> ContextCompiler:
+        """Compiles contexts, and keeps their indexes open."""
+        if self._contexts is None:
+            compiler = context.compiler.ContextCompiler
+            self._contexts = compiler(self.store, tokenizer=self._tokenizer)
+        return self._contexts
+
+    @property
+    def guard(self) -> Guard:
+        """Finds secrets in text that is stored."""
+        if self._guard is None:
+            self._guard = secrets.guard.Guard.of(self.store, self.environment, self._mode)
+        return self._guard
+
+    @property
+    def schedule(self) -> SealSchedule:
+        """Seals now and then."""
+        if self._schedule is None:
+            self._schedule = maintenance.schedule.SealSchedule(self.store)
+        return self._schedule
 
     def salt(self) -> Salt:
         """Return what private content is hashed with: the user's own key, outside the repository."""
         if self._salt is None:
             store, keys = self.store, secrets.user_files
             if store.local:
-                environment = self.environment or Environment.read()
                 key = keys.store_key(
-                    environment, store.config.store_id, store.layout.root, store.disk
+                    self.environment, store.config.store_id, store.layout.root, store.disk
                 )
             else:
                 key = Randomness().take(keys.KEY_BYTES)  # lasts as long as the repository
@@ -124,7 +153,7 @@ def name_of(what: Revision | Address, argument: str = "revision") -> str:
     if isinstance(what, str):
         return what
     if isinstance(what, tuple):
-        return as_address(what).hex
+        return revision.as_address(what).hex
     oid = getattr(what, "oid", what)
     if not isinstance(oid, ObjectId):
         raise errors.InvalidInputError(
@@ -142,7 +171,7 @@ def targets_of(targets: Target | Sequence[Target], argument: str = "targets") ->
         InvalidInputError: there is none, or it is not an address; the error names the argument.
     """
     try:
-        found = several(targets)
+        found = history.draft.several(targets)
     except errors.InvalidInputError as error:
         raise errors.InvalidInputError(f"{argument}: {error}", argument=argument) from None
     if not found:

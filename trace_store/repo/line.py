@@ -5,20 +5,12 @@ Rule: each verb is one call down, on a view of the store whose HEAD is the branc
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from itertools import islice
 
-from trace_store import errors, history, merge
+from trace_store import context, errors, history, merge
 from trace_store import revision as revisions
-from trace_store.context import strategies
-from trace_store.history import commit as writing
-from trace_store.history.draft import given_message
-from trace_store.history.edit_text import current_parts, reworded
-from trace_store.history.status import Status, status
-from trace_store.merge import llm_assist
-from trace_store.merge.inputs import APPEND, SEMANTIC
 from trace_store.oid import ObjectId
-from trace_store.repo import lookup
+from trace_store.repo import stopped
 from trace_store.repo.handle import (
     Handle,
     check_callable,
@@ -29,8 +21,6 @@ from trace_store.repo.handle import (
     resolver_of,
     targets_of,
 )
-from trace_store.repo.stopped import result_of
-from trace_store.revision import resolve_commit
 from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
@@ -43,11 +33,15 @@ if TYPE_CHECKING:
     from trace_store.context.compiler import ContextCompiler
     from trace_store.context.strategies import Compiler
     from trace_store.history.blame import Blame
+    from trace_store.history.commit import batch as Batch  # noqa: N812
     from trace_store.history.diff import ContextDiff
     from trace_store.history.draft import CommitResult, Content, Draft, Fact, Target
     from trace_store.history.log import LogEntry
+    from trace_store.history.lookup import MessageState, UsageTotal, WordingVersion
     from trace_store.history.reset import Reset, StagedCommit
+    from trace_store.history.status import Status
     from trace_store.llm.contract import Model
+    from trace_store.merge.llm_assist.review import Judge
     from trace_store.merge.llm_assist.semantic import Proposal
     from trace_store.merge.move import MoveResult
     from trace_store.merge.result import Merge, Rewrite
@@ -58,7 +52,6 @@ if TYPE_CHECKING:
     from trace_store.providers.documents import Given
     from trace_store.refs.head import Head
     from trace_store.repo.handle import Answer, Revision
-    from trace_store.repo.lookup import MessageState, UsageTotal, WordingVersion
     from trace_store.repo.stopped import Stopped
     from trace_store.secrets.guard import Guard
 
@@ -84,21 +77,23 @@ class Line:
 
     Attributes:
         store: a view of the stores below, whose HEAD is the branch.
-        contexts: compiles, and keeps indexes open between compiles.
     """
 
     store: Store
-    contexts: ContextCompiler
 
     def __init__(self, handle: Handle, ref: str = "") -> None:
         self._handle = handle
+        self._contexts: ContextCompiler | None = None
         self.store = handle.store.on(ref) if ref else handle.store
-        self.contexts = handle.contexts.on(self.store) if ref else handle.contexts
 
     @property
-    def author(self) -> str:
-        """Who the commits are by."""
-        return self._handle.author
+    def contexts(self) -> ContextCompiler:
+        """Compiles the contexts of the branch, and keeps their indexes open."""
+        if self.store is self._handle.store:
+            return self._handle.contexts
+        if self._contexts is None:
+            self._contexts = self._handle.contexts.on(self.store)
+        return self._contexts
 
     @property
     def guard(self) -> Guard:
@@ -138,7 +133,7 @@ class Line:
             SecretFoundError: it holds a secret, and `secrets` is "block"; nothing was written.
             StorageError: the disk failed; nothing was written.
         """
-        given = given_message(role, content, kind=kind, name=name, model=model, id=id)
+        given = history.draft.given_message(role, content, kind=kind, name=name, model=model, id=id)
         return self.commit([given], message=message, meta=meta, private=private, ref=ref)
 
     def commit(
@@ -162,35 +157,32 @@ class Line:
             return self._one(lambda d: d.extend(messages), ref, message, private=private, **facts)
         check_text(message=message)
         line = self._on(ref)
-        result = writing.commit(
+        result = history.commit.commit(
             *(line.store, messages),
-            author=self.author,
+            author=self._handle.author,
             message=message,
             salt=self._handle.salt() if private else None,
             guard=self.guard,
         )
         return line._written(result)
 
-    @contextmanager
-    def batch(self, message: str = "", *, private: bool = False, ref: str = "") -> Iterator[Draft]:
-        """Collect operations for one commit; if the block raises, nothing is written.
+    def batch(self, message: str = "", *, private: bool = False, ref: str = "") -> Batch:
+        """Collect operations for one commit in a `with` block; if the block raises, nothing is written.
 
         Raises:
             InvalidOperationError: an operation names a message that the context does not hold.
         """
         check_text(message=message)
         line = self._on(ref)
-        with writing.batch(
+        return history.commit.batch(
             line.store,
-            author=self.author,
+            author=self._handle.author,
             message=message,
             reword=line._reworded,
             salt=self._handle.salt() if private else None,
             guard=self.guard,
-        ) as draft:
-            yield draft
-        if draft.result is not None:
-            line._written(draft.result)
+            written=line._written,
+        )
 
     def edit(
         self,
@@ -349,7 +341,7 @@ class Line:
             targets_of(targets),
             where,
             beside or "",
-            author=self.author,
+            author=self._handle.author,
             message=self._handle.redacted(message),
             dry_run=dry_run,
         )
@@ -394,7 +386,9 @@ class Line:
             RevisionNotFoundError: there is no commit `about`.
         """
         line = self._on(ref)
-        oid = None if about is None else resolve_commit(line.store, name_of(about, "about"))
+        oid = (
+            None if about is None else revisions.resolve_commit(line.store, name_of(about, "about"))
+        )
         sender: dict[str, Any] = {
             "renderer": renderer,
             "renderer_version": renderer_version,
@@ -439,11 +433,11 @@ class Line:
         check_count(budget=budget)
         check_callable(compiler=compiler)
         contexts, name = self._on(ref).contexts, name_of(revision)
-        found = strategies.compile(
+        found = context.strategies.compile(
             *(contexts, name, at, strategy), reasoning=reasoning, model=model, compiler=compiler
         )
         if strict:
-            strategies.check_budget(contexts, found, budget)
+            context.strategies.check_budget(contexts, found, budget)
         return found
 
     def resolve(self, revision: Revision, *, ref: str = "") -> ObjectId:
@@ -501,7 +495,7 @@ class Line:
         of_commit = {"meta": meta, "author": author, "operation": operation, "merges": merges}
         marks = {"priority": priority, "label": label, "follow": follow}
         wanted = {**of_message, **of_commit, **marks, "since": since, "until": until}
-        return lookup.log(line.contexts, name_of(revision), wanted, limit)
+        return history.lookup.log(line.contexts, name_of(revision), wanted, limit)
 
     def status(self, *, model: str = "", count_tokens: bool = True, ref: str = "") -> Status:
         """Return the state of the branch and of the repository.
@@ -509,7 +503,7 @@ class Line:
         Counting tokens takes time if there are new messages.
         """
         check_text(model=model)
-        return status(self._on(ref).contexts, model=model, count_tokens=count_tokens)
+        return history.status.status(self._on(ref).contexts, model=model, count_tokens=count_tokens)
 
     def diff(
         self, before: Revision, after: Revision = "HEAD", *, model: str = "", ref: str = ""
@@ -531,7 +525,7 @@ class Line:
             PurgedError: its content was purged.
             CorruptObjectError: it is damaged.
         """
-        return lookup.get(self._on(ref).store, name_of(what, "what"))
+        return history.lookup.get(self._on(ref).store, name_of(what, "what"))
 
     def message(
         self, address: str | Address, revision: Revision = "HEAD", *, ref: str = ""
@@ -543,26 +537,26 @@ class Line:
         Raises:
             MessageNotFoundError: the context does not hold the message.
         """
-        return lookup.message(self._on(ref).store, address, name_of(revision))
+        return history.lookup.message(self._on(ref).store, address, name_of(revision))
 
     def versions(
         self, address: str | Address, revision: Revision = "HEAD", *, ref: str = ""
     ) -> tuple[WordingVersion, ...]:
         """Return all versions of a message, oldest first. Arguments and errors as in `message`."""
-        return lookup.versions(self._on(ref).store, address, name_of(revision))
+        return history.lookup.versions(self._on(ref).store, address, name_of(revision))
 
     def usage(
         self, revision: Revision = "HEAD", *, limit: int | None = None, ref: str = ""
     ) -> Iterator[UsageTotal]:
         """Yield the usage that providers reported, newest first; `limit` is the most to return."""
         check_count(limit=limit)
-        return islice(lookup.usage(self._on(ref).store, name_of(revision)), limit)
+        return islice(history.lookup.usage(self._on(ref).store, name_of(revision)), limit)
 
     def merge(
         self,
         revision: Revision = "",
         *,
-        strategy: str = APPEND,
+        strategy: str = "append",
         favour: str = "",
         fast_forward: str = "allowed",
         squash: bool = False,
@@ -604,20 +598,20 @@ class Line:
             strategy, favour, fast_forward, squash, unrelated, message
         )
         advise = None
-        if strategy == SEMANTIC and model is not None:
-            advise = llm_assist.semantic.Advisor(self.store, model, review=review)
+        if strategy == merge.inputs.SEMANTIC and model is not None:
+            advise = merge.llm_assist.semantic.Advisor(self.store, model, review=review)
         store = self._on(ref).store
         self._handle.checkpoint_before(store, "merge")
         found = merge.merge.merge(
             store,
             name_of(revision),
             options,
-            author=self.author,
+            author=self._handle.author,
             guard=self.guard,
             resolver=resolver_of(resolver),
             advise=advise,
         )
-        return result_of(self._handle, found)
+        return stopped.result_of(self._handle, found)
 
     def cherry_pick(
         self,
@@ -643,14 +637,14 @@ class Line:
         found = merge.cherry_pick.cherry_pick(
             line.store,
             [name_of(each, "wanted") for each in wanted],
-            author=self.author,
+            author=self._handle.author,
             at=name_of(at, "at"),
             favour=favour,
             guard=self.guard,
             resolver=resolver_of(resolver),
             judge=line._judge(judge),
         )
-        return result_of(self._handle, found)
+        return stopped.result_of(self._handle, found)
 
     def rebase(
         self,
@@ -686,7 +680,7 @@ class Line:
         found = merge.rebase.rebase(
             line.store,
             None if upstream is None else name_of(upstream, "upstream"),
-            author=self.author,
+            author=self._handle.author,
             onto=name_of(onto, "onto"),
             plan=plan,
             drop_pinned=drop_pinned,
@@ -695,7 +689,7 @@ class Line:
             resolver=resolver_of(resolver),
             judge=line._judge(judge),
         )
-        return result_of(self._handle, found)
+        return stopped.result_of(self._handle, found)
 
     def revert(
         self,
@@ -721,13 +715,13 @@ class Line:
         found = merge.revert.revert(
             self._on(ref).store,
             [name_of(each, "wanted") for each in wanted],
-            author=self.author,
+            author=self._handle.author,
             message=self._handle.redacted(message),
             favour=favour,
             guard=self.guard,
             resolver=resolver_of(resolver),
         )
-        return result_of(self._handle, found)
+        return stopped.result_of(self._handle, found)
 
     def reset(self, revision: Revision = "HEAD", *, hard: bool = False, ref: str = "") -> Reset:
         """Move the branch to a commit, and return where it was and what keeps that.
@@ -742,7 +736,7 @@ class Line:
         line = self._on(ref)
         line._check_not_stopped()
         step = history.reset.reset_hard if hard else history.reset.reset_soft
-        return step(line.store, name_of(revision), author=self.author)
+        return step(line.store, name_of(revision), author=self._handle.author)
 
     def commit_staged(self, message: str = "", *, ref: str = "") -> StagedCommit:
         """Commit what `reset` staged, as one commit; "" joins the messages of the staged commits.
@@ -754,7 +748,7 @@ class Line:
         line = self._on(ref)
         line._check_not_stopped()
         message = self._handle.redacted(message)
-        return history.reset.commit_staged(line.store, author=self.author, message=message)
+        return history.reset.commit_staged(line.store, author=self._handle.author, message=message)
 
     def _on(self, ref: str) -> Line:
         """Return the line of a branch; "" is this one."""
@@ -764,12 +758,13 @@ class Line:
     def _check_not_stopped(self) -> None:
         self._handle.check_not_stopped(self.store.refs.head().ref or "HEAD")
 
-    def _judge(self, model: Model | None) -> llm_assist.review.Judge | None:
+    def _judge(self, model: Model | None) -> Judge | None:
         check_callable(judge=model)
-        return None if model is None else llm_assist.review.Judge(self.store, model)
+        return None if model is None else merge.llm_assist.review.Judge(self.store, model)
 
     def _reworded(self, address: Address, text: str, call: str) -> Sequence[Part]:
-        return reworded(current_parts(self.contexts, address), text, call)
+        edit = history.edit_text
+        return edit.reworded(edit.current_parts(self.contexts, address), text, call)
 
     def _one(
         self,
@@ -786,11 +781,11 @@ class Line:
         check_flag(private=private)
         line, handle = self._on(ref), self._handle
         salt = handle.salt() if private else None
-        draft = writing.new_draft(line.store, line._reworded, salt, handle.guard)
+        draft = history.commit.new_draft(line.store, line._reworded, salt, handle.guard)
         add(draft)
         if meta or settings:
             draft.configure(meta=meta, settings=settings)
-        result = writing.write(line.store, draft, author=handle.author, message=message)
+        result = history.commit.write(line.store, draft, author=handle.author, message=message)
         return line._written(result)
 
     def _written(self, result: CommitResult) -> CommitResult:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from trace_store import maintenance as upkeep
-from trace_store.environment import Environment
 from trace_store.repo.handle import Handle, check_flag, check_text, name_of
 from trace_store.revision import resolve
 
@@ -133,7 +132,7 @@ class Maintenance:
 
     def doctor(self) -> list[Diagnosis]:
         """Check file system, permissions and git settings, and return advice."""
-        return upkeep.doctor.diagnose(self._store, self._handle.environment or Environment.read())
+        return upkeep.doctor.diagnose(self._store, self._handle.environment)
 
     def versions(self) -> dict[str, str]:
         """Return versions and places that a bug report should name."""

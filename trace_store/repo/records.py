@@ -1,7 +1,7 @@
 """The JSON shapes of results: once, for the command line and for every other program that prints JSON.
 
 Rule: keys are snake_case and only ever added; ids are 64 hex characters, addresses 32, a dot and a number, times are
-ISO 8601 in UTC with milliseconds, sizes are bytes. `SHAPES` says what each key means.
+ISO 8601 in UTC with milliseconds, sizes are bytes. `docs/json.md` says what each key means.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from trace_store.ident import format_time, known_time
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
 from trace_store.objects.operations import META, SETTINGS, added_messages, facts_of
-from trace_store.repo.shapes import SHAPES as SHAPES
-from trace_store.repo.shapes import VERSION as VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +20,14 @@ if TYPE_CHECKING:
     from trace_store.bundles.create import BundleReport
     from trace_store.bundles.format import BundledRef
     from trace_store.bundles.ingest import ImportedBundle
+    from trace_store.checkpoints.forks import Choice, Fork
+    from trace_store.checkpoints.hard import Checkpoint, Restored
+    from trace_store.checkpoints.soft import Injected
+    from trace_store.compression.compress import CompressionResult, Plan
+    from trace_store.compression.expand import Expansion
+    from trace_store.compression.report import SummaryReport
+    from trace_store.compression.suggest import Suggestions
+    from trace_store.compression.trim import TrimResult
     from trace_store.context.compiled import CompiledContext, CompiledMessage
     from trace_store.context.entries import Entry
     from trace_store.history.bisect import Verdict
@@ -34,6 +40,8 @@ if TYPE_CHECKING:
     from trace_store.history.status import Status
     from trace_store.history.tags import TagEntry
     from trace_store.history.token_history import TokenGrowth
+    from trace_store.history.trash_changes import EmptyReport, TrashRestored
+    from trace_store.history.trash_entries import HiddenMessage, TrashedRef
     from trace_store.history.undo import UndoResult
     from trace_store.history.whohas import VersionHolders
     from trace_store.importers.report import FileReport
@@ -49,6 +57,10 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
     from trace_store.providers.values import Rendered
     from trace_store.store.handle import Store
+
+
+VERSION = 1
+"""Incremented when a key changes its meaning or is removed; new keys leave it as it is."""
 
 
 def _hex(oid: ObjectId | None) -> str | None:
@@ -636,4 +648,229 @@ def purge(report: PurgeReport, issued: RewrittenHistory | None, *, done: bool) -
         "absent": None if absence is None else absence.is_proven,
         "found": [] if absence is None else [[f.path, f.what, f.where] for f in absence.found],
         "unread": [] if absence is None else [list(each) for each in absence.unread],
+    }
+
+
+def checkpoint(each: Checkpoint) -> dict[str, Any]:
+    """Return a checkpoint."""
+    return {
+        "name": each.name,
+        "ref": each.ref,
+        "form": each.form,
+        "commit": str(each.commit),
+        "branch": each.branch or None,
+        "reason": each.reason,
+        "trigger": each.trigger,
+        "automatic": each.is_automatic,
+        "archived": each.is_archived,
+        "author": each.author or None,
+        "time": known_time(each.time),
+    }
+
+
+def restored_checkpoint(done: Restored) -> dict[str, Any]:
+    """Return the move of a branch to a checkpoint."""
+    return {
+        "checkpoint": done.checkpoint.ref,
+        "ref": done.ref,
+        "before": _hex(done.before),
+        "commit": str(done.after),
+        "kept": done.kept,
+    }
+
+
+def injected(done: Injected) -> dict[str, Any]:
+    """Return the soft checkpoint that was put into a context."""
+    return {
+        "checkpoint": done.checkpoint.ref,
+        "address": done.address.hex,
+        "commit": _hex(done.commit),
+        "ref": done.ref,
+        "hidden": done.is_hidden,
+    }
+
+
+def fork(made: Fork) -> dict[str, Any]:
+    """Return a fork."""
+    return {
+        "ref": made.ref,
+        "parent": made.parent or None,
+        "fork_point": str(made.point),
+        "checkpoint": made.checkpoint,
+    }
+
+
+def fork_choice(done: Choice) -> dict[str, Any]:
+    """Return the choice between two forks."""
+    return {
+        "winner": done.winner,
+        "loser": done.loser,
+        "commit": str(done.commit),
+        "archived": done.archived,
+        "archived_commit": str(done.archived_tip),
+        "moved": done.is_moved,
+        "conclusion": done.conclusion,
+    }
+
+
+def trim(result: TrimResult) -> dict[str, Any]:
+    """Return a trim, or what one would do."""
+    return {
+        "target": result.target,
+        "before": result.before,
+        "after": result.after,
+        "met": result.met,
+        "steps": [
+            {"reason": step.reason, "count": step.count, "tokens": step.tokens}
+            for step in result.steps
+        ],
+        "stays": dict(result.stays),
+        "changes": [
+            {"address": address.hex, "reason": reason} for address, reason in result.changes
+        ],
+        "replaced": [address.hex for address in result.replaced],
+        "commit": None if result.commit is None else str(result.commit.oid),
+    }
+
+
+def suggestions(found: Suggestions) -> dict[str, Any]:
+    """Return proposals to make room, and the heat of the context."""
+    return {
+        "token_count": found.tokens,
+        "proposals": [
+            {
+                "number": number,
+                "action": each.action,
+                "reason": each.reason,
+                "addresses": [address.hex for address in each.addresses],
+                "tokens": each.tokens,
+                "heat": round(each.heat, 4),
+                "explanation": each.explanation,
+            }
+            for number, each in enumerate(found.proposals, 1)
+        ],
+        "heat": [round(each, 4) for each in found.heat],
+    }
+
+
+def compression_plan(found: Plan) -> dict[str, Any]:
+    """Return what a compression would replace."""
+    return {
+        "target": found.target,
+        "before": found.before,
+        "after": found.after,
+        "smallest": found.smallest,
+        "runs": [
+            {
+                "messages": [each.hex for each in run.targets],
+                "sources": [each.hex for each in run.sources],
+                "token_count": run.token_count,
+                "budget": run.budget,
+            }
+            for run in found.runs
+        ],
+        "kept": dict(found.kept),
+    }
+
+
+def compression(done: CompressionResult) -> dict[str, Any]:
+    """Return a compression."""
+    result = done.result
+    addresses = () if result is None else result.addresses
+    return {
+        "commit": None if result is None else str(result.oid),
+        "ref": None if result is None else result.ref,
+        **compression_plan(done.plan),
+        "after": done.after,
+        "summariser": done.summariser or None,
+        "model": done.model or None,
+        "summaries": [
+            {"address": each.hex, "text": text}
+            for each, text in zip(addresses, done.texts, strict=True)
+        ],
+        "secrets": {} if result is None else dict(result.secrets),
+    }
+
+
+def summary_report(each: SummaryReport) -> dict[str, Any]:
+    """Return what a summary no longer mentions."""
+    return {
+        "summary": each.summary.hex,
+        "sources": each.sources,
+        "checked": dict(each.checked),
+        "lost": [
+            {"kind": one.kind, "text": one.text, "source": one.source.hex} for one in each.lost
+        ],
+    }
+
+
+def expansion(done: Expansion) -> dict[str, Any]:
+    """Return a message that is shown in full again."""
+    return {
+        "commit": str(done.result.oid),
+        "ref": done.result.ref,
+        "what": done.what,
+        "messages": [each.hex for each in done.messages],
+    }
+
+
+def trash_message(each: HiddenMessage) -> dict[str, Any]:
+    """Return a removed message."""
+    return {
+        "entry": "message",
+        "address": each.address.hex,
+        "branch": each.branch,
+        "role": each.role,
+        "kind": each.kind,
+        "tools": list(each.tools),
+        "ghost": each.ghost,
+        "time": known_time(each.time),
+        "token_count": each.token_count,
+        "text": each.text,
+    }
+
+
+def trash_ref(each: TrashedRef) -> dict[str, Any]:
+    """Return a ref in the trash."""
+    return {
+        "entry": each.kind,
+        "ref": each.ref,
+        "original": each.original or None,
+        "object": str(each.oid),
+        "exists": each.exists,
+        "time": known_time(each.time),
+        "text": each.text,
+    }
+
+
+def trash_restored(done: TrashRestored) -> dict[str, Any]:
+    """Return what was restored from the trash."""
+    shown = done.messages
+    return {
+        "commit": None if shown is None else str(shown.commit.oid),
+        "messages": [
+            {
+                "address": each.address.hex,
+                "after": each.after.hex if each.after else None,
+                "exact": each.is_exact,
+            }
+            for each in (shown.messages if shown else ())
+        ],
+        "refs": [
+            {"entry": each.entry.ref, "ref": each.ref or None, "object": str(each.entry.oid)}
+            for each in done.refs
+        ],
+    }
+
+
+def trash_emptied(report: EmptyReport, *, dry_run: bool) -> dict[str, Any]:
+    """Return how the trash was emptied, or would be."""
+    return {
+        "dry_run": dry_run,
+        "messages": report.messages,
+        "refs": report.refs,
+        "shared": report.shared,
+        "objects": report.freed.objects,
+        "bytes": report.freed.disk,
+        "commit": str(report.commit.oid) if report.commit else None,
     }

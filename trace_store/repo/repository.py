@@ -4,42 +4,29 @@ from __future__ import annotations
 
 import os
 
-from trace_store import checkpoints, compression, errors, history, repo, search
-from trace_store import revision as revisions
+from trace_store import checkpoints, errors, history, maintenance, repo, search
 from trace_store.environment import Environment
 from trace_store.errors import RepositoryNotFoundError
-from trace_store.maintenance.log import LoggedPatience
-from trace_store.maintenance.seal import SealReport, seal, seal_or_sync
-from trace_store.maintenance.second_copies import restore_missing
-from trace_store.objects.codec import COMMIT, kind_of
-from trace_store.oid import ObjectId
 from trace_store.refs.names import full_name
 from trace_store.repo import stopped
-from trace_store.repo.handle import Handle, check_callable, check_flag, check_text, name_of
+from trace_store.repo.handle import Handle, check_flag, check_text
 from trace_store.repo.line import Line
 from trace_store.store.discovery import find
 from trace_store.store.handle import Store, lacks_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from types import TracebackType
     from typing import Any, Self, TypeAlias
 
-    from trace_store.checkpoints.handle import Checkpoints, Forks
-    from trace_store.compression.compress import Compression
-    from trace_store.compression.expand import Expansion
-    from trace_store.compression.suggest import Suggestion, Suggestions
-    from trace_store.compression.trim import TrimResult
-    from trace_store.context.compiled import CompiledContext
+    from trace_store.checkpoints.handle import Checkpoints
+    from trace_store.compression.compress import CompressionResult
     from trace_store.context.tokens.tokenizer import Tokenizer
-    from trace_store.history.draft import CommitResult
     from trace_store.history.undo import UndoResult
-    from trace_store.history.whohas import VersionHolders
     from trace_store.ident import Clock
     from trace_store.llm.contract import Model
-    from trace_store.objects.address import Address
-    from trace_store.repo.handle import Revision
+    from trace_store.maintenance.seal import SealReport
     from trace_store.repo.stopped import Stopped
     from trace_store.search.query import Hit
 
@@ -49,7 +36,7 @@ if TYPE_CHECKING:
 class Repo(Line):
     """An open repository. The verbs of `Line` work on HEAD's branch, those of `line(name)` on any other.
 
-    Subjects: `branches`, `tags`, `transcripts`, `bundles` and `maintenance`.
+    Subjects: `branches`, `tags`, `checkpoints`, `compression`, `trash`, `transcripts`, `bundles` and `maintenance`.
 
     Attributes:
         store: the stores below.
@@ -67,22 +54,8 @@ class Repo(Line):
     ) -> None:
         super().__init__(Handle(store, author, tokenizer, environment, secrets))
         if store.local and store.journal.patience is None:
-            store.journal.patience = LoggedPatience()
+            store.journal.patience = maintenance.log.LoggedPatience()
         self._closed = False
-
-    @property
-    def checkpoints(self) -> Checkpoints:
-        """Checkpoints of this repository: save, list, show, diff, restore, delete, inject."""
-        return checkpoints.handle.Checkpoints(
-            self.contexts, author=self._handle.author, guard=self._handle.guard
-        )
-
-    @property
-    def fork(self) -> Forks:
-        """Forks of this repository: `repo.fork("idea")` creates one, and it compares and merges them."""
-        return checkpoints.handle.Forks(
-            self.contexts, author=self._handle.author, guard=self._handle.guard
-        )
 
     @classmethod
     def init(
@@ -167,7 +140,7 @@ class Repo(Line):
             )
         store = Store.open(found, durability=durability, clock=clock)
         if lacks_files(store):
-            restore_missing(store)
+            maintenance.second_copies.restore_missing(store)
         return cls(
             store,
             author=author or environment.author,
@@ -199,7 +172,7 @@ class Repo(Line):
 
     def seal(self) -> SealReport:
         """Write the journal into a pack, so that git sees all commits."""
-        return seal(self.store)
+        return maintenance.seal.seal(self.store)
 
     def close(self) -> None:
         """Make all commits durable, seal them, and close; closing again does nothing.
@@ -216,7 +189,7 @@ class Repo(Line):
         self._closed = True
         try:
             if self.store.local:
-                seal_or_sync(self.store)
+                maintenance.seal.seal_or_sync(self.store)
         finally:
             self.store.close()
 
@@ -249,6 +222,23 @@ class Repo(Line):
         return repo.bundles.Bundles(self._handle)
 
     @property
+    def checkpoints(self) -> Checkpoints:
+        """Checkpoints: save, list, show, diff, restore, delete, inject."""
+        handle = self._handle
+        subject = checkpoints.handle.Checkpoints
+        return subject(handle.contexts, author=handle.author, guard=handle.guard)
+
+    @property
+    def compression(self) -> repo.compression.Compression:
+        """Fitting a budget: trim, suggestions, expand."""
+        return repo.compression.Compression(self._handle)
+
+    @property
+    def trash(self) -> repo.trash.Trash:
+        """Removed messages and deleted refs: list, restore, empty."""
+        return repo.trash.Trash(self._handle)
+
+    @property
     def maintenance(self) -> repo.maintenance.Maintenance:
         """Seal, pack, collect garbage, check, repair and purge."""
         return repo.maintenance.Maintenance(self._handle)
@@ -268,56 +258,13 @@ class Repo(Line):
         """
         if not dry_run:
             self._handle.check_not_stopped()
-        return history.undo.undo(self.store, author=self.author, dry_run=dry_run)
+        return history.undo.undo(self.store, author=self._handle.author, dry_run=dry_run)
 
     def redo(self, *, dry_run: bool = False) -> UndoResult:
         """Redo what was undone last, unless another command has moved a ref since; raises as `undo`."""
         if not dry_run:
             self._handle.check_not_stopped()
-        return history.undo.redo(self.store, author=self.author, dry_run=dry_run)
-
-    def trim(
-        self,
-        to: int | None,
-        range: str = "",
-        *,
-        keep_last: int | None = None,
-        partial: bool = False,
-        dry_run: bool = False,
-        ref: str = "",
-    ) -> TrimResult:
-        """Make the context fit a number of tokens, without a model; as `compression.trim.trim`, with its errors.
-
-        Args:
-            to: the most tokens that the context should have; None leaves out what stands elsewhere in the context.
-            range: the messages that may change, such as `A..B`; "" is all.
-            keep_last: so many of the last turns of the user stay whole.
-            partial: where the target cannot be met, trim as far as possible.
-            dry_run: write nothing.
-            ref: the branch; "" is HEAD's.
-        """
-        self._handle.check_not_stopped()
-        trim = compression.trim
-        return trim.trim(
-            self._on(ref).store,
-            range,
-            to=to,
-            author=self.author,
-            keep_last=keep_last,
-            steps=trim.DEDUPLICATION if to is None else trim.STEPS,
-            partial=partial,
-            dry_run=dry_run,
-        )
-
-    def suggest(self, *, ref: str = "") -> Suggestions:
-        """Return what could be shortened, replaced by a note or pinned, and the heat of each message."""
-        store = self._on(ref).store
-        return compression.suggest.suggest(store, root=os.path.dirname(store.layout.root))
-
-    def apply(self, suggestions: Sequence[Suggestion], *, ref: str = "") -> CommitResult:
-        """Carry out suggestions in one commit; raises as `compression.suggest.apply`."""
-        self._handle.check_not_stopped()
-        return compression.suggest.apply(self._on(ref).store, suggestions, author=self.author)
+        return history.undo.redo(self.store, author=self._handle.author, dry_run=dry_run)
 
     def compress(
         self,
@@ -328,35 +275,9 @@ class Repo(Line):
         text: str = "",
         force: bool = False,
         ref: str = "",
-    ) -> Compression:
-        """Replace messages by summaries; as `compression.compress.compress`, with its errors.
-
-        Args:
-            to: the most tokens that the context should have; None is 60 % of the repository's budget.
-            model: writes the summaries: a model, or a function from a request to a text. None takes the sentences that
-                matter most.
-            range: the messages to replace, such as `A..B`; "" is all but the newest.
-            text: a summary that somebody wrote.
-            force: compress even if the branch has hardly grown since the last time.
-            ref: the branch; "" is HEAD's.
-        """
-        self._handle.check_not_stopped()
-        store = self._on(ref).store
-        self._handle.checkpoint_before(store, "compress")
-        return compression.compress.compress(
-            *(store, range),
-            to=to,
-            author=self.author,
-            model=model,
-            text=text,
-            force=force,
-            guard=self.guard,
-        )
-
-    def expand(self, target: str | Address, *, ref: str = "") -> Expansion:
-        """Show a compressed, removed or edited message in full again; as `compression.expand.expand`."""
-        self._handle.check_not_stopped()
-        return compression.expand.expand(self._on(ref).store, str(target), author=self.author)
+    ) -> CompressionResult:
+        """Replace messages by summaries; as `repo.compression.compress`."""
+        return self.compression.compress(to, range, model=model, text=text, force=force, ref=ref)
 
     def search(
         self,
@@ -383,60 +304,6 @@ class Repo(Line):
         wanted = search.query.SearchFilter(**filters)
         return search.query.search(
             self.store, query, wanted, limit=limit, regex=regex, ranked=ranked
-        )
-
-    def whohas(self, what: str | Address | ObjectId) -> list[VersionHolders]:
-        """Return the versions of messages that have a text, an address or a blob, with the refs that have them.
-
-        For an address, what a rebase of HEAD's branch made of the message comes first.
-
-        Args:
-            what: the address of a message, or its text; another text, in any case; or the id of a blob.
-
-        Raises:
-            InvalidInputError: it is none of these, or an empty text; `branches.containing` takes a commit.
-        """
-        found: object = what
-        if isinstance(what, str):
-            try:
-                found = revisions.resolve_address(self.store, what)
-            except (errors.NotFoundError, errors.InvalidInputError):
-                return history.whohas.whohas_text(self.contexts, what)
-        if isinstance(found, tuple):
-            return history.whohas.whohas_message(self.contexts, revisions.as_address(found))
-        if not isinstance(found, bytes):
-            raise errors.InvalidInputError(
-                f"what is text, an address or an id, not {type(what).__name__}", argument="what"
-            )
-        objects = self.store.objects
-        if objects.contains(found) and kind_of(objects.read(found)) == COMMIT:
-            raise errors.InvalidInputError(
-                "what is a commit: `branches.containing` names the refs that have it",
-                argument="what",
-            )
-        return history.whohas.whohas_content(self.contexts, found)
-
-    def bisect(
-        self,
-        test: Callable[[CompiledContext], bool | None],
-        bad: Revision = "HEAD",
-        good: Revision | Sequence[Revision] = (),
-    ) -> tuple[ObjectId, ...]:
-        """Return the first commit for which a test fails; several if the test cannot tell for some.
-
-        Args:
-            test: returns whether a context is good: True, False, or None if it cannot tell.
-            bad: a commit for which the test fails.
-            good: one or several earlier commits for which it succeeds; without one the search starts at the first.
-
-        Raises:
-            StateError: the test finds the bad commit good, or a good one bad.
-            RevisionNotFoundError: there is no such commit.
-        """
-        check_callable(test=test)
-        several: Sequence[Any] = good if isinstance(good, list | tuple) else [good]
-        return history.bisect.find_first_bad(
-            self.contexts, test, name_of(bad, "bad"), [name_of(each, "good") for each in several]
         )
 
 

@@ -6,7 +6,6 @@ Rule: it is bound to the branch that it began on, wherever HEAD is by now.
 from __future__ import annotations
 
 from trace_store import errors, merge
-from trace_store.merge import llm_assist
 from trace_store.repo.handle import check_flag, check_text, name_of, resolver_of
 
 TYPE_CHECKING = False
@@ -159,7 +158,7 @@ class Stopped:
             message=handle.redacted(message),
             guard=handle.guard,
             resolver=resolver_of(resolver),
-            judge=None if judge is None else llm_assist.review.Judge(handle.store, judge),
+            judge=None if judge is None else merge.llm_assist.review.Judge(handle.store, judge),
             skip=skip,
             drop_pinned=drop_pinned,
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from trace_store import history
-from trace_store.environment import Environment
 from trace_store.errors import RenderError
 from trace_store.exporters.files import save_file
 from trace_store.exporters.registry import writer_named
@@ -80,7 +79,7 @@ class Transcripts:
         check_text(format=format, onto=onto, secrets=secrets)
         check_flag(source=source, project=project)
         handle, store = self._handle, self._handle.store
-        environment = handle.environment or Environment.read()
+        environment = handle.environment
         guard = Guard.of(store, environment, secrets) if secrets else handle.guard
         discovered: Sequence[str] = ()
         if project:

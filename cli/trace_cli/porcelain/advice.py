@@ -51,9 +51,7 @@ def advisor(
         return said.strip().lower() in YES
 
     model = llm.http_model.HttpModel(settings)
-    return llm_assist.semantic.Advisor(
-        store, model, name=settings.name, review=accept if reviewed else None
-    )
+    return llm_assist.semantic.Advisor(store, model, review=accept if reviewed else None)
 
 
 def judge(invocation: Invocation, store: Store, *, wanted: bool) -> Judge | None:
@@ -65,7 +63,7 @@ def judge(invocation: Invocation, store: Store, *, wanted: bool) -> Judge | None
     if not wanted:
         return None
     settings = llm.settings.read_settings(store.disk, invocation.environment)
-    return llm_assist.review.Judge(store, llm.http_model.HttpModel(settings), name=settings.name)
+    return llm_assist.review.Judge(store, llm.http_model.HttpModel(settings))
 
 
 def proposal_lines(invocation: Invocation, proposal: Proposal) -> list[str]:

@@ -9,28 +9,24 @@ from trace_cli.porcelain.common import (
     QUIET,
     SECRETS,
     finish,
-    guarded_message,
-    opened_store,
+    opened,
     tell_unknown_model,
 )
 from trace_cli.render.changes import diff_lines
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import address_text, short_address, write_record
+from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import LEFT, counted, date, fit, paint, table
 from trace_cli.subcommands import Group
-from trace_store import checkpoints, llm, repo
-from trace_store import secrets as secret_files
-from trace_store.checkpoints.hard import ARCHIVED, SOFT
-from trace_store.context.compiler import ContextCompiler
-from trace_store.ident import known_time
+from trace_store import llm
+from trace_store.checkpoints.hard import SOFT
 from trace_store.refs.names import FORKS
+from trace_store.repo import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.checkpoints.hard import Checkpoint
 
 HELP = """Save states to return to, and summaries to continue from.
 
@@ -82,33 +78,18 @@ def save(
     """
     if ask and not soft:
         raise usage_error("--ask goes with --soft")
-    with opened_store(invocation, quiet=quiet) as store:
-        author = invocation.environment.author
-        reason = guarded_message(invocation, store, reason)
-        if soft:
-            model = None
-            if ask:
-                settings = llm.settings.read_settings(store.disk, invocation.environment)
-                model = llm.http_model.HttpModel(settings)
-            made = checkpoints.soft.save_soft(
-                ContextCompiler(store),
-                name,
-                ref=ref,
-                author=author,
-                reason=reason,
-                model=model,
-                guard=secret_files.guard.Guard.of(store, invocation.environment, secrets),
-            )
-        else:
-            made = checkpoints.hard.save_checkpoint(
-                store, name, ref=ref, author=author, reason=reason
-            )
-        finish(invocation, store)
+    with opened(invocation, quiet=quiet, secrets=secrets) as repo:
+        model = None
+        if ask:
+            settings = llm.settings.read_settings(repo.store.disk, invocation.environment)
+            model = llm.http_model.HttpModel(settings)
+        made = repo.checkpoints.save(name, ref=ref, reason=reason, soft=soft, model=model)
+        finish(invocation, repo.store)
         if as_json:
-            write_record(invocation, _record(made))
+            write_record(invocation, records.checkpoint(made))
         elif not quiet:
             what = "soft checkpoint" if soft else "checkpoint"
-            of = checkpoints.soft.soft_source(store, made) if soft else made.commit
+            of = repo.checkpoints.source(made)
             invocation.line(f"{what} {safe(made.name)} of {of.short() if of else 'nothing'}")
 
 
@@ -127,14 +108,14 @@ def list_(
     as_json: bool,
 ) -> None:
     """List checkpoints by name; automatic ones and fork points are counted, and listed apart."""
-    with opened_store(invocation) as store:
-        found = checkpoints.hard.list_checkpoints(store, patterns)
+    with opened(invocation) as repo:
+        found = repo.checkpoints.list(*patterns)
     made = [each for each in found if each.is_automatic]
     own = [each for each in found if not (each.is_automatic or each.ref.startswith(FORKS))]
     shown = found if everything else made if automatic else own
     if as_json:
         for each in shown:
-            write_record(invocation, _record(each))
+            write_record(invocation, records.checkpoint(each))
         return
     rows = [
         (
@@ -161,20 +142,20 @@ def list_(
 )
 def show(invocation: Invocation, *, name: str, model: str, as_json: bool) -> None:
     """Show a checkpoint: what it names and why it was made; of a soft one also the summary."""
-    with opened_store(invocation) as store:
+    with opened(invocation) as repo:
         tell_unknown_model(invocation, model)
-        found = checkpoints.hard.find_checkpoint(store, name)
+        found = repo.checkpoints.show(name)
         is_soft = found.form == SOFT
-        context = None if is_soft else ContextCompiler(store).compile(found.commit, model=model)
+        context = None if is_soft else repo.compile(found.commit, model=model)
         if as_json:
             more: dict[str, Any] = {"message_count": None, "token_count": None, "data": None}
             if context is not None:
                 more |= {"message_count": len(context), "token_count": context.token_count}
             else:
-                more["data"] = checkpoints.soft.soft_data(store, found)
-            write_record(invocation, {**_record(found), **more})
+                more["data"] = repo.checkpoints.data(found.name)
+            write_record(invocation, {**records.checkpoint(found), **more})
             return
-        source = checkpoints.soft.soft_source(store, found) if is_soft else found.commit
+        source = repo.checkpoints.source(found)
         what = "soft checkpoint" if is_soft else "checkpoint"
         of = f" of {safe(found.branch.removeprefix('refs/heads/'))}" if found.branch else ""
         at = paint(invocation, source.short(), "yellow") if source else "nothing"
@@ -187,7 +168,7 @@ def show(invocation: Invocation, *, name: str, model: str, as_json: bool) -> Non
             tokens = counted(context.token_count, "token")
             invocation.line(f"context: {counted(len(context), 'message')}, {tokens}")
         else:
-            for line in checkpoints.soft.soft_text(store, found).splitlines():
+            for line in repo.checkpoints.text(found.name).splitlines():
                 invocation.line(safe(line))
 
 
@@ -202,12 +183,12 @@ def diff(
     invocation: Invocation, *, name: str, ref: str, stat: bool, model: str, as_json: bool
 ) -> None:
     """Show what changed in the context since a checkpoint."""
-    with opened_store(invocation) as store:
+    with opened(invocation) as repo:
         invocation.page()
         tell_unknown_model(invocation, model)
-        found = checkpoints.hard.diff_checkpoint(ContextCompiler(store), name, ref, model=model)
+        found = repo.checkpoints.diff(name, ref, model=model)
         if as_json:
-            write_record(invocation, repo.records.diff(found))
+            write_record(invocation, records.diff(found))
             return
         for line in diff_lines(invocation, found, stat=stat, side=False, around=3):
             invocation.line(line)
@@ -232,21 +213,12 @@ def restore(
     """
     if branch and ref != "HEAD":
         raise usage_error("--ref moves a branch, --branch creates one; give one of them")
-    with opened_store(invocation, quiet=quiet) as store:
-        done = checkpoints.hard.restore_checkpoint(
-            store, name, ref=ref, branch=branch, author=invocation.environment.author
-        )
-        finish(invocation, store)
-        is_head = not branch and done.ref == store.refs.head().ref
+    with opened(invocation, quiet=quiet) as repo:
+        done = repo.checkpoints.restore(name, ref=ref, branch=branch)
+        finish(invocation, repo.store)
+        is_head = not branch and done.ref == repo.head.ref
     if as_json:
-        record = {
-            "checkpoint": done.checkpoint.ref,
-            "ref": done.ref,
-            "before": None if done.before is None else str(done.before),
-            "commit": str(done.after),
-            "kept": done.kept,
-        }
-        write_record(invocation, record)
+        write_record(invocation, records.restored_checkpoint(done))
     elif not quiet:
         where = safe(done.ref.removeprefix("refs/heads/")) if done.ref else "HEAD"
         invocation.line(
@@ -266,10 +238,9 @@ def restore(
 @takes(Argument("NAME...", "names", "The checkpoints", SOME, completes="CHECKPOINT"), JSON, QUIET)
 def delete(invocation: Invocation, *, names: list[str], as_json: bool, quiet: bool) -> None:
     """Delete checkpoints into the trash; `trace undo` brings them back."""
-    with opened_store(invocation, quiet=quiet) as store:
-        author = invocation.environment.author
-        found = checkpoints.hard.delete_checkpoints(store, names, author=author)
-        finish(invocation, store)
+    with opened(invocation, quiet=quiet) as repo:
+        found = repo.checkpoints.delete(*names)
+        finish(invocation, repo.store)
     for each in found:
         if as_json:
             record = {"ref": each.ref, "object": str(each.oid), "kept": list(each.kept)}
@@ -294,20 +265,11 @@ def inject(invocation: Invocation, *, name: str, ref: str, as_json: bool, quiet:
 
     A second time it says that the summary is there, and changes nothing.
     """
-    with opened_store(invocation, quiet=quiet) as store:
-        done = checkpoints.soft.inject_checkpoint(
-            ContextCompiler(store), name, ref=ref, author=invocation.environment.author
-        )
-        finish(invocation, store)
+    with opened(invocation, quiet=quiet) as repo:
+        done = repo.checkpoints.inject(name, ref=ref)
+        finish(invocation, repo.store)
     if as_json:
-        record = {
-            "checkpoint": done.checkpoint.ref,
-            "address": address_text(done.address),
-            "commit": None if done.commit is None else str(done.commit),
-            "ref": done.ref,
-            "hidden": done.is_hidden,
-        }
-        write_record(invocation, record)
+        write_record(invocation, records.injected(done))
     elif not quiet:
         address = short_address(done.address)
         if done.commit is not None:
@@ -317,22 +279,6 @@ def inject(invocation: Invocation, *, name: str, ref: str, as_json: bool, quiet:
             invocation.line(f"the context has it, hidden; `trace restore {address}` shows it again")
         else:
             invocation.line(f"the context has it already, as {address}")
-
-
-def _record(each: Checkpoint) -> dict[str, Any]:
-    return {
-        "name": each.name,
-        "ref": each.ref,
-        "form": each.form,
-        "commit": str(each.commit),
-        "branch": each.branch or None,
-        "reason": each.reason,
-        "trigger": each.trigger,
-        "automatic": each.is_automatic,
-        "archived": each.ref.startswith(ARCHIVED),
-        "author": each.author or None,
-        "time": known_time(each.time),
-    }
 
 
 GROUP = Group(

@@ -41,6 +41,14 @@ SECRETS = Option(
     default="",
     completes="MODE",
 )
+BRANCH = Option(
+    "-b --branch",
+    "branch",
+    "Work on this branch instead of HEAD's",
+    "BRANCH",
+    default="",
+    completes="BRANCH",
+)
 TARGETS = Argument(
     "ADDRESS...",
     "targets",
@@ -104,23 +112,37 @@ class _Patience:
         self._invocation.note(f"waiting for {one_line(str(holder), 200)}…")
 
 
-class opened:  # noqa: N801 - it is called as a function is
-    """The same, as a `Repo` for the length of a `with`: what it can do more takes long to import."""
+class opened:  # noqa: N801 - it is called like a function
+    """Open the repository as `opened_store` does, as a `Repo` that is closed, without a seal, after a `with` block.
 
-    __slots__ = ("_repo", "_store")
+    `secrets` is the value of `--secrets`.
+    """
 
-    def __init__(self, invocation: Invocation, *, quiet: bool = False) -> None:
-        self._store = opened_store(invocation, quiet=quiet)
+    __slots__ = ("_repo",)
+
+    def __init__(
+        self,
+        invocation: Invocation,
+        *,
+        quiet: bool = False,
+        hurried: bool = False,
+        secrets: str = "",
+    ) -> None:
+        store = opened_store(invocation, quiet=quiet, hurried=hurried)
         environment = invocation.environment
-        self._repo = trace_store.Repo(
-            self._store, author=environment.author, environment=environment
-        )
+        try:
+            self._repo = trace_store.Repo(
+                store, author=environment.author, environment=environment, secrets=secrets
+            )
+        except errors.TraceError:
+            store.close()
+            raise
 
     def __enter__(self) -> Repo:
         return self._repo
 
     def __exit__(self, *_: object) -> None:
-        self._store.close()
+        self._repo.store.close()
 
 
 def something_waits(store: Store) -> bool:

@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import (
+    BRANCH,
     JSON,
     MESSAGE,
     QUIET,
     SECRETS,
     finish,
-    opened_store,
-    something_waits,
+    opened,
     tell_secrets,
 )
 from trace_cli.porcelain.input import argument_text, text_from
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import address_text, short_address, write_record
+from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, number, share, table
-from trace_store import checkpoints, compression, errors, llm
-from trace_store.compression.compress import limited_target, parse_target
+from trace_store import errors, llm
 from trace_store.compression.prompt import MINIMUM_WINDOW, WINDOW_TOKENS
-from trace_store.config import AUTOMATIC_SETTING
-from trace_store.secrets.guard import Guard
+from trace_store.repo import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.compression.compress import Compression, Plan
+    from trace_store.compression.compress import CompressionResult, Plan
     from trace_store.compression.report import SummaryReport
-    from trace_store.store.handle import Store
+    from trace_store.llm.http_model import HttpModel
+    from trace_store.repo.compression import Compression
+    from trace_store.repo.repository import Repo
 
 SMALLER = "give --to at least the smallest possible, or a RANGE that holds more; pinned messages always stay"
-
-BRANCH = Option("--branch", "branch", "The branch; HEAD's if not given", "NAME", completes="BRANCH")
 
 
 @takes(
@@ -90,7 +87,7 @@ def compress(
     budgets: str,
     report: bool,
     force: bool,
-    branch: str | None,
+    branch: str,
     message: str,
     secrets: str,
     as_json: bool,
@@ -114,39 +111,40 @@ def compress(
         trace compress --report
     """
     _check(range, to, manual, budgets, plan=plan, report=report, extractive=extractive)
-    with opened_store(invocation, quiet=quiet) as store:
+    with opened(invocation, quiet=quiet, secrets=secrets) as repo:
+        subject = repo.compression
         if report:
-            _write_reports(
-                invocation, compression.report.report(store, range, ref=branch), as_json=as_json
-            )
+            _print_reports(invocation, subject.report(range, ref=branch), as_json=as_json)
             return
         if budgets:
-            _write_outcomes(invocation, store, range, budgets, branch, as_json=as_json)
+            _print_outcomes(invocation, subject, range, budgets, branch, as_json=as_json)
             return
-        target = parse_target(store, to, ref=branch) if to else limited_target(store, None)
-        if target is None and manual is None:
+        target = subject.target(to, ref=branch) if to else None
+        if target is None and manual is None and repo.store.config.budget is None:
             raise usage_error("--to TOKENS is missing", "or set a budget: `trace config budget`")
         try:
             if plan:
-                found = compression.compress.plan(
-                    store, range, to=limited_target(store, target), ref=branch
-                )
-                _write_plan(invocation, found, as_json=as_json)
+                found = subject.plan(target, range, ref=branch)
+                _print_plan(invocation, found, as_json=as_json)
                 return
-            done = _compress(
-                *(invocation, store, range, target, manual),
-                model=not extractive,
+            done = subject.compress(
+                target,
+                range,
+                model=None if extractive or manual else _model(invocation, repo),
+                text="" if manual is None else _manual_text(invocation, manual),
                 window=window,
                 force=force,
-                branch=branch,
                 message=message,
-                secrets=secrets,
+                ref=branch,
             )
         except errors.BudgetError as error:
             error.data.setdefault("hint", SMALLER)
             raise
+        if done.result is not None:
+            finish(invocation, repo.store)
+            tell_secrets(invocation, done.result.secrets, repo.guard)
         if as_json and not quiet:
-            write_record(invocation, _record(done))
+            write_record(invocation, records.compression(done))
         elif not quiet:
             invocation.line(_line(done))
 
@@ -176,59 +174,22 @@ def _check(
         raise usage_error("--report takes the ADDRESS of one summary, or none for all")
 
 
-def _compress(
-    invocation: Invocation,
-    store: Store,
-    range: str,
-    target: int | None,
-    manual: str | None,
-    *,
-    model: bool,
-    window: int,
-    force: bool,
-    branch: str | None,
-    message: str,
-    secrets: str,
-) -> Compression:
-    text = "" if manual is None else _manual_text(invocation, manual)
-    settings = None
-    if model and not text:
-        try:
-            settings = llm.settings.read_settings(store.disk, invocation.environment)
-        except errors.StateError as error:
-            if error.code != errors.ErrorCode.NO_MODEL:
-                raise
-    guard = Guard.of(store, invocation.environment, secrets)
-    if store.config.get(AUTOMATIC_SETTING):
-        author = invocation.environment.author
-        checkpoints.automatic.before(store, "compress", author=author)
-    done = compression.compress.compress(
-        store,
-        range,
-        to=target,
-        author=invocation.environment.author,
-        model=None if settings is None else llm.http_model.HttpModel(settings),
-        name="" if settings is None else settings.name,
-        text=text,
-        window=window,
-        force=force,
-        ref=branch,
-        message=message,
-        guard=guard,
-    )
-    if done.result is not None:
-        finish(invocation, store)
-        tell_secrets(invocation, done.result.secrets, guard)
-        if something_waits(store):
-            porcelain.in_progress.tell_stopped(invocation, store, [done.result.ref])
-    return done
+def _model(invocation: Invocation, repo: Repo) -> HttpModel | None:
+    """Return the model of the configuration, or None if none is configured."""
+    try:
+        settings = llm.settings.read_settings(repo.store.disk, invocation.environment)
+    except errors.StateError as error:
+        if error.code != errors.ErrorCode.NO_MODEL:
+            raise
+        return None
+    return llm.http_model.HttpModel(settings)
 
 
 def _manual_text(invocation: Invocation, manual: str) -> str:
     return text_from(invocation, "-") if manual == "-" else argument_text(manual)
 
 
-def _line(done: Compression) -> str:
+def _line(done: CompressionResult) -> str:
     found = done.plan
     if done.result is None:
         return f"the context has {counted(found.before, 'token')} already: nothing to compress"
@@ -239,46 +200,9 @@ def _line(done: Compression) -> str:
     return f"{done.result.oid.short()} {counted(count, 'message')} → {become} ({by}): {sizes}"
 
 
-def _record(done: Compression) -> dict[str, Any]:
-    result = done.result
-    addresses = () if result is None else result.addresses
-    return {
-        "commit": None if result is None else str(result.oid),
-        "ref": None if result is None else result.ref,
-        **_plan_record(done.plan),
-        "after": done.after,
-        "summariser": done.summariser or None,
-        "model": done.model or None,
-        "summaries": [
-            {"address": address_text(each), "text": text}
-            for each, text in zip(addresses, done.texts, strict=True)
-        ],
-        "secrets": {} if result is None else dict(result.secrets),
-    }
-
-
-def _plan_record(found: Plan) -> dict[str, Any]:
-    return {
-        "target": found.target,
-        "before": found.before,
-        "after": found.after,
-        "smallest": found.smallest,
-        "runs": [
-            {
-                "messages": [address_text(each) for each in run.targets],
-                "sources": [address_text(each) for each in run.sources],
-                "token_count": run.token_count,
-                "budget": run.budget,
-            }
-            for run in found.runs
-        ],
-        "kept": dict(found.kept),
-    }
-
-
-def _write_plan(invocation: Invocation, found: Plan, *, as_json: bool) -> None:
+def _print_plan(invocation: Invocation, found: Plan, *, as_json: bool) -> None:
     if as_json:
-        write_record(invocation, _plan_record(found))
+        write_record(invocation, records.compression_plan(found))
         return
     if not found.runs:
         invocation.line(
@@ -307,68 +231,56 @@ def _write_plan(invocation: Invocation, found: Plan, *, as_json: bool) -> None:
     )
 
 
-def _write_outcomes(
+def _print_outcomes(
     invocation: Invocation,
-    store: Store,
+    subject: Compression,
     range: str,
     budgets: str,
-    branch: str | None,
+    branch: str,
     *,
     as_json: bool,
 ) -> None:
     """Show the plans for several targets, without one where a target cannot be reached."""
     rows: list[tuple[str, ...]] = []
-    records: list[dict[str, Any]] = []
+    plans: list[dict[str, Any]] = []
     for typed in budgets.split(","):
-        target = parse_target(store, typed.strip(), ref=branch)
+        target = subject.target(typed.strip(), ref=branch)
         try:
-            found = compression.compress.plan(store, range, to=target, ref=branch)
+            found = subject.plan(target, range, ref=branch)
         except errors.BudgetError as error:
             smallest = error.data["needed"]
-            records.append({"target": target, "smallest": smallest})
+            plans.append({"target": target, "smallest": smallest})
             rows.append((number(target), "", "", "", f"not possible: {smallest:,} at least"))
             continue
-        records.append(_plan_record(found))
+        plans.append(records.compression_plan(found))
         count = sum(len(run.targets) for run in found.runs)
         left = share(found.after, found.before)
         rows.append(
             (number(target), number(count), number(len(found.runs)), number(found.after), left)
         )
     if as_json:
-        write_record(invocation, {"outcomes": records})
+        write_record(invocation, {"outcomes": plans})
         return
     header = ("target", "replaced", "summaries", "at most", "of now")
     for line in table(invocation, header, rows, RIGHT * 4 + LEFT):
         invocation.line(line)
 
 
-def _write_reports(invocation: Invocation, reports: list[SummaryReport], *, as_json: bool) -> None:
+def _print_reports(invocation: Invocation, reports: list[SummaryReport], *, as_json: bool) -> None:
     if as_json:
-        write_record(invocation, {"summaries": [_report_record(each) for each in reports]})
+        write_record(invocation, {"summaries": [records.summary_report(each) for each in reports]})
         return
     if not reports:
         invocation.line("the context has no summary")
     for each in reports:
         checked = sum(each.checked.values())
         invocation.line(
-            f"{short_address(each.summary)} stands for {counted(each.sources, 'message')}; "
+            f"{short_address(each.summary)} replaces {counted(each.sources, 'message')}; "
             f"it does not mention {number(len(each.lost))} of {number(checked)}"
         )
         rows = [(one.kind, short_address(one.source), one_line(one.text, 400)) for one in each.lost]
         for line in table(invocation, (), rows, LEFT * 3):
             invocation.line(f"  {line}")
-
-
-def _report_record(each: SummaryReport) -> dict[str, Any]:
-    return {
-        "summary": address_text(each.summary),
-        "sources": each.sources,
-        "checked": dict(each.checked),
-        "lost": [
-            {"kind": one.kind, "text": one.text, "source": address_text(one.source)}
-            for one in each.lost
-        ],
-    }
 
 
 @takes(
@@ -382,7 +294,7 @@ def expand(
     invocation: Invocation,
     *,
     target: str,
-    branch: str | None,
+    branch: str,
     message: str,
     as_json: bool,
     quiet: bool,
@@ -392,23 +304,13 @@ def expand(
     A summary becomes the messages that it replaced, a removed message or its placeholder the message itself, and an
     edited message gets its first version back. `trace compile --expand ADDRESS` does it for one compile.
     """
-    with opened_store(invocation, quiet=quiet) as store:
-        done = compression.expand.expand(
-            store, target, author=invocation.environment.author, ref=branch, message=message
-        )
-        finish(invocation, store)
+    with opened(invocation, quiet=quiet) as repo:
+        done = repo.compression.expand(target, message=message, ref=branch)
+        finish(invocation, repo.store)
         if quiet:
             return
-        if something_waits(store):
-            porcelain.in_progress.tell_stopped(invocation, store, [done.result.ref])
         if as_json:
-            record = {
-                "commit": str(done.result.oid),
-                "ref": done.result.ref,
-                "what": done.what,
-                "messages": [address_text(each) for each in done.messages],
-            }
-            write_record(invocation, record)
+            write_record(invocation, records.expansion(done))
             return
         what = counted(len(done.messages), f"{done.what} message")
         invocation.line(f"{done.result.oid.short()} {safe(what)} shown in full")

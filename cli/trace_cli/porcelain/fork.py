@@ -6,15 +6,15 @@ import os
 
 from trace_cli.arguments import SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, QUIET, finish, guarded_message, opened_store
+from trace_cli.porcelain.common import JSON, QUIET, finish, opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, fit, number, table, terminal_width
-from trace_store import checkpoints, history
-from trace_store.context.compiler import ContextCompiler
+from trace_store import checkpoints
 from trace_store.exporters.html.page import MADE_BY
 from trace_store.files import Disk, read_file
 from trace_store.new_file import NewFile
+from trace_store.repo import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.checkpoints.comparison import ForkComparison, Side
-    from trace_store.store.handle import Store
+    from trace_store.repo.repository import Repo
 
 COMPARE, MERGE = "compare", "merge"
 _WIDTH = 120
@@ -86,18 +86,18 @@ def fork(
         raise usage_error(f"--from, --ref and --switch are not for fork {verb}")
     if (html and verb != COMPARE) or (reason and verb != MERGE):
         raise usage_error(f"{'--html goes with compare' if html else '--message goes with merge'}")
-    with opened_store(invocation, quiet=quiet) as store:
+    with opened(invocation, quiet=quiet) as repo:
         if verb == COMPARE:
-            _compare(invocation, store, words[1:], html, as_json=as_json, quiet=quiet)
+            _compare(invocation, repo, words[1:], html, as_json=as_json, quiet=quiet)
         elif verb == MERGE:
-            _merge(invocation, store, words[1:], reason, as_json=as_json, quiet=quiet)
+            _merge(invocation, repo, words[1:], reason, as_json=as_json, quiet=quiet)
         else:
-            _create(invocation, store, words[0], start, ref, goes, as_json=as_json, quiet=quiet)
+            _create(invocation, repo, words[0], start, ref, goes, as_json=as_json, quiet=quiet)
 
 
 def _create(
     invocation: Invocation,
-    store: Store,
+    repo: Repo,
     name: str,
     start: str,
     ref: str,
@@ -106,19 +106,12 @@ def _create(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    author = invocation.environment.author
-    made = checkpoints.forks.fork(store, name, start=start, ref=ref, author=author)
+    made = repo.branches.fork(name, start=start, ref=ref)
     if goes:
-        history.switch.switch(store, made.name, author=author)
-    finish(invocation, store)
+        repo.branches.switch(made.name)
+    finish(invocation, repo.store)
     if as_json:
-        record = {
-            "ref": made.ref,
-            "parent": made.parent or None,
-            "fork_point": str(made.point),
-            "checkpoint": made.checkpoint,
-        }
-        write_record(invocation, record)
+        write_record(invocation, records.fork(made))
     elif not quiet:
         short = safe(made.name)
         of = f" of {safe(made.parent.removeprefix('refs/heads/'))}" if made.parent else ""
@@ -128,14 +121,14 @@ def _create(
 
 def _compare(
     invocation: Invocation,
-    store: Store,
+    repo: Repo,
     names: Sequence[str],
     html: str | None,
     *,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    found = checkpoints.comparison.compare_forks(ContextCompiler(store), *names)
+    found = repo.branches.fork.compare(*names)
     if html is not None:
         _save(os.path.join(invocation.folder, html), found)
     if as_json:
@@ -198,31 +191,17 @@ def _files(side: Side) -> list[str]:
 
 def _merge(
     invocation: Invocation,
-    store: Store,
+    repo: Repo,
     names: Sequence[str],
     reason: str,
     *,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    done = checkpoints.forks.choose_fork(
-        ContextCompiler(store),
-        *names,
-        author=invocation.environment.author,
-        reason=guarded_message(invocation, store, reason),
-    )
-    finish(invocation, store)
+    done = repo.branches.fork.merge(*names, reason=reason)
+    finish(invocation, repo.store)
     if as_json:
-        record = {
-            "winner": done.winner,
-            "loser": done.loser,
-            "commit": str(done.commit),
-            "archived": done.archived,
-            "archived_commit": str(done.archived_tip),
-            "moved": done.is_moved,
-            "conclusion": done.conclusion,
-        }
-        write_record(invocation, record)
+        write_record(invocation, records.fork_choice(done))
     elif not quiet:
         winner, loser = (
             safe(each.removeprefix("refs/heads/")) for each in (done.winner, done.loser)

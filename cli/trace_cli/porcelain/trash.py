@@ -4,35 +4,23 @@ from __future__ import annotations
 
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import (
-    JSON,
-    QUIET,
-    check_nothing_waits,
-    finish,
-    opened_store,
-)
+from trace_cli.porcelain.common import JSON, QUIET, finish, opened
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import address_text, short_address, write_record
+from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, date, number, size, table
 from trace_cli.subcommands import Group
-from trace_store import errors
-from trace_store.context.compiler import ContextCompiler
-from trace_store.frozen import value
-from trace_store.history import retention, trash_changes, trash_entries
-from trace_store.history.trash_entries import MESSAGE, HiddenMessage, TrashedRef, TrashFilter
-from trace_store.ident import known_time, parse_duration
-from trace_store.objects.message import KINDS
+from trace_store.history.trash_entries import kinds_of_refs
 from trace_store.refs.names import BRANCHES
-from trace_store.revision import resolve_address
+from trace_store.repo import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.objects.address import Address
-    from trace_store.store.handle import Store
+    from trace_store.history.trash_changes import EmptyReport, RestoredMessage, RestoredRef
+    from trace_store.history.trash_entries import TrashedRef, TrashListing
 
 HELP = """List, restore or empty what was removed or deleted.
 
@@ -76,70 +64,21 @@ FILTERS = (
 DRY_RUN = Option("-n --dry-run", "dry_run", "Say what would be done, and change nothing")
 
 
-@value
-class _Found:
-    """What a command is about: messages of a branch, and refs."""
-
-    messages: list[HiddenMessage]
-    refs: list[TrashedRef]
+def _filters(kinds: list[str], min_size: int, older: str, tool: str, branch: str) -> dict[str, Any]:
+    """Return the arguments of `repo.trash.list` for the options of FILTERS."""
+    return {"kinds": kinds, "min_tokens": min_size, "older": older, "tool": tool, "ref": branch}
 
 
-@value
-class _Filters:
-    """The options of FILTERS as they were given, but for the branch."""
-
-    kinds: list[str]
-    min_size: int
-    older: str
-    tool: str
-    expired: bool
-    text: str = ""
-
-    def read(self, store: Store) -> TrashFilter:
-        """Return the conditions that the options stand for.
-
-        Raises:
-            InvalidInputError: a kind or an age is not known.
-        """
-        known = (MESSAGE, *trash_entries.kinds_of_refs(), *KINDS)
-        for kind in self.kinds:
-            if kind not in known:
-                raise usage_error(f"unknown kind {kind[:40]!r}", f"kinds: {', '.join(known)}")
-        age = parse_duration(self.older) if self.older else None
-        if self.older and age is None:
-            raise usage_error(
-                f"not an age: {self.older[:40]!r}", "for example: --older 12h, --older 30d"
-            )
-        rules = retention.read_rules(store)
-        return TrashFilter(
-            tuple(self.kinds),
-            self.min_size,
-            None if age is None else store.clock.now() - age,
-            0 if self.expired else retention.expires_before(store, rules),
-            self.tool,
-            self.text,
-        )
-
-
-def _find(contexts: ContextCompiler, branch: str, where: TrashFilter) -> _Found:
-    messages: list[HiddenMessage] = []
-    refs = trash_entries.list_refs(contexts.store, branch or None, where)
-    try:
-        messages = trash_entries.list_messages(contexts, branch or "HEAD", where)
-    except errors.RevisionNotFoundError:
-        if not refs:  # a deleted branch has no context, and may have old tips
-            raise
-    return _Found(messages, refs)
-
-
-def _listing(invocation: Invocation, filters: _Filters, branch: str, *, as_json: bool) -> None:
-    with opened_store(invocation) as store:
-        found = _find(ContextCompiler(store), branch, filters.read(store))
+def _print_listing(
+    invocation: Invocation, filters: Mapping[str, Any], *, expired: bool, as_json: bool
+) -> None:
+    with opened(invocation) as repo:
+        found = repo.trash.list(expired=expired, **filters)
     if as_json:
         for message in found.messages:
-            write_record(invocation, _message_record(message))
+            write_record(invocation, records.trash_message(message))
         for ref in found.refs:
-            write_record(invocation, _ref_record(ref))
+            write_record(invocation, records.trash_ref(ref))
         return
     rows, styles = [], []
     for message in found.messages:
@@ -167,12 +106,12 @@ def _listing(invocation: Invocation, filters: _Filters, branch: str, *, as_json:
     invocation.line(_size_line(found))
 
 
-def _size_line(found: _Found) -> str:
+def _size_line(found: TrashListing) -> str:
     if not (found.messages or found.refs):
         return "nothing in the trash"
-    tokens = number(trash_entries.tokens_of(found.messages))
+    tokens = number(found.token_count)
     said = [f"{counted(len(found.messages), 'message')}, {tokens} tokens recoverable"]
-    for kind in trash_entries.kinds_of_refs():
+    for kind in kinds_of_refs():
         count = sum(ref.kind == kind for ref in found.refs)
         plural = "branches" if kind == "branch" and count != 1 else ""
         said += [f"{count} {plural}" if plural else counted(count, kind)] if count else []
@@ -201,7 +140,8 @@ def list_(
         trace trash --kind tool_io --min-size 500
         trace trash --older 30d --json
     """
-    _listing(invocation, _Filters(kinds, min_size, older, tool, expired), branch, as_json=as_json)
+    filters = _filters(kinds, min_size, older, tool, branch)
+    _print_listing(invocation, filters, expired=expired, as_json=as_json)
 
 
 @takes(Argument("TEXT", "text", "What to look for, in any case"), *FILTERS, JSON)
@@ -223,9 +163,8 @@ def search(
     """
     if not text:
         raise usage_error("no text to look for")
-    _listing(
-        invocation, _Filters(kinds, min_size, older, tool, expired, text), branch, as_json=as_json
-    )
+    filters = {**_filters(kinds, min_size, older, tool, branch), "text": text}
+    _print_listing(invocation, filters, expired=expired, as_json=as_json)
 
 
 @takes(
@@ -264,72 +203,27 @@ def restore(
     """
     if everything == bool(entries):
         raise usage_error("name what to restore, or give --all", "`trace trash` lists it")
-    with opened_store(invocation, quiet=quiet) as store:
-        author = invocation.environment.author
-        contexts = ContextCompiler(store)
-        if everything:
-            found = _find(contexts, branch, TrashFilter())
-            addresses = [each.address for each in found.messages]
-        else:
-            named = [(each, trash_entries.find_ref(store, each)) for each in entries]
-            addresses = [_address(store, text) for text, ref in named if ref is None]
-            found = _Found([], list(dict.fromkeys(ref for _, ref in named if ref is not None)))
-        if name and (addresses or len(found.refs) != 1):
-            raise usage_error("--as is for a single branch or tag")
-        if addresses:
-            check_nothing_waits(store)
-            trash_changes.check_hidden(contexts, addresses, branch=branch or "HEAD")
-        refs = (
-            trash_changes.restore_refs(store, found.refs, author=author, name=name, skip=everything)
-            if found.refs
-            else []
-        )
-        shown = (
-            trash_changes.restore_messages(
-                contexts, addresses, author=author, branch=branch or "HEAD"
-            )
-            if addresses
-            else None
-        )
-        finish(invocation, store)
+    with opened(invocation, quiet=quiet) as repo:
+        done = repo.trash.restore(*entries, everything=everything, name=name, ref=branch)
+        finish(invocation, repo.store)
     if as_json:
-        write_record(invocation, _restored_record(shown, refs))
+        write_record(invocation, records.trash_restored(done))
     elif not quiet:
-        for each in shown.messages if shown else ():
+        for each in done.messages.messages if done.messages else ():
             invocation.line(_place(each))
-        for restored in refs:
+        for restored in done.refs:
             _tell_ref(invocation, restored)
-        if not (shown or refs):
+        if not (done.messages or done.refs):
             invocation.line("nothing to restore")
 
 
-def _restored_record(
-    shown: trash_changes.RestoredMessages | None, refs: Sequence[trash_changes.RestoredRef]
-) -> dict[str, Any]:
-    return {
-        "commit": str(shown.commit.oid) if shown else None,
-        "messages": [
-            {
-                "address": address_text(each.address),
-                "after": address_text(each.after) if each.after else None,
-                "exact": each.is_exact,
-            }
-            for each in (shown.messages if shown else ())
-        ],
-        "refs": [
-            {"entry": each.entry.ref, "ref": each.ref or None, "object": str(each.entry.oid)}
-            for each in refs
-        ],
-    }
-
-
-def _place(each: trash_changes.RestoredMessage) -> str:
+def _place(each: RestoredMessage) -> str:
     where = "at the start" if each.after is None else f"after {short_address(each.after)}"
     near = "" if each.is_exact else ", the nearest message that is shown"
     return f"restored {short_address(each.address)} at its place, {where}{near}"
 
 
-def _tell_ref(invocation: Invocation, each: trash_changes.RestoredRef) -> None:
+def _tell_ref(invocation: Invocation, each: RestoredRef) -> None:
     entry = each.entry
     if each.ref:
         name = safe(each.ref.split("/", 2)[2])
@@ -338,16 +232,6 @@ def _tell_ref(invocation: Invocation, each: trash_changes.RestoredRef) -> None:
     else:
         why = "its name is taken" if entry.original else "it had no name"
         invocation.note(f"note: {safe(_short(entry))} stays: {why}; --as NAME restores it")
-
-
-def _address(store: Store, text: str) -> Address:
-    """Return the address of a message; a name that is no address is not in the trash."""
-    try:
-        return resolve_address(store, text)
-    except errors.InvalidInputError:
-        raise errors.RefNotFoundError(
-            f"nothing in the trash is named {text[:120]!r}", ref=text, hint="`trace trash` lists it"
-        ) from None
 
 
 @takes(*FILTERS[:-1], DRY_RUN, JSON, QUIET)
@@ -369,41 +253,18 @@ def empty(
     what removes content. Refs are deleted: what nothing else reaches leaves the disk with `trace gc` and `trace prune`,
     once it is old enough and no reflog names it. `trace undo` reverts it until then.
     """
-    with opened_store(invocation, quiet=quiet) as store:
-        contexts = ContextCompiler(store)
-        found = _find(
-            contexts, branch, _Filters(kinds, min_size, older, tool, expired=True).read(store)
-        )
-        if found.messages and not dry_run:
-            check_nothing_waits(store)
-        report = trash_changes.empty(
-            contexts,
-            [each.address for each in found.messages],
-            found.refs,
-            author=invocation.environment.author,
-            branch=branch or "HEAD",
-            dry_run=dry_run,
-        )
+    with opened(invocation, quiet=quiet) as repo:
+        filters = _filters(kinds, min_size, older, tool, branch)
+        report = repo.trash.empty(dry_run=dry_run, **filters)
         if not dry_run:
-            finish(invocation, store)
+            finish(invocation, repo.store)
     if as_json:
-        write_record(
-            invocation,
-            {
-                "dry_run": dry_run,
-                "messages": report.messages,
-                "refs": report.refs,
-                "shared": report.shared,
-                "objects": report.freed.objects,
-                "bytes": report.freed.disk,
-                "commit": str(report.commit.oid) if report.commit else None,
-            },
-        )
+        write_record(invocation, records.trash_emptied(report, dry_run=dry_run))
     elif not quiet:
         _tell_emptied(invocation, report, dry_run)
 
 
-def _tell_emptied(invocation: Invocation, report: trash_changes.EmptyReport, dry_run: bool) -> None:
+def _tell_emptied(invocation: Invocation, report: EmptyReport, dry_run: bool) -> None:
     would = "would leave" if dry_run else "left"
     if report.messages:
         what = counted(report.messages, "message")
@@ -423,33 +284,6 @@ def _tell_emptied(invocation: Invocation, report: trash_changes.EmptyReport, dry
 
 def _short(ref: TrashedRef) -> str:
     return ref.ref.removeprefix("refs/trash/")
-
-
-def _message_record(each: HiddenMessage) -> dict[str, Any]:
-    return {
-        "entry": MESSAGE,
-        "address": address_text(each.address),
-        "branch": each.branch,
-        "role": each.role,
-        "kind": each.kind,
-        "tools": list(each.tools),
-        "ghost": each.ghost,
-        "time": known_time(each.time),
-        "token_count": each.token_count,
-        "text": each.text,
-    }
-
-
-def _ref_record(each: TrashedRef) -> dict[str, Any]:
-    return {
-        "entry": each.kind,
-        "ref": each.ref,
-        "original": each.original or None,
-        "object": str(each.oid),
-        "exists": each.exists,
-        "time": known_time(each.time),
-        "text": each.text,
-    }
 
 
 GROUP = Group(

@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
 from trace_cli.porcelain.common import (
+    BRANCH,
     JSON,
     MESSAGE,
     QUIET,
-    check_nothing_waits,
     finish,
-    opened_store,
+    opened,
 )
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import address_text, short_address, write_record
+from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, number, share, table
-from trace_store.compression.compress import parse_target
 from trace_store.compression.heat import heat_bar, heat_strip
-from trace_store.compression.suggest import PIN, apply, suggest
-from trace_store.compression.trim import DEDUPLICATION, trim
+from trace_store.compression.suggest import PIN
+from trace_store.repo import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.compression.suggest import Suggestion, Suggestions
+    from trace_store.compression.suggest import Suggestions
     from trace_store.compression.trim import TrimResult
-    from trace_store.store.handle import Store
+    from trace_store.repo.repository import Repo
 
 _SHADES = " ▁▂▃▄▅▆▇█"
 _STRIP = 60
-_BRANCH = Option(
-    "-b --branch", "branch", "Work on another branch than HEAD's", "BRANCH", completes="BRANCH"
-)
 _DRY_RUN = Option("-n --dry-run", "dry_run", "Show what would be saved, and write nothing")
 _EXPLAINED = {
     "superseded": "files read again or changed later",
@@ -64,7 +58,7 @@ _EXPLAINED = {
     Option("--from", "first", "Change nothing before this message", "ADDRESS"),
     Option("--partial", "partial", "Where the target cannot be met, trim as far as possible"),
     _DRY_RUN,
-    _BRANCH,
+    BRANCH,
     MESSAGE,
     JSON,
     QUIET,
@@ -79,7 +73,7 @@ def trim_command(
     first: str | None,
     partial: bool,
     dry_run: bool,
-    branch: str | None,
+    branch: str,
     message: str,
     as_json: bool,
     quiet: bool,
@@ -100,29 +94,25 @@ def trim_command(
         raise usage_error("--percent takes a number from 1 to 99")
     if range is not None and first is not None:
         raise usage_error("RANGE and --from both say where to begin; leave one out")
-    with opened_store(invocation, quiet=quiet) as store:
-        if not dry_run:
-            check_nothing_waits(store)
-        result = trim(
-            store,
+    with opened(invocation, quiet=quiet) as repo:
+        result = repo.compression.trim(
+            repo.compression.target(to or f"{percent}%", ref=branch),
             range or (f"{first}.." if first else ""),
-            to=parse_target(store, to or f"{percent}%", ref=branch),
-            author=invocation.environment.author,
-            ref=branch,
             keep_last=keep_last,
             partial=partial,
             dry_run=dry_run,
             message=message,
+            ref=branch,
         )
-        return _tell(invocation, store, result, dry_run=dry_run, as_json=as_json, quiet=quiet)
+        return _print_trim(invocation, repo, result, dry_run=dry_run, as_json=as_json, quiet=quiet)
 
 
-@takes(_DRY_RUN, _BRANCH, MESSAGE, JSON, QUIET)
+@takes(_DRY_RUN, BRANCH, MESSAGE, JSON, QUIET)
 def dedupe(
     invocation: Invocation,
     *,
     dry_run: bool,
-    branch: str | None,
+    branch: str,
     message: str,
     as_json: bool,
     quiet: bool,
@@ -134,24 +124,14 @@ def dedupe(
 
         trace dedupe --dry-run
     """
-    with opened_store(invocation, quiet=quiet) as store:
-        if not dry_run:
-            check_nothing_waits(store)
-        result = trim(
-            store,
-            to=None,
-            author=invocation.environment.author,
-            ref=branch,
-            steps=DEDUPLICATION,
-            dry_run=dry_run,
-            message=message,
-        )
-        return _tell(invocation, store, result, dry_run=dry_run, as_json=as_json, quiet=quiet)
+    with opened(invocation, quiet=quiet) as repo:
+        result = repo.compression.dedupe(dry_run=dry_run, message=message, ref=branch)
+        return _print_trim(invocation, repo, result, dry_run=dry_run, as_json=as_json, quiet=quiet)
 
 
-def _tell(
+def _print_trim(
     invocation: Invocation,
-    store: Store,
+    repo: Repo,
     result: TrimResult,
     *,
     dry_run: bool,
@@ -159,12 +139,12 @@ def _tell(
     quiet: bool,
 ) -> int:
     if result.commit is not None:
-        finish(invocation, store)
+        finish(invocation, repo.store)
     code = EXIT_INVALID if dry_run and not result.met else EXIT_OK
     if quiet:
         return code
     if as_json:
-        write_record(invocation, _record(result))
+        write_record(invocation, records.trim(result))
         return code
     rows = [
         (_EXPLAINED[step.reason], number(step.count), f"-{number(step.tokens)}")
@@ -189,30 +169,11 @@ def _tell(
     return code
 
 
-def _record(result: TrimResult) -> dict[str, Any]:
-    return {
-        "target": result.target,
-        "before": result.before,
-        "after": result.after,
-        "met": result.met,
-        "steps": [
-            {"reason": step.reason, "count": step.count, "tokens": step.tokens}
-            for step in result.steps
-        ],
-        "stays": dict(result.stays),
-        "changes": [
-            {"address": address_text(address), "reason": reason}
-            for address, reason in result.changes
-        ],
-        "replaced": [address_text(address) for address in result.replaced],
-        "commit": None if result.commit is None else str(result.commit.oid),
-    }
-
-
 @takes(
     Option("--apply", "chosen", "Carry out proposals, such as 1,3-5 or all", "NUMBERS"),
     Option("-N --number", "most", "Show at most N proposals", "N", number=True),
-    _BRANCH,
+    BRANCH,
+    MESSAGE,
     JSON,
     QUIET,
 )
@@ -221,7 +182,8 @@ def suggest_command(
     *,
     chosen: str | None,
     most: int | None,
-    branch: str | None,
+    branch: str,
+    message: str,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -234,13 +196,12 @@ def suggest_command(
         trace suggest
         trace suggest --apply 1,3-5
     """
-    with opened_store(invocation, quiet=quiet) as store:
-        found = suggest(store, ref=branch, root=os.path.dirname(store.layout.root))
+    with opened(invocation, quiet=quiet) as repo:
+        found = repo.compression.suggest(ref=branch)
         if chosen is not None:
-            check_nothing_waits(store)
             picked = [found.proposals[n] for n in _numbers(chosen, len(found.proposals))]
-            result = apply(store, picked, author=invocation.environment.author, ref=branch)
-            finish(invocation, store)
+            result = repo.compression.apply(picked, message=message, ref=branch)
+            finish(invocation, repo.store)
             if as_json:
                 write_record(invocation, {"commit": str(result.oid), "applied": len(picked)})
             elif not quiet:
@@ -251,7 +212,7 @@ def suggest_command(
                 )
             return
         if as_json:
-            write_record(invocation, _suggestions_record(found))
+            write_record(invocation, records.suggestions(found))
         elif not quiet:
             _show(invocation, found, most)
 
@@ -305,23 +266,3 @@ def strip_text(heat: Sequence[float], sizes: Sequence[int], width: int = _STRIP)
     """Return the heat of a context as a line of block characters, from its start to its end."""
     shades = len(_SHADES) - 1
     return safe("".join(_SHADES[round(each * shades)] for each in heat_strip(heat, sizes, width)))
-
-
-def _suggestions_record(found: Suggestions) -> dict[str, Any]:
-    return {
-        "token_count": found.tokens,
-        "proposals": [_suggestion_record(n, each) for n, each in enumerate(found.proposals, 1)],
-        "heat": [round(each, 4) for each in found.heat],
-    }
-
-
-def _suggestion_record(place: int, each: Suggestion) -> dict[str, Any]:
-    return {
-        "number": place,
-        "action": each.action,
-        "reason": each.reason,
-        "addresses": [address_text(address) for address in each.addresses],
-        "tokens": each.tokens,
-        "heat": round(each.heat, 4),
-        "explanation": each.explanation,
-    }

@@ -97,7 +97,7 @@ class Joining(Lines):
     def semantic(self, data: st.DataObject) -> None:
         """A model that answers at random settles the conflicts, or is refused."""
         store, revision = self.ground.store, self.part(data)
-        advisor = Advisor(store, lambda prompt: self._answer(data, prompt), name="scripted")
+        advisor = Advisor(store, lambda prompt: self._answer(data, prompt))
         options = MergeOptions("semantic", fast_forward=NEVER)
         found = self.ground.command(
             lambda: merge(store, revision, options, author=AUTHOR, advise=advisor),

@@ -61,11 +61,9 @@ class Judgement:
 class Judge:
     """Asks a model to compare a context with its earlier form."""
 
-    def __init__(self, store: Store, model: Model, *, name: str = "") -> None:
-        """Create a reviewer; `name` is the model's name if its answers have none."""
+    def __init__(self, store: Store, model: Model) -> None:
         self._store = store
         self._model = model
-        self._name = name
 
     def __call__(
         self,
@@ -175,7 +173,7 @@ class Judge:
         for answer in answers:
             if answer.usage is not None:
                 counts: dict[str, int | str] = answer.usage.as_map()
-                model = answer.model or self._name
+                model = answer.model
                 made.append(ops.usage({**counts, "model": model} if model else counts))
         return made
 

@@ -64,20 +64,16 @@ class Proposal:
 class Advisor:
     """Asks a model to resolve one merge."""
 
-    def __init__(
-        self, store: Store, model: Model, *, name: str = "", review: Review | None = None
-    ) -> None:
+    def __init__(self, store: Store, model: Model, *, review: Review | None = None) -> None:
         """Create an advisor.
 
         Args:
             store: the repository's store.
             model: the model.
-            name: its name if its answers have none.
             review: returns whether to accept a proposal; None accepts every valid one.
         """
         self._store = store
         self._model = model
-        self._name = name
         self._review = review
         self._answers: list[Completion] = []
 
@@ -155,7 +151,7 @@ class Advisor:
                 f"the merged context has {tokens:,} tokens, and the budget is {budget:,}",
                 faults=(f"the merged context has {tokens:,} tokens of {budget:,}: summarise more",),
             )
-        model = self._answers[-1].model or self._name
+        model = self._answers[-1].model
         return Proposal(advice, asked.conflicts, model, tokens, without)
 
     def _to_advice(

@@ -10,7 +10,6 @@ from itertools import islice
 from trace_store import context, errors, history
 from trace_store import revision as revisions
 from trace_store.frozen import value
-from trace_store.history.log import log as all_commits
 from trace_store.objects.address import Address
 from trace_store.objects.codec import BLOB, COMMIT, TAG, decode, kind_of
 from trace_store.objects.commit import Commit, Tag
@@ -179,7 +178,7 @@ def _entry(store: Store, what: Address, revision: str) -> tuple[Entry, context.f
 
 def usage(store: Store, revision: str) -> Iterator[UsageTotal]:
     """Yield the reports of usage of a revision or range, newest first."""
-    for entry in all_commits(store, revision):
+    for entry in history.log.log(store, revision):
         # The commit table knows what a commit does, so only few commits are read.
         if USAGE not in entry.operations:
             continue
@@ -197,7 +196,7 @@ def log(
     """Return the commits of a revision or range that match filters, newest first, as `Line.log`."""
     store, weigh = contexts.store, contexts.weigh_added
     if all(each in ("", None) for each in wanted.values()):
-        return all_commits(store, revision, limit=limit, weigh=weigh)
+        return history.log.log(store, revision, limit=limit, weigh=weigh)
     tip = revisions.resolve_range(store, revision).include[-1]
     follow = wanted["follow"]
     chosen = {
@@ -206,7 +205,7 @@ def log(
         "until": _moment(store, "until", wanted["until"]),
         "follow": None if follow is None else address(store, follow, "follow"),
     }
-    found = all_commits(store, revision, weigh=weigh)
+    found = history.log.log(store, revision, weigh=weigh)
     filters = history.log_filters.LogFilter(**chosen)
     return islice(history.log_filters.matching(contexts, found, filters, tip), limit)
 

@@ -1,0 +1,188 @@
+"""Fitting a context into a budget, on any branch: trim, deduplicate, suggest, compress, expand."""
+
+from __future__ import annotations
+
+import os
+
+from trace_store import compression, history
+from trace_store.repo.handle import (
+    Handle,
+    check_callable,
+    check_count,
+    check_flag,
+    check_text,
+    name_of,
+)
+from trace_store.store.handle import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_store.compression.compress import CompressionResult, Plan
+    from trace_store.compression.expand import Expansion
+    from trace_store.compression.report import SummaryReport
+    from trace_store.compression.suggest import Suggestion, Suggestions
+    from trace_store.compression.trim import TrimResult
+    from trace_store.history.draft import CommitResult
+    from trace_store.llm.contract import Model
+    from trace_store.objects.address import Address
+
+
+class Compression:
+    """Makes room in contexts, as `repo.compression`. Each verb writes one commit, so `undo` takes it back.
+
+    A `range` of messages is as in `A..B`; "" is all. `ref` is the branch; "" is HEAD's.
+    """
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def target(self, text: str, *, ref: str = "") -> int:
+        """Return the tokens that a target such as `60k` or `50%` means; a percentage is of the messages' tokens.
+
+        Raises:
+            InvalidInputError: it is neither.
+            RefNotFoundError: there is no such branch.
+        """
+        check_text(text=text)
+        return compression.compress.parse_target(self._on(ref), text)
+
+    def trim(
+        self,
+        to: int,
+        range: str = "",
+        *,
+        keep_last: int | None = None,
+        partial: bool = False,
+        dry_run: bool = False,
+        message: str = "",
+        ref: str = "",
+    ) -> TrimResult:
+        """Make a context fit a number of tokens without a model; raises as `compression.trim.trim`.
+
+        Args:
+            to: the most tokens that the context should have.
+            range: the messages that may change.
+            keep_last: keep the last so many turns of the user whole.
+            partial: if the target cannot be met, trim as far as possible.
+            dry_run: write nothing.
+            message: the message of the commit.
+            ref: the branch.
+        """
+        check_count(to=to, keep_last=keep_last)
+        check_flag(partial=partial, dry_run=dry_run)
+        check_text(range=range, message=message)
+        return compression.trim.trim(
+            *(self._on(ref, writes=not dry_run), range),
+            to=to,
+            author=self._handle.author,
+            keep_last=keep_last,
+            partial=partial,
+            dry_run=dry_run,
+            message=self._handle.redacted(message),
+        )
+
+    def dedupe(self, *, dry_run: bool = False, message: str = "", ref: str = "") -> TrimResult:
+        """Replace repeated reads of a file, and repeated outputs, by references to the newest one."""
+        check_flag(dry_run=dry_run)
+        return compression.trim.trim(
+            self._on(ref, writes=not dry_run),
+            to=None,
+            author=self._handle.author,
+            steps=compression.trim.DEDUPLICATION,
+            dry_run=dry_run,
+            message=self._handle.redacted(message),
+        )
+
+    def suggest(self, *, ref: str = "") -> Suggestions:
+        """Propose what to shorten, replace by a note or pin, with the heat of each message.
+
+        Files that were read are compared with those beside the repository.
+        """
+        store = self._on(ref)
+        root = os.path.dirname(store.layout.root) if store.local else os.curdir
+        return compression.suggest.suggest(store, root=root)
+
+    def apply(
+        self, suggestions: Sequence[Suggestion], *, message: str = "", ref: str = ""
+    ) -> CommitResult:
+        """Carry out suggestions in one commit; raises as `compression.suggest.apply`."""
+        return compression.suggest.apply(
+            *(self._on(ref, writes=True), suggestions),
+            author=self._handle.author,
+            message=self._handle.redacted(message),
+        )
+
+    def plan(self, to: int | None = None, range: str = "", *, ref: str = "") -> Plan:
+        """Return what `compress` would replace; raises as `compression.compress.plan`."""
+        check_count(to=to)
+        check_text(range=range)
+        store = self._on(ref)
+        limited = compression.compress.limited_target(store, to)
+        return compression.compress.plan(store, range, to=limited)
+
+    def compress(
+        self,
+        to: int | None = None,
+        range: str = "",
+        *,
+        model: Model | None = None,
+        text: str = "",
+        window: int | None = None,
+        force: bool = False,
+        message: str = "",
+        ref: str = "",
+    ) -> CompressionResult:
+        """Replace messages by summaries; raises as `compression.compress.compress`.
+
+        Args:
+            to: the most tokens that the context should have; None is 60 % of the repository's budget.
+            range: the messages to replace; "" is all but the newest.
+            model: writes the summaries: a model, or a function from a request to a text. None takes the sentences that
+                matter most.
+            text: a summary, already written.
+            window: how many tokens of history the model is shown at once; None is the default.
+            force: compress even if the branch has hardly grown since the last time.
+            message: the message of the commit.
+            ref: the branch.
+        """
+        check_count(to=to, window=window)
+        check_text(range=range, text=text)
+        check_flag(force=force)
+        check_callable(model=model)
+        handle, store = self._handle, self._on(ref, writes=True)
+        handle.checkpoint_before(store, "compress")
+        return compression.compress.compress(
+            *(store, range),
+            to=to,
+            author=handle.author,
+            model=model,
+            text=text,
+            window=compression.prompt.WINDOW_TOKENS if window is None else window,
+            force=force,
+            message=handle.redacted(message),
+            guard=handle.guard,
+        )
+
+    def report(self, summary: str | Address = "", *, ref: str = "") -> list[SummaryReport]:
+        """List what a summary, or each of the context, no longer mentions; raises as `compression.report.report`."""
+        return compression.report.report(self._on(ref), name_of(summary, "summary"))
+
+    def expand(self, target: str | Address, *, message: str = "", ref: str = "") -> Expansion:
+        """Show a compressed, removed or edited message in full again; raises as `compression.expand.expand`."""
+        return compression.expand.expand(
+            *(self._on(ref, writes=True), name_of(target, "target")),
+            author=self._handle.author,
+            message=self._handle.redacted(message),
+        )
+
+    def _on(self, ref: str, *, writes: bool = False) -> Store:
+        """Return the store as seen from a branch; if a verb writes, no operation may be in progress on it."""
+        check_text(ref=ref)
+        store = self._handle.store
+        if ref:
+            store = store.on(history.branches.find_branch(store, ref))
+        if writes:
+            self._handle.check_not_stopped(store.refs.head().ref or "HEAD")
+        return store
