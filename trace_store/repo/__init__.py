@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trace_store.repo import bundles as bundles
     from trace_store.repo import compression as compression
     from trace_store.repo import maintenance as maintenance
+    from trace_store.repo import maintenance_records as maintenance_records
     from trace_store.repo import records as records
     from trace_store.repo import tags as tags
     from trace_store.repo import transcripts as transcripts

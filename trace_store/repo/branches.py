@@ -130,7 +130,7 @@ class Branches:
         objects = self._store.objects
         if objects.contains(found) and kind_of(objects.read(found)) == COMMIT:
             raise errors.InvalidInputError(
-                "what is a commit: `containing` names the refs that have it",
+                "what is a commit: `branches.containing` names the refs that have it",
                 argument="what",
             )
         return history.whohas.whohas_content(self._handle.contexts, found)

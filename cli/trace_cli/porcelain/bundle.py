@@ -131,7 +131,7 @@ def create(
             f"warning: the bundle holds {counted(len(found), 'secret')}; `trace secrets scan` shows where"
         )
     if as_json:
-        write_record(invocation, repo.records.bundle(file, report, len(found)))
+        write_record(invocation, repo.maintenance_records.bundle(file, report, len(found)))
         return
     say = invocation.note if stream else invocation.line
     name = "standard output" if stream else safe(file)
@@ -163,7 +163,7 @@ def verify(invocation: Invocation, *, file: str, as_json: bool, quiet: bool) -> 
     if quiet:
         return
     if as_json:
-        write_record(invocation, repo.records.bundle(file, report))
+        write_record(invocation, repo.maintenance_records.bundle(file, report))
         return
     invocation.line(f"{_shown(file)}: sound, {_contents(report)}")
     if report.prerequisites:
@@ -180,7 +180,7 @@ def list_(invocation: Invocation, *, file: str, as_json: bool) -> None:
     header = list_bundle(_source(invocation, file))
     if as_json:
         record = {
-            "refs": repo.records.bundled_refs(header.refs),
+            "refs": repo.maintenance_records.bundled_refs(header.refs),
             "prerequisites": [str(oid) for oid in header.prerequisites],
             "objects": header.object_count,
             "head": header.head or None,
@@ -226,7 +226,7 @@ def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, qu
             progress.clear()
         finish(invocation, store)
     if as_json:
-        write_record(invocation, repo.records.imported_bundle(file, report))
+        write_record(invocation, repo.maintenance_records.imported_bundle(file, report))
     elif not quiet:
         _show(invocation, file, report)
     kept = [each.name for each in report.refs if each.outcome == outcomes.KEPT]

@@ -41,7 +41,7 @@ def du(invocation: Invocation, *, by: str, as_json: bool) -> None:
     with opened(invocation) as here:
         found = here.maintenance.du()
     if as_json:
-        write_record(invocation, repo.records.du(found))
+        write_record(invocation, repo.maintenance_records.du(found))
         return
     for line in _summary(found):
         invocation.line(line)

@@ -125,7 +125,8 @@ def purge(
                 report = purge_planned(store, plan, why=reason, by=by, verify=verify, force=force)
         if as_json:
             write_record(
-                invocation, repo.records.purge(report, issued, done=not (dry_run or only_verify))
+                invocation,
+                repo.maintenance_records.purge(report, issued, done=not (dry_run or only_verify)),
             )
         else:
             if dry_run:

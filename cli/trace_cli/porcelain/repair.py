@@ -182,7 +182,7 @@ def _tell(
     """Say what was found and done; return the exit code, or raise the error of a file that could not be imported."""
     for report, file in found:
         if as_json and not quiet:
-            write_record(invocation, repo.records.repair(report, file))
+            write_record(invocation, repo.maintenance_records.repair(report, file))
         elif not quiet:
             _show(invocation, report)
     if taken is not None and taken.errors:

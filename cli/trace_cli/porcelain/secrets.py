@@ -149,7 +149,7 @@ def scan(invocation: Invocation, *, what: str | None, as_json: bool) -> int:
         progress.clear()
     for each in found.found:
         if as_json:
-            write_record(invocation, repo.records.stored_secret(each))
+            write_record(invocation, repo.maintenance_records.stored_secret(each))
         else:
             invocation.line(_line(each))
     for oid, why in found.unreadable.items():

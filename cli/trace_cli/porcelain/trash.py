@@ -203,6 +203,8 @@ def restore(
     """
     if everything == bool(entries):
         raise usage_error("name what to restore, or give --all", "`trace trash` lists it")
+    if name and len(entries) != 1:
+        raise usage_error("--as is for a single branch or tag")
     with opened(invocation, quiet=quiet) as repo:
         done = repo.trash.restore(*entries, everything=everything, name=name, ref=branch)
         finish(invocation, repo.store)
