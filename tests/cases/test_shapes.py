@@ -178,7 +178,7 @@ def test_case_31_strict_and_repair_name_the_loss(repository: Trace, ok: Run) -> 
     ok("import", str(case("31") / "lc-b-exec.json"))
     strict = repository("compile", "--strict", "--format", "anthropic")
     assert strict.code == 7
-    assert "a block of provider 'langchain' cannot stand here" in strict.err
+    assert "a block of provider 'langchain' is not allowed here" in strict.err
     assert b"unknown-block" in repository("repair", "--dry-run").out
     ok("repair")
     assert SOUND in compiled(ok, "text")
@@ -267,7 +267,7 @@ TYPOS: list[tuple[Callable[[], Any], str]] = [
         "content[0]: unknown type of block 'txt'; did you mean 'text'?",
     ),
     (lambda: [{"role": "user", "content": "x"}], "append takes one message"),
-    (lambda: 5, "int is no message"),
+    (lambda: 5, "int is not a message"),
     (lambda: Message("user", "x", kind="Dialog"), "did you mean 'dialogue'?"),
     (lambda: Message("user", [Text(5)]), "text of Text is int, not text"),  # type: ignore[arg-type]
     (lambda: Message("user", [Opaque("x", {})]), "data of Opaque is dict"),  # type: ignore[arg-type]

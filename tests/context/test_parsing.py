@@ -243,7 +243,7 @@ def test_lone_surrogates_are_kept() -> None:
     [
         ("", 1, 1, "the input is empty"),
         (" \n\n", 1, 1, "the input is empty"),
-        ("[]", 1, 1, "the input holds no message"),
+        ("[]", 1, 1, "the input has no message"),
         ("hello", 1, 1, "line 1, column 1: not JSON: expecting value"),
         ('{"role": "user",\n "content": }', 2, 13, "line 2, column 13: not JSON: expecting value"),
         (
@@ -382,5 +382,5 @@ def test_whole_responses_of_the_providers_packages() -> None:
 
 @pytest.mark.parametrize("value", [1, "text", None, [CHAT[0]], Message, ChatCompletionMessage])
 def test_what_is_no_message_at_all(value: Any) -> None:
-    with pytest.raises(InvalidMessageError, match=r"^message 2: \w+ is no message$"):
+    with pytest.raises(InvalidMessageError, match=r"^message 2: \w+ is not a message$"):
         read_messages([CHAT[0], value])

@@ -201,7 +201,7 @@ def test_constructors_are_read_and_never_called() -> None:
     ("form", "message"),
     [
         ("text", "m: a message must be an object"),
-        ({"type": "remove", "data": {"id": "x"}}, "m: it takes a message out and is none"),
+        ({"type": "remove", "data": {"id": "x"}}, "m: it removes a message and is not one itself"),
         ({"type": "telegram", "data": {}}, "m: unknown type of message 'telegram'"),
         ({"type": "ai", "data": []}, "m: data must be an object"),
         ({"type": "ai", "data": {"content": 1}}, "m: content must be a list"),

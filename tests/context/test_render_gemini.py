@@ -359,8 +359,8 @@ def test_tools_in_every_form() -> None:
         {"googleSearch": {}},
     ]
     assert [repair.detail for repair in found.repairs] == [
-        "tool 'web_search' has no form here; left out",
-        "tool 'web_search' has no form here; left out",
+        "tool 'web_search' is not supported here; left out",
+        "tool 'web_search' is not supported here; left out",
     ]
     anthropic = render("anthropic", [Message("user", "hi")], tools[6:7]).request
     assert anthropic["tools"] == [{"name": "g", "input_schema": plain}]

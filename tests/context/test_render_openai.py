@@ -219,7 +219,7 @@ def test_tools_in_every_form() -> None:
         {"type": "custom", "custom": {"name": "patch"}},
     ]
     assert [repair.detail for repair in found.repairs] == [
-        "tool 'web_search' has no form here; left out"
+        "tool 'web_search' is not supported here; left out"
     ]
 
 

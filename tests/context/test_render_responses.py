@@ -327,8 +327,8 @@ def test_tools_in_every_form() -> None:
         {"type": "web_search"},
     ]
     assert [repair.detail for repair in found.repairs] == [
-        "tool 'web_search' has no form here; left out",
-        "tool 'googleSearch' has no form here; left out",
+        "tool 'web_search' is not supported here; left out",
+        "tool 'googleSearch' is not supported here; left out",
     ]
 
 

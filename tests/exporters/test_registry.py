@@ -95,7 +95,7 @@ def test_losses_have_documented_words() -> None:
                 constants = (n for n in ast.walk(node.args[0]) if isinstance(n, ast.Constant))
                 used |= {n.value for n in constants if isinstance(n.value, str)}
     assert used <= set(LOSSES)
-    section = PAGE.read_text(encoding="utf-8").split("| word |")[1].split("\n## ")[0]
+    section = PAGE.read_text(encoding="utf-8").split("| code |")[1].split("\n## ")[0]
     told = dict(re.findall(r"(?m)^\| `([a-z-]+)` \| (.+) \|$", section))
     assert told == LOSSES
 

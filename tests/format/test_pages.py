@@ -190,10 +190,10 @@ def test_overview_names_every_file() -> None:
             "packs.md",
             f"{pack.MAXIMUM_PACK_FRAMES:,} frames and {pack.MAXIMUM_PACK_OBJECTS:,} objects",
         ),
-        ("packs.md", f"at most {pack.MAXIMUM_FRAME_OBJECTS:,} are in one frame"),
-        ("packs.md", f"A frame holds at most {pack.MAXIMUM_FRAME_BYTES >> 20} MiB"),
-        ("packs.md", f"an object has at most {layout.MAXIMUM_OBJECT_BYTES >> 20} MiB"),
-        ("packs.md", f"a dictionary has at most {pack.MAXIMUM_DICTIONARY_BYTES >> 20} MiB"),
+        ("packs.md", f"at most {pack.MAXIMUM_FRAME_OBJECTS:,} of them in one frame"),
+        ("packs.md", f"A frame has at most {pack.MAXIMUM_FRAME_BYTES >> 20} MiB"),
+        ("packs.md", f"an object at most {layout.MAXIMUM_OBJECT_BYTES >> 20} MiB"),
+        ("packs.md", f"a dictionary at most {pack.MAXIMUM_DICTIONARY_BYTES >> 20} MiB"),
         ("packs.md", f"at most {1 << compression.MAXIMUM_WINDOW_LOG >> 20} MiB (2²⁵)"),
         ("packs.md", f"b is at most {pack_index.MAXIMUM_BITS}"),
         ("packs.md", f"is at most {pack_index.BUCKET_OBJECTS}."),
@@ -233,5 +233,5 @@ def test_bundles_page_says_what_is_written_and_how_much_may_be() -> None:
     assert f"`{format.MAGIC.decode()}{format.VERSION}`" in text
     assert format.MAXIMUM_HEADER_BYTES == 16 << 20
     assert f"at most {format.MAXIMUM_REFS:,} refs" in text
-    assert f"at most {format.MAXIMUM_TIPS}, the own one" in text
+    assert f"at most {format.MAXIMUM_TIPS}, the working copy's own tip first" in text
     assert {format.TOMBSTONES} == format.KNOWN_REQUIREMENTS

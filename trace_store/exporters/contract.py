@@ -23,41 +23,41 @@ HIDDEN = (REMOVED, REPLACED, SKIPPED)
 """Reasons why a message is hidden from the model."""
 
 LOSSES = {
-    "argument-text": "the exact text of a tool call's arguments, where the form has an object",
-    "blank-text": "a text that is empty, or of nothing but blanks",
-    "call-format": "that a tool call's arguments are text and no JSON",
+    "argument-text": "exact text of a tool call's arguments, if the format stores an object",
+    "blank-text": "an empty or blank text",
+    "call-format": "that a tool call's arguments are not JSON",
     "call-id": "the id that pairs a call with its result",
-    "compaction": "that a message stands in for what was compacted",
-    "control-character": "a character that the form cannot hold, or that would not be seen in it",
-    "empty-message": "a message that says nothing",
+    "compaction": "that a message is the summary of a compaction",
+    "control-character": "a control or invisible character that the format cannot represent",
+    "empty-message": "a message without content",
     "error-flag": "that a tool result reports a failure",
-    "ghost": "that a message stands for a removed one",
+    "ghost": "that a message is the placeholder of a removed one",
     "image": "an image",
-    "image-form": "whether an image was given as bytes or as an address, and its type",
+    "image-form": "whether an image was given as bytes or as a URL, and its type",
     "label": "a label of a message",
-    "message-author": "who made a message",
+    "message-author": "author of a message",
     "message-bounds": "where one message ends and the next begins",
     "message-id": "the id that the provider gave a message",
-    "message-kind": "a message's kind, where it is not the usual one of its role",
-    "message-model": "the model that made a message",
+    "message-kind": "a message's kind, if it is not the usual one of its role",
+    "message-model": "the model that wrote a message",
     "message-name": "the name of a speaker",
-    "message-place": "the place of a message or a part, where the form wants another",
-    "message-role": "a role that the form does not have",
-    "message-time": "when a message was made",
-    "opaque-form": "the exact bytes of a block in one provider's own form",
-    "opaque-part": "a block in one provider's own form",
-    "original-bytes": "the file as it was imported, since its records were not kept",
+    "message-place": "position of a message or part, if the format requires another",
+    "message-role": "a role that the format does not have",
+    "message-time": "time of a message",
+    "opaque-form": "exact bytes of a provider-specific block",
+    "opaque-part": "a provider-specific block",
+    "original-bytes": "the imported file, because its records were not kept",
     "priority": "that a message is pinned or important",
-    "reasoning-signature": "the provider's proof that reasoning is the model's own",
+    "reasoning-signature": "the provider's signature of reasoning",
     "reasoning-text": "reasoning",
     "session-fact": "the session's id, title, folder, program version or git branch",
     "subagent": "the session of a subagent",
     "text": "a text",
-    "tool-call": "a call of a tool",
-    "tool-name": "the name of a tool, where the form does not take it",
-    "tool-result": "the result of a tool call",
-    "tool-schema": "the schema of a tool that the model was offered",
-    "usage-report": "what the provider reported that a request cost",
+    "tool-call": "a tool call",
+    "tool-name": "a tool name that the format does not allow",
+    "tool-result": "a tool result",
+    "tool-schema": "schema of a tool",
+    "usage-report": "a provider's usage report",
 }
 """Stable codes of what an export may lose, with descriptions. Codes are added, never renamed."""
 
@@ -83,7 +83,7 @@ class Loss:
 
 
 class Losses:
-    """Counter of what is lost while a file is written."""
+    """Counts the losses of one export."""
 
     __slots__ = ("_counts",)
 

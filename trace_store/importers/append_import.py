@@ -1,7 +1,7 @@
 """Import onto a branch that has commits of its own.
 
-This is used if somebody edited or appended to a session's branch, or if the caller named a branch. Planned commits
-are matched by key. Missing ones are appended; one that has remainder since is completed by a commit that edits its
+This is used if a session's branch has other commits or edits, or if the caller named a branch. Planned commits
+are matched by key. Missing ones are appended; one that has grown since is completed by a commit that edits its
 messages. Nothing on the branch is moved.
 
 Invariant: decides what one planned commit becomes; `write` stores it. The result depends only on the commits of

@@ -114,7 +114,7 @@ class FileReport:
         skips: skipped data, at most the first thousand.
         secrets: number of secrets found, by kind.
         is_stray: True for rows of the session from another session's file.
-        error: why the import stopped, or None; what was written before is valid.
+        error: why the import stopped, or None; earlier commits stay valid.
     """
 
     path: str
@@ -147,7 +147,7 @@ class FileReport:
 
     @property
     def skipped_count(self) -> int:
-        """Number of records that are neither in a commit nor stored beside one."""
+        """Number of records that are neither in a commit nor stored as its source."""
         kept = (EVENT, MESSAGE, SOURCE, NOT_KEPT)
         return sum(count for (_, what), count in self.records.items() if what not in kept)
 

@@ -187,7 +187,7 @@ def _free_space(store: Store) -> Iterator[Diagnosis]:
             "little-room",
             ".trace",
             detail,
-            "free some space: a new pack is written beside the old one",
+            "free some space: a new pack is written before the old one is removed",
         )
     try:
         import resource
@@ -218,7 +218,7 @@ def _leftovers(store: Store) -> Iterator[Diagnosis]:
         )
     set_aside = files_in(store, layout.lost_found_dir)
     if set_aside:
-        detail = f"{len(set_aside)} files were set set aside by a repair"
+        detail = f"{len(set_aside)} files were set aside by a repair"
         yield Diagnosis(
             "lost-found", "lost-found", detail, "read the report there, and keep the folder"
         )

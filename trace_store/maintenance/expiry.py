@@ -75,7 +75,7 @@ def _rewrite(store: Store, path: str, removed: frozenset[bytes]) -> None:
 
 
 def empty_quarantine(store: Store, before: int) -> tuple[int, int]:
-    """Delete what was quarantined before a time in milliseconds.
+    """Delete quarantine folders from before a time in milliseconds.
 
     Return number and size of the files.
     """

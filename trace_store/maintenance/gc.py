@@ -196,7 +196,7 @@ class _Collector:
         )
 
     def _bytes(self, oids: set[ObjectId]) -> int:
-        """Return the size of objects before compression; one that cannot be read counts nothing."""
+        """Return the size of objects before compression, without unreadable ones."""
         total = 0
         for oid in oids:
             try:

@@ -4,7 +4,7 @@ Long operations take it with filelock. A seal is short and delays an agent, so i
 as the journal does: importing filelock takes several times as long as a seal. On POSIX both are `flock` and exclude
 each other; on Windows filelock locks a different byte than `Disk.lock`, so both use filelock.
 
-After a second of waiting, the caller is told who holds the lock (`contracts.Patience`).
+After a second of waiting, the holder of the lock is reported to the caller (`contracts.Patience`).
 
 Invariant: a lock never expires while its process lives, and dies with it. It orders waiting and avoids duplicate
 work; soundness comes from the order of writes, not from the lock.

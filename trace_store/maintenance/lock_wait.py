@@ -1,4 +1,4 @@
-"""Lock holders: notes beside a lock, and messages for processes that wait.
+"""Lock holders: notes next to a lock, and messages for waiting processes.
 
 Loaded only by long operations and long waits. Notes about holders are informational.
 """
@@ -21,7 +21,7 @@ LONGEST_PAUSE_SECONDS = 0.02
 
 
 def write_owner(store: Store, path: str, command: str) -> None:
-    """Write a note beside a lock about its holder."""
+    """Write a note about the holder of a lock next to it."""
     lock_owner.write_owner(store.disk, path, command, store.layout.tmp_dir)
 
 

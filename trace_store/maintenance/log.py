@@ -1,7 +1,7 @@
 """Log messages of the library: lock waits, deferred seals, moved addresses.
 
-Invariant: escapes what a terminal would interpret. A program that never imported `logging` has no listeners, so
-waiting does not import it.
+Invariant: escapes terminal control characters. A program that never imported `logging` has no listeners, so waiting
+does not import it.
 """
 
 from __future__ import annotations

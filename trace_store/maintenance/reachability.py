@@ -146,8 +146,8 @@ class _RootSearch:
 
     def run(self) -> Roots:
         with self._store.mutex:
-            # In this order: what a seal removes from a journal is then found in the files it wrote
-            # before.
+            # In this order: data that a seal removes from a journal is then found in the files that
+            # it wrote before.
             self._read_journals()
             self._read_refs()
             self._read_head()

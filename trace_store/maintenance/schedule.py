@@ -1,7 +1,7 @@
 """Schedule of automatic seals: every half minute, or when the journal is large.
 
-Invariant: the caller's commit is durable already, so a failed seal raises no error, waits for nobody, and is
-retried later. The check takes constant time.
+Invariant: the caller's commit is already durable, so a seal never waits, raises no error if it fails, and is retried
+later. The check takes constant time.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class ReachabilityScan:
         self.doomed = self._doomed()
 
     def rescan(self) -> None:
-        """Scan what is new, and keep what became reachable; errors as at first."""
+        """Scan what is new, and keep what became reachable; errors as in the first scan."""
         self.roots = self._mark()
         self.doomed = {oid for oid in self.doomed if oid not in self.marking.reached}
         touched = {oid for oid in self.doomed & self.loose.keys() if not self._is_old(oid)}
@@ -169,7 +169,7 @@ class ReachabilityScan:
         marking.add(roots.named, step)
         entries = [entry for log in roots.logs.values() for entry in log]
         if self._days is not None:
-            # The log of a ref in the trash tells how long it has been there.
+            # The reflog of a trash ref shows how long it has been there.
             trash = {name for name, _ in store.refs.iterate(TRASH)}
             self.expired = {
                 entry

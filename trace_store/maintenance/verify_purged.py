@@ -42,11 +42,11 @@ _PIECE_BYTES = 256
 _URL_SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 ENCODINGS = (
-    "as it is, in UTF-8",
-    "within a JSON string, and within a JSON string in one, with and without escapes for what is not ASCII",
-    "in base64, standing anywhere in what is encoded, in both alphabets",
-    "in UTF-16, of both byte orders",
-    "in hexadecimal digits, of either case",
+    "plain UTF-8",
+    "in a JSON string, escaped once or twice, with and without escapes for non-ASCII characters",
+    "base64 at any offset, in both alphabets",
+    "UTF-16, in both byte orders",
+    "hexadecimal digits, in upper or lower case",
     "percent-encoded, as in a URL",
 )
 """Descriptions of what `encodings` covers."""

@@ -12,6 +12,6 @@ if TYPE_CHECKING:
     from trace_store.providers import wire as wire
 
 FORMATS = ("anthropic", "gemini", "json", "openai", "openai-responses", "text")
-"""The names of `rendering.RENDERERS`, sorted."""
+"""Names of `rendering.RENDERERS`, sorted."""
 
 __getattr__ = submodules(__name__)

@@ -1,8 +1,8 @@
-"""Messages with a role and a content: those of chat completions, of Anthropic, and of programs that imitate them.
+"""Messages with role and content: chat completions, Anthropic, and others.
 
-Rule: one message in, one `Message` out, block by block, because a message may mix blocks of both. A block that has no
-part of its own in Trace is kept verbatim as an opaque part of the provider that makes blocks of its type. What only a
-response or a cache knows ("usage", "stop_reason", "annotations", "citations", "cache_control") is not read.
+Invariant: one message in, one `Message` out, block by block, because a message may mix blocks of both. A block without
+a part type in Trace is kept verbatim as an opaque part of the provider with blocks of its type. Fields of responses or
+caches ("usage", "stop_reason", "annotations", "citations", "cache_control") are not read.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _IMAGE_BLOCKS = frozenset({"image", "image_url", "input_image"})
 
 
 def message_from_chat(form: Mapping[str, Any], where: str) -> Message:
-    """Return a message of OpenAI's or Anthropic's shape.
+    """Return a message in OpenAI's or Anthropic's form.
 
     "tool_calls", "tool_call_id", "refusal", "reasoning_content" and the older "function_call" are understood
     as OpenAI and its imitators write them; "thinking_blocks" hold the same thoughts with their signatures.
 
     Raises:
-        InvalidMessageError: it is not of that shape; `.where` is `where`.
+        InvalidMessageError: it has another form; `.where` is `where`.
     """
     form = familiar_message(form) or form
     role = form.get("role")
@@ -97,9 +97,9 @@ def content_parts(content: object, where: str, provider: str = UNREAD) -> list[P
     """Return the parts of a content: text, a list of blocks, or nothing.
 
     Args:
-        content: what a message has as its content.
+        content: the content of a message.
         where: its place, for errors.
-        provider: the maker of blocks of unknown types; with UNREAD they are errors.
+        provider: provider for blocks of unknown types; with UNREAD they are errors.
 
     Raises:
         InvalidMessageError: a block is damaged or of an unknown type; `.where` names it.
@@ -114,7 +114,7 @@ def content_parts(content: object, where: str, provider: str = UNREAD) -> list[P
 
 
 def block_part(block: object, where: str, provider: str = UNREAD) -> Part:
-    """Return the part that one block becomes; `provider` as in `content_parts`."""
+    """Return the part of a block; `provider` as in `content_parts`."""
     if isinstance(block, str):
         return Text(block)
     if isinstance(block, Part):
@@ -145,7 +145,7 @@ def block_part(block: object, where: str, provider: str = UNREAD) -> Part:
 
 
 def _image(block: Mapping[str, Any], where: str) -> Image | None:
-    """Return the image of a block, or None if the bytes are at the provider (a file id)."""
+    """Return the image of a block, or None for a file id at the provider."""
     link = image_link(block)
     if link is not None:
         return image_of_url(link, where)

@@ -1,13 +1,13 @@
-"""Messages that people and programs write as JSON or JSONL, in whatever form they come.
+"""Messages in JSON or JSONL, in any known form.
 
-Rule: the shape is told by each message, never by its neighbours, so that one file may mix them.
+Invariant: the form of each message is detected by itself, never by its neighbours, so one file may mix forms.
 
-- A message with "parts" is one of lossless JSON (`lossless.py`), or a content of Gemini's.
-- An object with a "type" and no "role" is an item of OpenAI's Responses or a message of LangChain's.
+- A message with "parts" is lossless JSON (`lossless.py`), or a Gemini content.
+- An object with a "type" and no "role" is an item of OpenAI's Responses or a LangChain message.
 - Any other has a "role" and "content", as OpenAI and Anthropic write them.
 - Input is one message, a list of them, a request or a response of one of these providers, or one such value on
-  each line. A system text beside the messages ("system", "instructions", "systemInstruction") becomes the first
-  message; of a response, what the model said is taken.
+  each line. A system text outside the messages ("system", "instructions", "systemInstruction") becomes the first
+  message; from a response, the model's message is taken.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from trace_store.providers.lossless import FORMAT, parse, parse_message
 from trace_store.providers.openai_responses.parse import place_items
 from trace_store.providers.wire import parse_json
 
-# What a response of a provider has, and what a message or an item has.
+# Keys of responses, and keys of messages and items.
 _SAID = frozenset({"candidates", "choices", "output"})
 _MARKS = frozenset({"parts", "role", "type"})
 _RESPONSES_BLOCKS = frozenset({"input_file", "input_image", "input_text", "output_text"})
 
 
 class Dumped(Protocol):
-    """An object of a provider's package, which tells its fields as JSON has them."""
+    """An object of a provider's package that returns its fields as JSON values."""
 
     def model_dump(self, *, mode: str) -> dict[str, Any]: ...
 
 
 Given = Message | Mapping[str, Any] | Dumped
-"""A message, or the form in which a provider, or its package, has one: a message, an item, or a whole response."""
+"""A message in any form: Trace's, or a provider's message, item, or whole response."""
 
 
 def parse_messages(text: str) -> list[Message]:
-    """Return the messages that a text holds, at least one.
+    """Return the messages in a text, at least one.
 
     Raises:
         UnreadableInputError: it is not JSON or JSONL, or empty; `.line` and `.column` count from one.
-        InvalidMessageError: a message is not of a known shape, or its role is unknown.
+        InvalidMessageError: a message has an unknown form or role.
         InvalidInputError: lossless JSON is damaged; `.where` names the place.
     """
     reader = _Reader()
@@ -57,17 +57,17 @@ def parse_messages(text: str) -> list[Message]:
         reader.document(value)
     messages = reader.finish()
     if not messages:
-        raise UnreadableInputError("the input holds no message", line=1, column=1)
+        raise UnreadableInputError("the input has no message", line=1, column=1)
     return messages
 
 
 def read_messages(values: Iterable[Given]) -> list[Message]:
-    """Return the messages of values: messages already, or forms of providers', told by their shape.
+    """Return the messages of values: messages, or values in a provider's form.
 
-    Several items of a Responses output may be one message. Of a response, what the model said is taken.
+    Several items of a Responses output may be one message. From a response, the model's message is taken.
 
     Raises:
-        InvalidMessageError: a value is no message of a known shape.
+        InvalidMessageError: a value has no known form.
     """
     given = list(values)
     if all(isinstance(value, Message) for value in given):
@@ -76,13 +76,13 @@ def read_messages(values: Iterable[Given]) -> list[Message]:
     for number, value in enumerate(given, 1):
         form = value if isinstance(value, Message) else _plain(value)
         if form is None:
-            raise wrong(f"message {number}", f"{type(value).__name__} is no message")
+            raise wrong(f"message {number}", f"{type(value).__name__} is not a message")
         reader.given(form)
     return reader.finish()
 
 
 def _plain(value: object) -> dict[str, Any] | None:
-    """Return a mapping, or the fields of an object of a provider's package, as JSON has them; else None."""
+    """Return a mapping, or the fields of a package's object as JSON values; else None."""
     if isinstance(value, Mapping):
         return dict(value)
     dump = None if isinstance(value, type) else getattr(value, "model_dump", None)
@@ -128,7 +128,7 @@ def _load(text: str, line: int) -> Any:
 
 
 class _Reader:
-    """Reads values one by one; items of Responses wait for those that belong to them."""
+    """Reads values one by one; holds items of Responses until a message is complete."""
 
     def __init__(self) -> None:
         self._messages: list[Message] = []
@@ -144,7 +144,7 @@ class _Reader:
         return self._messages
 
     def document(self, value: Any) -> None:
-        """Read a message, a list of them, or a request or a response that holds some."""
+        """Read a message, a list of them, a request or a response."""
         if isinstance(value, list):
             for each in value:
                 self.element(each)
@@ -196,14 +196,14 @@ class _Reader:
             self.element(value)
 
     def given(self, value: Any) -> None:
-        """Read a message, or what a model said in a response; a response of Anthropic's is a message itself."""
+        """Read a message or a response; an Anthropic response is a message itself."""
         if isinstance(value, dict) and not _SAID.isdisjoint(value) and _MARKS.isdisjoint(value):
             self._object(value)
         else:
             self.element(value)
 
     def element(self, value: Any) -> None:
-        """Read one message, of whatever shape."""
+        """Read one message in any form."""
         self._seen += 1
         where = f"message {self._seen}"
         if isinstance(value, Message):
@@ -282,7 +282,7 @@ def _list(value: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _is_item(value: Mapping[str, Any]) -> bool:
-    """Tell whether an object is an item of Responses and can be nothing else."""
+    """Return True if an object is unambiguously an item of Responses."""
     type_ = value.get("type")
     if type_ == "message":
         content = value.get("content")
@@ -293,7 +293,7 @@ def _is_item(value: Mapping[str, Any]) -> bool:
 
 
 def _is_content(value: Mapping[str, Any]) -> bool:
-    """Tell a content of Gemini's from a message of lossless JSON, whose parts all have a type."""
+    """Return True for a Gemini content; in lossless JSON all parts have a type."""
     parts = value["parts"]
     if value.get("role") == "model":
         return True

@@ -1,6 +1,6 @@
-"""What the parsers of all forms share: values read by name, and errors that name the place.
+"""Helpers of all parsers: typed fields, and errors that name the place.
 
-Rule: nothing here knows a provider.
+Invariant: independent of providers.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part
 
 UNREAD = "unread"
-"""The provider of opaque parts that hold what could not be read; no model is shown them."""
+"""Provider of opaque parts with unreadable data; no model is shown them."""
 
 _KEEPS_UNREAD: ContextVar[bool] = ContextVar("keeps_unread", default=False)
-# What tells a cache where to stop is no part of a message.
+# Cache marks are not part of a message.
 _CACHE_MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 
 
 class Placed(NamedTuple):
-    """A message, and the elements of the input that it was made of: from `start` up to `stop`."""
+    """A message, and its range of input elements (`stop` is exclusive)."""
 
     start: int
     stop: int
@@ -36,9 +36,9 @@ class Placed(NamedTuple):
 
 @contextmanager
 def damage_kept() -> Iterator[None]:
-    """Keep blocks that cannot be read as opaque parts of provider UNREAD, instead of raising errors.
+    """Keep unreadable blocks as opaque parts of provider UNREAD instead of raising.
 
-    Transcripts are read so: what is sound in a damaged message is still shown.
+    Used for transcripts: intact parts of a damaged message are still shown.
     """
     token = _KEEPS_UNREAD.set(True)
     try:
@@ -53,7 +53,7 @@ def keeps_damage() -> bool:
 
 
 def parts_of(read: Callable[[Any, str], Iterable[Part]], form: Any, where: str) -> list[Part]:
-    """Return the parts that `read` makes of one form, or inside `damage_kept` an opaque part if it cannot.
+    """Return the parts of one form; if damaged, an opaque part inside `damage_kept`.
 
     Raises:
         InvalidMessageError: the form is damaged.
@@ -78,18 +78,18 @@ def parts_of_each(
 
 
 def unread(form: Any) -> Opaque:
-    """Return a form that could not be read, kept as it is."""
+    """Return an unreadable form as an opaque part."""
     return Opaque(UNREAD, dump(form).encode("utf-8", "backslashreplace"))
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """Return the hint of an error about an unknown name: "; did you mean 'text'?", or nothing."""
+    """Return the hint for an unknown name, "; did you mean 'text'?", or ""."""
     found = get_close_matches(name, known, 1, 0.6)
     return f"; did you mean {found[0]!r}?" if found else ""
 
 
 def mapping(value: object, where: str, what: str) -> dict[str, Any]:
-    """Return a JSON object; `what` says what it should be, as in "an item"."""
+    """Return a JSON object; `what` names it in errors, as in "an item"."""
     if not isinstance(value, dict):
         raise wrong(where, f"{what} must be an object")
     return value
@@ -104,13 +104,13 @@ def required(form: Mapping[str, Any], name: str, where: str) -> str:
 
 
 def optional(form: Mapping[str, Any], name: str, where: str) -> str:
-    """Return a field that is text when it is there, else "" ."""
+    """Return an optional text field, or ""."""
     value = form.get(name)
     return "" if value is None else required(form, name, where)
 
 
 def details(form: Mapping[str, Any], where: str, *names: str) -> dict[str, str]:
-    """Return optional fields of a message; inside `damage_kept` one that is no text counts as missing."""
+    """Return optional text fields; inside `damage_kept`, other types count as missing."""
     skip = _KEEPS_UNREAD.get()
     return {
         name: "" if skip and not isinstance(form.get(name), str) else optional(form, name, where)
@@ -119,7 +119,7 @@ def details(form: Mapping[str, Any], where: str, *names: str) -> dict[str, str]:
 
 
 def entries(value: object, where: str, what: str) -> list[Any]:
-    """Return a list, or an empty one for nothing; `what` names it."""
+    """Return a list, or an empty one for None; `what` names it in errors."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -128,7 +128,7 @@ def entries(value: object, where: str, what: str) -> list[Any]:
 
 
 def message(role: str, parts: list[Part], where: str, **fields: str) -> Message:
-    """Return a message; errors as in `Message`, with the place before them."""
+    """Return a message; errors as in `Message`, prefixed by the place."""
     try:
         return Message(role, parts, **fields)
     except InvalidMessageError as error:
@@ -136,7 +136,7 @@ def message(role: str, parts: list[Part], where: str, **fields: str) -> Message:
 
 
 def wrong(where: str, what: str) -> InvalidInputError:
-    """Return the error that names the place and what is wrong there."""
+    """Return an error with its place."""
     return InvalidMessageError(f"{where}: {what}", where=where)
 
 
@@ -146,14 +146,14 @@ def dump(value: Any) -> str:
 
 
 def opaque(provider: str, block: Mapping[str, Any]) -> Opaque:
-    """Return a provider's block, kept verbatim but for its cache marks."""
+    """Return a provider's block as an opaque part, verbatim except for cache marks."""
     kept = {key: value for key, value in block.items() if key not in _CACHE_MARKS}
-    # Escapes keep lone surrogates, which UTF-8 cannot hold.
+    # Escapes preserve lone surrogates, which UTF-8 cannot encode.
     return Opaque(provider, dump(kept).encode("utf-8", "backslashreplace"))
 
 
 def decoded(text: str, where: str) -> bytes:
-    """Return the bytes of base64 in the usual alphabet, or in that of URLs."""
+    """Return the bytes of base64 in the standard or the URL-safe alphabet."""
     try:
         if "-" in text or "_" in text:
             text = text.replace("-", "+").replace("_", "/")
@@ -163,7 +163,7 @@ def decoded(text: str, where: str) -> bytes:
 
 
 def image_of_url(url: str, where: str) -> Image:
-    """Return an image from a web address, or from a `data:` URL with the bytes in it."""
+    """Return an image from a web URL or a `data:` URL."""
     head, comma, body = url.removeprefix("data:").partition(";base64,")
     if not url.startswith("data:") or not comma:
         return Image(url=url)

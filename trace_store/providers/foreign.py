@@ -1,6 +1,6 @@
-"""Messages and blocks of other programs, rewritten as those of OpenAI and Anthropic.
+"""Messages and blocks of other programs, converted to OpenAI's and Anthropic's.
 
-Rule: tables and pure functions. A form that is not recognised gives None and is read as it stands.
+Invariant: tables and pure functions. An unknown form gives None and is read unchanged.
 
     Amp                     a `tool_result` with `toolUseID` and `run`
     Bedrock Converse        blocks without a type: `{"text"}`, `{"toolUse"}`, `{"toolResult"}`, `{"image"}`
@@ -38,7 +38,7 @@ Block = dict[str, Any]
 
 
 def familiar_message(form: Form) -> Block | None:
-    """Return a message of another program with a role and a content, or None if it is not recognised."""
+    """Return another program's message with role and content, or None if unknown."""
     role = form.get("role")
     if role is None and isinstance(form.get("value"), str) and isinstance(form.get("from"), str):
         return _share_gpt(form["from"], form["value"])
@@ -57,7 +57,7 @@ def familiar_message(form: Form) -> Block | None:
 
 
 def are_foreign_parts(parts: Any) -> bool:
-    """Return True for the typed parts of OpenTelemetry and of the Vercel AI SDK, which are not Trace's own."""
+    """Return True for typed parts of OpenTelemetry and the Vercel AI SDK."""
     if not isinstance(parts, list) or not parts:
         return False
     typed = [p for p in parts if isinstance(p, dict) and isinstance(p.get("type"), str)]
@@ -65,7 +65,7 @@ def are_foreign_parts(parts: Any) -> bool:
 
 
 def familiar_block(block: Form) -> Block | None:
-    """Return a block of another program as one of Anthropic's, or None if it is not recognised."""
+    """Convert another program's block to Anthropic's form; None if unknown."""
     type_ = block.get("type")
     if type_ is None:
         keys = [key for key in block if key in _BEDROCK]
@@ -79,12 +79,12 @@ def familiar_block(block: Form) -> Block | None:
 
 
 def _is_mark(part: Form) -> bool:
-    """Return True for what only divides the parts of a message."""
+    """Return True for a separator of a message's parts."""
     return part.get("type") == "step-start"
 
 
 def _ui_blocks(part: Form) -> list[Form]:
-    """Return a part of a user interface's message as blocks: a call there holds its own result."""
+    """Return a part of a UI message as blocks: a call there contains its result."""
     if _is_mark(part):
         return []
     held = part.get("toolInvocation")
@@ -251,7 +251,7 @@ _PARTS_ONLY = frozenset({"dynamic-tool", "tool-invocation", "tool_call_response"
 
 
 def _share_gpt(speaker: str, value: str) -> Block:
-    """Return a turn of ShareGPT; calls have no ids, so that the names of the tools pair them with results."""
+    """Return a ShareGPT turn; calls have no ids, so tool names pair them with results."""
     role = ROLE_NAMES.get(speaker, speaker)
     if role not in ROLES:
         return {"role": role, "content": value}
@@ -284,7 +284,7 @@ def _share_gpt(speaker: str, value: str) -> Block:
 
 
 def _as_content(value: Any) -> Any:
-    """Return what a tool gave out as text, or as blocks if it holds those."""
+    """Return the output of a tool as text, or as blocks if it has any."""
     if value is None or isinstance(value, str):
         return value or ""
     blocks = value if isinstance(value, list) else []
@@ -294,7 +294,7 @@ def _as_content(value: Any) -> Any:
 
 
 def _json(value: Any) -> Any:
-    """Return the value of JSON in a text; anything else as it is."""
+    """Return the value of JSON in a text; anything else unchanged."""
     if not isinstance(value, str):
         return value
     try:

@@ -1,6 +1,6 @@
-"""Trace's lossless JSON: everything a message holds, and the way back.
+"""Lossless JSON: Trace's own format for complete messages, and its parser.
 
-Rule: `parse(document)` gives messages equal to those that were rendered, whatever they hold.
+Invariant: `parse(document)` returns messages equal to those that were rendered.
 
     {"format": "trace/1", "messages": [message, …], "tools": [schema, …]}
 
@@ -47,7 +47,7 @@ def render_lossless(
     options: Options,
     repairs: Repairs,
 ) -> dict[str, Any]:
-    """Return the document; without reasoning only when `options.reasoning` is False."""
+    """Return the document; reasoning is omitted only if `options.reasoning` is False."""
     return {
         "format": FORMAT,
         "messages": [_message(message, options.reasoning) for message in messages],
@@ -59,7 +59,7 @@ def parse(document: object) -> list[Message]:
     """Return the messages of a document.
 
     Raises:
-        InvalidInputError: it is not of this form; `.where` is the place, such as `messages[2].parts[0].text`.
+        InvalidInputError: it has another form; `.where` is the place, such as `messages[2].parts[0].text`.
         InvalidMessageError: a role or a kind is unknown.
     """
     form = _mapping(document, "document")

@@ -1,7 +1,7 @@
-"""Images and opaque parts, as far as providers share a view of them.
+"""Images and opaque parts: rules common to providers.
 
-Rule: what a provider cannot take becomes a note where a user or tool speaks, so that the model knows
-something was there, and nothing where the model speaks, so that it does not learn to write notes.
+Invariant: content that a provider does not accept becomes a note in user and tool messages, so that the model knows
+something was there. In the model's own messages it is dropped, so that the model does not learn to write notes.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 IMAGE_TYPES = ("image/gif", "image/jpeg", "image/png", "image/webp")
 SENDERS = frozenset({"anthropic", "gemini", "openai"})
-"""The providers whose own blocks can be sent back to them."""
+"""Providers whose own blocks can be sent back to them."""
 GEMINI_IMAGE_TYPES = ("image/heic", "image/heif", "image/jpeg", "image/png", "image/webp")
-# What stands before an assistant that speaks first, where a provider wants a user there.
+# Precedes an assistant that speaks first, if a provider requires a user there.
 BEGINNING = "[The conversation begins with the assistant.]"
-# How the output of a failed call begins where a form has no flag for it.
+# First line of the output of a failed call, if a format has no flag for it.
 ERROR_LINE = "[tool error]"
 _ENDINGS = {
     **{name.partition("/")[2]: name for name in GEMINI_IMAGE_TYPES},
@@ -48,7 +48,7 @@ _ENDINGS = {
 
 
 def gemini_media(image: Image) -> dict[str, Any] | None:
-    """Return an image as a part of Gemini's, or None when its models do not take it."""
+    """Return an image as a Gemini part, or None if its models do not accept it."""
     if split_image(image) is not None:
         found = typed_image(image, GEMINI_IMAGES)
         if found is None or found[0] not in GEMINI_IMAGE_TYPES:
@@ -62,7 +62,7 @@ def gemini_media(image: Image) -> dict[str, Any] | None:
 
 
 def split_image(image: Image) -> tuple[str, bytes] | None:
-    """Return media type and bytes of an image that is at hand, also of a `data:` URL, else None."""
+    """Return media type and bytes of an image with data or a `data:` URL, else None."""
     if image.url is None:
         return (image.media_type, image.data) if image.data else None
     if not image.url.startswith("data:"):
@@ -77,7 +77,7 @@ def split_image(image: Image) -> tuple[str, bytes] | None:
 
 
 def anthropic_images(messages: Iterable[Spoken]) -> ImageLimits:
-    """Return what Anthropic takes of an image in a request with these messages."""
+    """Return Anthropic's image limits for a request with these messages."""
     images = (1 for message in messages for part in message.parts for _ in _images_in(part))
     count = sum(islice(images, MANY_IMAGES + 1))
     return ANTHROPIC_MANY_IMAGES if count > MANY_IMAGES else ANTHROPIC_IMAGES
@@ -94,7 +94,7 @@ def _images_in(part: Part) -> Iterator[Part]:
 
 
 def typed_image(image: Image, most: ImageLimits = ANY_IMAGE) -> tuple[str, bytes] | None:
-    """Return the media type that its bytes tell, and the bytes, of an image that a provider takes; else None."""
+    """Return detected media type and bytes of an acceptable image, else None."""
     found = split_image(image)
     facts = None if found is None else image_facts(found[1])
     if found is None or facts is None or image_fault(facts.media_type, found[1], most):
@@ -103,10 +103,10 @@ def typed_image(image: Image, most: ImageLimits = ANY_IMAGE) -> tuple[str, bytes
 
 
 def invalid_image(image: Image, most: ImageLimits = ANY_IMAGE) -> str:
-    """Return why a provider refuses an image as it stands, in words; "" for a sound one, and one behind an address."""
+    """Return why a provider rejects an image; "" for a valid one, or one given by URL."""
     found = split_image(image)
     if found is not None:
-        # One of a type that no provider takes is left out; the context is none the worse for it.
+        # An image of a type that no provider accepts is left out; that is not a fault.
         known = found[0].lower() in {*IMAGE_TYPES, *GEMINI_IMAGE_TYPES, *ALIASES}
         return image_fault(*found, most) if known or image_facts(found[1]) is not None else ""
     return (
@@ -117,7 +117,7 @@ def invalid_image(image: Image, most: ImageLimits = ANY_IMAGE) -> str:
 
 
 def base64_image(image: Image, most: ImageLimits = ANY_IMAGE) -> tuple[str, str] | None:
-    """Return media type and base64 of an image that models take, else None."""
+    """Return media type and base64 of an image that models accept, else None."""
     found = typed_image(image, most)
     if found is None or found[0] not in IMAGE_TYPES:
         return None
@@ -132,12 +132,12 @@ def web_url(image: Image) -> str | None:
 
 
 def system_text(text: str) -> str:
-    """Return what a system message says in a user's, where a provider takes it at the front only."""
+    """Return a late system message as user text."""
     return f"<system>\n{text}\n</system>"
 
 
 def image_note(image: Image) -> str:
-    """Return what stands in the place of an image that cannot be shown."""
+    """Return the note that replaces an image that cannot be shown."""
     found = split_image(image)
     if found is not None:
         return f"[image not shown: {found[0] or 'unknown type'}, {len(found[1])} bytes]"
@@ -147,13 +147,13 @@ def image_note(image: Image) -> str:
 
 
 def opaque_block(part: Opaque) -> dict[str, Any] | None:
-    """Return the JSON block that an opaque part holds, or None when it is not one."""
+    """Return the JSON block in an opaque part, or None if it is not one."""
     block = parse_object(part.data, INNER_DEPTH)
     return block if block is not None and isinstance(block.get("type"), str) else None
 
 
 def block_fault(block: dict[str, Any], most: ImageLimits = ANTHROPIC_IMAGES) -> str:
-    """Return what is wrong with a block of Anthropic's that holds an image or a document, in words; "" for others."""
+    """Return the fault of an Anthropic image or document block; "" if there is none."""
     source = block.get("source")
     if block.get("type") not in ("image", "document") or not isinstance(source, dict):
         return ""
@@ -166,21 +166,21 @@ def block_fault(block: dict[str, Any], most: ImageLimits = ANTHROPIC_IMAGES) -> 
     try:
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        return f"{what} is no base64"
+        return f"{what} is not base64"
     if block["type"] == "image":
         return image_fault(str(source.get("media_type")), content, most)
     if source.get("media_type") == "application/pdf" and not content.startswith(b"%PDF-"):
-        return f"{what} is no PDF"
+        return f"{what} is not a PDF"
     return ""
 
 
 def left_out_code(part: Opaque) -> str:
-    """Return the code of the repair that leaves a block out: a fault if no provider takes it."""
+    """Return the repair code for a dropped block: a fault if no provider accepts it."""
     return OPAQUE_LEFT_OUT if part.provider in SENDERS else UNKNOWN_BLOCK
 
 
 def opaque_note(part: Opaque) -> str:
-    """Return what stands in the place of another provider's block."""
+    """Return the note that replaces another provider's block."""
     block = parse_object(part.data) or {}
     kind = block.get("type", next(iter(block), None))
     kind = kind[:80] if isinstance(kind, str) and kind else "content"
@@ -188,6 +188,6 @@ def opaque_note(part: Opaque) -> str:
 
 
 def gemini_media_type(url: str) -> str | None:
-    """Return the media type that the ending of an address tells, of those that Gemini takes, else None."""
+    """Return the media type of a URL's extension if Gemini accepts it, else None."""
     path = url.partition("?")[0].partition("#")[0]
     return _ENDINGS.get(path.rpartition(".")[2].lower())

@@ -1,6 +1,6 @@
-"""What the first bytes of an image, a document or a recording say of it: type, size, length; and what it costs.
+"""Facts from the first bytes of images, documents and audio: type, size, tokens.
 
-Rule: pure functions of bytes. Only headers are read; nothing is decoded.
+Invariant: pure functions of bytes. Only headers are read; nothing is decoded.
 
     PNG    w3.org/TR/png-3, 5.2 and 11.2.1        GIF    w3.org/Graphics/GIF/spec-gif89a.txt, 17 and 18
     JPEG   ITU-T T.81, B.1.1.3 and B.2.2          WebP   RFC 9649, 2.3 to 2.7
@@ -15,35 +15,35 @@ from math import ceil
 from trace_store.frozen import value
 
 MANY_IMAGES = 20
-"""With more images in a request Anthropic refuses far smaller ones."""
+"""With more images in a request, Anthropic's size limit is far lower."""
 ALIASES = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png"}
-"""Names that mean the same type."""
+"""Synonyms of media types."""
 _PIXELS_A_TOKEN = 750
 _MOST_PIXELS = 1_200_000
-"""Anthropic makes images smaller until they have about 1,600 tokens: its page on vision, as below."""
+"""Anthropic shrinks images to about 1,600 tokens: its page on vision, as below."""
 PAGE_TOKENS = 2_250
 """A page of a PDF takes 1,500 to 3,000: docs.claude.com/en/docs/build-with-claude/pdf-support."""
 SECOND_TOKENS = 32
 """Of audio: ai.google.dev/gemini-api/docs/audio."""
 _BYTES_A_SECOND = 16_000
-"""Of speech that is compressed, where no header tells."""
+"""Bytes per second of compressed speech, if the header has no rate."""
 _UNKNOWN_TOKENS = 1_500
 _PAGES = rb"/Type\s*/Page(?![A-Za-z])"
 _COUNT = rb"/Type\s*/Pages\b[^>]*?/Count\s+(\d{1,6})|/Count\s+(\d{1,6})[^>]*?/Type\s*/Pages\b"
 _BYTES_A_PAGE = 50_000
-"""Where the pages stand in compressed streams and their number in none."""
+"""Used if pages are in compressed streams and their number is not given."""
 _LONGEST_WORD = 1_000
 _LONG_BASE64 = r"[A-Za-z0-9+/_-]{1000,}={0,2}"
 
 
 @value
 class ImageFacts:
-    """What an image is.
+    """Facts about an image.
 
     Attributes:
         media_type: by its first bytes.
-        width, height: in pixels; 0 where the header does not tell.
-        whole: whether its end is there.
+        width, height: in pixels; 0 if not in the header.
+        whole: whether it has its end.
     """
 
     media_type: str
@@ -54,7 +54,7 @@ class ImageFacts:
 
 @value
 class ImageLimits:
-    """What a provider takes of an image.
+    """A provider's limits for images.
 
     Attributes:
         side: pixels of its longer side; 0 for any.
@@ -70,13 +70,13 @@ ANTHROPIC_IMAGES = ImageLimits(8_000, 5 << 20)
 ANTHROPIC_MANY_IMAGES = ImageLimits(2_000, 5 << 20)
 """platform.claude.com/docs/en/build-with-claude/vision, "General limits"."""
 OPENAI_IMAGES = ImageLimits(0, 50 << 20)
-"""platform.openai.com/docs/guides/images-vision: so many bytes in a request."""
+"""platform.openai.com/docs/guides/images-vision: bytes per request."""
 GEMINI_IMAGES = ImageLimits(0, 20 << 20)
-"""ai.google.dev/gemini-api/docs/image-understanding: so many bytes in a request that holds its images."""
+"""ai.google.dev/gemini-api/docs/image-understanding: bytes per request with inline images."""
 
 
 def image_facts(data: bytes) -> ImageFacts | None:
-    """Return what an image is; None for bytes that are no image of a known type, or lack their header."""
+    """Return the facts of an image; None for an unknown type or a missing header."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         if data[12:16] != b"IHDR" or len(data) < 33:
             return None
@@ -90,7 +90,7 @@ def image_facts(data: bytes) -> ImageFacts | None:
         return ImageFacts("image/webp", *_webp_size(data), len(data) >= size)
     if data.startswith(b"\xff\xd8\xff"):
         width, height = _jpeg_size(data)
-        # Decoders do without the mark of the end, but not without a scan.
+        # Decoders need no end marker, but they need a scan.
         return ImageFacts("image/jpeg", width, height, bool(width) and b"\xff\xda" in data)
     if data[4:8] == b"ftyp" and data[8:12] in (b"heic", b"heix", b"mif1", b"heif", b"msf1"):
         return ImageFacts("image/heic" if data[8:11] == b"hei" else "image/heif")
@@ -98,10 +98,10 @@ def image_facts(data: bytes) -> ImageFacts | None:
 
 
 def image_fault(media_type: str, data: bytes, most: ImageLimits = ANY_IMAGE) -> str:
-    """Return what is wrong with an image, in words; "" when a provider takes it.
+    """Return the fault of an image; "" if a provider accepts it.
 
     Args:
-        media_type: what it says of itself.
+        media_type: its declared media type.
         data: its bytes.
         most: the provider's limits.
     """
@@ -109,22 +109,22 @@ def image_fault(media_type: str, data: bytes, most: ImageLimits = ANY_IMAGE) -> 
     if not data:
         return "an image has no data"
     if facts is None:
-        return "an image is none, or of a type no model takes"
+        return "not an image, or of a type that no model accepts"
     if not facts.whole:
         return f"an image ({facts.media_type}) is cut off"
     side = max(facts.width, facts.height)
     if most.side and side > most.side:
-        return f"an image is {facts.width:,} by {facts.height:,} pixels; {most.side:,} are taken"
+        return f"an image is {facts.width:,} by {facts.height:,} pixels; the limit is {most.side:,}"
     if most.encoded_bytes and ceil(len(data) / 3) * 4 > most.encoded_bytes:
-        return f"an image has {len(data):,} bytes; {most.encoded_bytes:,} of base64 are taken"
+        return f"an image has {len(data):,} bytes; the limit is {most.encoded_bytes:,} of base64"
     declared = ALIASES.get(media_type.lower(), media_type.lower())
     if declared != facts.media_type:
-        return f"an image says {media_type[:40]!r} and is {facts.media_type}"
+        return f"an image is declared as {media_type[:40]!r} but is {facts.media_type}"
     return ""
 
 
 def image_tokens(data: bytes) -> int:
-    """Return about how many tokens an image takes, by its pixels; a guess where they are not known."""
+    """Return the approximate tokens of an image, by its pixels; a guess if unknown."""
     facts = image_facts(data)
     if facts is None or not (facts.width and facts.height):
         return _UNKNOWN_TOKENS
@@ -132,7 +132,7 @@ def image_tokens(data: bytes) -> int:
 
 
 def media_tokens(data: bytes) -> int:
-    """Return about how many tokens an image, a document or a recording takes; a guess where nothing is known."""
+    """Return the approximate tokens of an image, document or audio."""
     if data.startswith(b"%PDF-"):
         return page_count(data) * PAGE_TOKENS
     if data.startswith(b"RIFF") and data[8:12] == b"WAVE":
@@ -144,7 +144,7 @@ def media_tokens(data: bytes) -> int:
 
 
 def page_count(data: bytes) -> int:
-    """Return about how many pages a PDF has, at least one."""
+    """Return the approximate number of pages of a PDF, at least one."""
     import re  # slow to load, and seldom needed
 
     counts = [int(first or second) for first, second in re.findall(_COUNT, data)]
@@ -153,7 +153,7 @@ def page_count(data: bytes) -> int:
 
 
 def without_base64(text: str) -> tuple[str, int]:
-    """Return a text without the long runs of base64 in it, and about how many tokens their content takes."""
+    """Return a text without its long base64 runs, and the approximate tokens of these."""
     if len(text) < _LONGEST_WORD:
         return text, 0
     import re  # slow to load, and seldom needed

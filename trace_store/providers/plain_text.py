@@ -1,7 +1,7 @@
 """A plain transcript for people and for pipes.
 
-Rule: it shows what is in the context, repaired by nothing, and is stable: the same context gives the same
-text. Each message is a heading, its parts, and an empty line between messages:
+Invariant: shows the context without repairs, and is stable: the same context gives the same text. Each message is a
+heading and its parts, with an empty line between messages:
 
     [1] user · 4c1d22e0a9b7.0
     Plan the release.
@@ -17,11 +17,11 @@ text. Each message is a heading, its parts, and an empty line between messages:
     ← error of toolu_01
       not a git repository
 
-The heading counts from one and names, where there are any, the speaker, the model, the kind when it is not the role's
-usual one, the priority when it is not normal, `ghost` for a placeholder, the labels, and the address. What belongs to
-a part is indented by two spaces; the text of a message is not, so that it can be copied. An image is its media type
-and size or its URL, an opaque part its provider and size. Control characters pass as they are: a terminal's guard is
-the command line's business. Lone surrogates become U+FFFD.
+The heading has a number from one and, if present, the speaker, the model, the kind if it is not the usual one of the
+role, the priority if it is not normal, `ghost` for a placeholder, the labels, and the address. Content of a part is
+indented by two spaces; the text of a message is not, so that it can be copied. An image is shown as its media type and
+size or its URL, an opaque part as its provider and size. Control characters are not escaped: the command line protects
+terminals. Lone surrogates become U+FFFD.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def render_text(
     options: Options,
     repairs: Repairs,
 ) -> str:
-    """Return the transcript, ending in a newline unless it is empty; tools are not shown."""
+    """Return the transcript without tools, ending in a newline unless empty."""
     shown = [
         _message(message, number, options.reasoning) for number, message in enumerate(messages, 1)
     ]
@@ -109,7 +109,7 @@ def _image(image: Image) -> str:
 
 
 def _indented(text: str) -> list[str]:
-    # Only line feeds end a line here; a form feed or U+2028 inside a text is text.
+    # Only line feeds end a line here, not a form feed or U+2028.
     return (
         [f"  {line}" if line else "" for line in text.removesuffix("\n").split("\n")]
         if text

@@ -1,7 +1,7 @@
-"""The renderers there are, and rendering by one of them.
+"""Registry of renderers, and rendering by one of them.
 
-Rule: a renderer is a pure function of messages, tools and options. Nothing it changes goes unsaid: `Rendered`
-lists every repair, and `strict` refuses a broken context, naming the address.
+Invariant: a renderer is a pure function of messages, tools and options. `Rendered` lists every change as a repair, and
+`strict` refuses a broken context and names the address.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 CACHES = ("none", "stable")
-# What requests call the list of their messages.
+# Name of the list of messages in requests.
 MESSAGE_LISTS = ("messages", "input", "contents")
-# What one of them does is imported when it is first asked.
+# A renderer is imported on first use.
 RENDERERS = {
     renderer.name: renderer
     for renderer in (
@@ -51,15 +51,15 @@ def render(
 ) -> Rendered:
     """Return a context as a request.
 
-    An option that the renderer has no use for changes nothing.
+    A renderer ignores options that do not apply to it.
 
     Args:
-        renderer: a name in RENDERERS, or a renderer of the caller's.
+        renderer: a name in RENDERERS, or the caller's own renderer.
         messages: the context, oldest first.
-        tools: schemas of the tools the model is offered, neutral or in a provider's form.
-        model: the model the request goes to; None is the one that spoke last.
+        tools: schemas of the offered tools, neutral or in a provider's form.
+        model: the model to call; None is the most recent one.
         strict: refuse a broken context instead of repairing it.
-        reasoning: show earlier reasoning, where the form has a place for it.
+        reasoning: include earlier reasoning, if the format has a place for it.
         cache: "stable" sets cache breakpoints, "none" sets none.
 
     Raises:
@@ -90,10 +90,10 @@ def render(
 
 
 def prefix_digests(rendered: Rendered) -> list[bytes]:
-    """Return a chain of 32-byte hashes over the bytes sent: the head, then one for each message.
+    """Return a chain of 32-byte hashes: of the head, then of each message.
 
-    The head is everything but the messages (system, tools). Two requests share a prefix as far as their
-    chains agree. Cache marks are left out, because a provider's cache does not compare them.
+    They cover the bytes sent. The head is everything but the messages (system, tools). Two requests share a prefix
+    as far as their chains agree. Cache marks are left out, because a provider's cache does not compare them.
     """
     request = rendered.request
     if not isinstance(request, dict):

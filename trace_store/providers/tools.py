@@ -1,11 +1,11 @@
 """Tool schemas in each provider's form.
 
-Rule: a schema comes neutral (`name`, `description`, `parameters`) or in a provider's own form, and is written
-in the form asked for; keys that only the other form knows are left behind. A tool that runs at one provider
-(web search, say) goes to that provider verbatim and to no other.
+Invariant: a schema is neutral (`name`, `description`, `parameters`) or in a provider's own form, and is converted to
+the requested form; keys specific to the other form are dropped. A tool that runs at one provider (such as web search)
+is sent to that provider verbatim, and to no other.
 
-JSON Schema is written as it came: all providers take it, Gemini as `parametersJsonSchema`. Only a schema in the
-form that Gemini had before, with types in capitals, is put into the words of JSON Schema for others.
+JSON Schema is not changed: all providers accept it, Gemini as `parametersJsonSchema`. Only a schema in Gemini's
+earlier form, with types in capitals, is converted to JSON Schema.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _TEXT_INPUT = {
     "required": ["input"],
 }
 _NO_INPUT: dict[str, Any] = {"type": "object", "properties": {}}
-# What several forms call by the same name.
+# Keys that several forms share.
 _SHARED = {"description": str, "strict": bool}
-# What only a provider's own form of a tool knows.
+# Keys specific to one provider's form.
 _ANTHROPIC_KEYS = (
     *("allowed_callers", "defer_loading", "eager_input_streaming", "input_examples", "type"),
 )
 _RESPONSES_KEYS = ("allowed_callers", "defer_loading", "output_schema")
-# Tools that run at OpenAI, or that its models know by themselves.
+# Tools that run at OpenAI, or that are built into its models.
 _RESPONSES_TYPES = frozenset(
     {
         *("apply_patch", "code_interpreter", "computer", "computer_use_preview", "file_search"),
@@ -54,22 +54,22 @@ _GEMINI_TYPES = ("ARRAY", "BOOLEAN", "INTEGER", "NULL", "NUMBER", "OBJECT", "STR
 
 
 def openai_tools(tools: Sequence[dict[str, Any]], repairs: Repairs) -> list[dict[str, Any]]:
-    """Return the schemas as OpenAI chat takes them."""
+    """Return the schemas for OpenAI chat."""
     return [made for tool in _each(tools) if (made := _openai_tool(tool, repairs)) is not None]
 
 
 def responses_tools(tools: Sequence[dict[str, Any]], repairs: Repairs) -> list[dict[str, Any]]:
-    """Return the schemas as OpenAI Responses takes them, where a function must say whether it is strict."""
+    """Return the schemas for OpenAI Responses, where `strict` must be explicit."""
     return [made for tool in _each(tools) if (made := _responses_tool(tool, repairs)) is not None]
 
 
 def anthropic_tools(tools: Sequence[dict[str, Any]], repairs: Repairs) -> list[dict[str, Any]]:
-    """Return the schemas as Anthropic takes them."""
+    """Return the schemas for Anthropic."""
     return [made for tool in _each(tools) if (made := _anthropic_tool(tool, repairs)) is not None]
 
 
 def gemini_tools(tools: Sequence[dict[str, Any]], repairs: Repairs) -> list[dict[str, Any]]:
-    """Return the schemas as Gemini takes them: all functions in one tool, then what runs at Google."""
+    """Return the schemas for Gemini: all functions in one tool, then Google's tools."""
     functions: list[dict[str, Any]] = []
     hosted: list[dict[str, Any]] = []
     for tool in _each(tools):
@@ -81,12 +81,12 @@ def gemini_tools(tools: Sequence[dict[str, Any]], repairs: Repairs) -> list[dict
 
 
 def tool_name(name: str, limit: int, at: int | None, repairs: Repairs) -> str:
-    """Return the name a provider takes for a tool; the same for its schema and its calls."""
+    """Return the name of a tool for a provider; the same for its schema and its calls."""
     return _named(name, word(name, limit, "tool"), at, repairs)
 
 
 def gemini_tool_name(name: str, at: int | None, repairs: Repairs | None) -> str:
-    """Return the name that Gemini takes. What changes is listed in `repairs`, if there are any."""
+    """Return the name of a tool for Gemini; record a change in `repairs`, if given."""
     taken = name
     if not _GEMINI_NAME.fullmatch(name):
         start = "" if name[:1].isalpha() else "_"
@@ -97,28 +97,28 @@ def gemini_tool_name(name: str, at: int | None, repairs: Repairs | None) -> str:
 def call_input(
     call: ToolCall, at: int | None = None, repairs: Repairs | None = None
 ) -> dict[str, Any]:
-    """Return a call's arguments as an object, for providers that take nothing else; a text is `{"input": text}`.
+    """Return a call's arguments as an object; other arguments as `{"input": text}`.
 
-    That arguments should have been an object and are none is listed in `repairs`, if there are any.
+    Records a repair for arguments that are not an object, if `repairs` is given.
     """
     if call.format != "text":
         found = parse_object(call.arguments, INNER_DEPTH) if call.arguments.strip() else {}
         if found is not None:
             return found
         if repairs is not None:
-            detail = f"the arguments of call {call.id!r} are no JSON object; sent as text"
+            detail = f"the arguments of call {call.id!r} are not a JSON object; sent as text"
             repairs.add(ARGUMENTS_WRAPPED, at, detail)
     return {"input": call.arguments}
 
 
 def _named(name: str, taken: str, at: int | None, repairs: Repairs) -> str:
     if taken != name:
-        repairs.add(NAME_CHANGED, at, f"tool {name!r} is called {taken!r}")
+        repairs.add(NAME_CHANGED, at, f"tool {name!r} is renamed to {taken!r}")
     return taken
 
 
 def _each(tools: Sequence[Any]) -> Iterator[Any]:
-    """Yield the tools one by one; Gemini's form holds several functions in one."""
+    """Yield the tools one by one; Gemini's form has several functions in one."""
     for tool in tools:
         key = next((k for k in _DECLARATIONS if isinstance(tool, dict) and k in tool), None)
         if key is None:
@@ -198,7 +198,7 @@ def _gemini_function(tool: Any, repairs: Repairs) -> dict[str, Any] | None:
 
 
 def _function(tool: Any) -> dict[str, Any] | None:
-    """Return name, description, strict and schema (or None) of a tool that the caller runs, else None."""
+    """Return name, description, strict and schema of a caller's tool, else None."""
     if not isinstance(tool, dict):
         return None
     custom = tool.get("custom")
@@ -220,7 +220,7 @@ def _function(tool: Any) -> dict[str, Any] | None:
 
 
 def _json_schema(schema: Any) -> Any:
-    """Return a schema in Gemini's earlier form in the words of JSON Schema."""
+    """Convert a schema in Gemini's earlier form to JSON Schema."""
     if not isinstance(schema, dict):
         return schema
     plain = {key: value for key, value in schema.items() if key != "nullable"}
@@ -246,7 +246,7 @@ def _shared(known: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _text_format(known: dict[str, Any]) -> dict[str, Any]:
-    """Return the format of a free text, as Responses writes it: a grammar without a level of its own."""
+    """Return the format of free text for Responses, with the grammar's fields inline."""
     found = known.get("format")
     if not isinstance(found, dict):
         return {}
@@ -255,7 +255,7 @@ def _text_format(known: dict[str, Any]) -> dict[str, Any]:
 
 
 def _chat_format(known: dict[str, Any]) -> dict[str, Any]:
-    """Return the format of a free text, as chat completions write it: a grammar has a level of its own."""
+    """Return the format of free text for chat completions, with a nested grammar."""
     found = known.get("format")
     if not isinstance(found, dict):
         return {}
@@ -266,7 +266,7 @@ def _chat_format(known: dict[str, Any]) -> dict[str, Any]:
 
 
 def _runs_at_google(tool: Any) -> bool:
-    """Tell whether a tool is one of Google's own: a name for its settings, and nothing else."""
+    """Return True if a tool is Google's own: one key with its settings."""
     return (
         isinstance(tool, dict)
         and bool(tool)
@@ -280,5 +280,5 @@ def _leave_out(tool: Any, repairs: Repairs) -> None:
     if name is None and _runs_at_google(tool):
         name = next(iter(tool))
     repairs.add(
-        TOOL_LEFT_OUT, None, f"tool {name or 'without a name'!r} has no form here; left out"
+        TOOL_LEFT_OUT, None, f"tool {name or 'without a name'!r} is not supported here; left out"
     )

@@ -1,30 +1,29 @@
-"""The validity pass that every provider shares: messages become turns in which calls are answered.
+"""Validity pass for all providers: messages become turns with answered calls.
 
-Rule: a tool call and its result are shown together or not at all, and are paired by id, never by
-position. What is repaired is listed; what a provider alone forbids is that provider's renderer's business.
+Invariant: a tool call and its result are shown together or not at all, and are paired by id, never by
+position. Every repair is recorded. Rules of a single provider are in its renderer.
 
     fault              what is wrong                                    repair
     orphan-call        a call has no result in the context              the call is left out
     orphan-result      a result has no call in the context              the result is left out
-    duplicate-result   a call has a second result                       the first stands, others are left out
+    duplicate-result   a call has a second result                       the first is kept, others are left out
     misplaced-call     a call stands in a message of another role       the call is left out
                        than assistant
-    moved-result       something stands between a call and its result,  the result is moved up to its call
+    moved-result       something is between a call and its result,      the result is moved up to its call
                        or the result comes first
     tool-without-call  a tool message has content but answers no call   it is shown as user text
                        and is no ghost
-    empty-message      a message says nothing                           it is left out
+    empty-message      a message has no content                         it is left out
 
-A result whose message knows which message holds its call belongs to that one, where it is in the context. Any other
-belongs to the newest earlier message that has an unanswered call of its id, and there to the first such call; only
-when there is none, to the first later one. A ghost between a call and its result is no fault:
-it stands behind them. So a provider that uses ids again, and a call
-that was interrupted and made again, are both understood. A call whose id was already used, or is not one
-that the provider takes, gets another (`call-id-changed`).
+A result that names the message of its call belongs to that message, if it is in the context. Any other belongs to the
+newest earlier message with an unanswered call of its id, and there to the first such call; without one, to the first
+later call. A ghost between a call and its result is not a fault: it is moved behind them. This handles providers that
+reuse ids, and calls that were interrupted and repeated. A call whose id was already used, or is not valid for the
+provider, gets another (`call-id-changed`).
 
-Why calls go with their results: whoever takes a result out of the context means the exchange, and an invented
-result would put words into a tool's mouth. A call that still waits for its result at the end of the context
-is left out by the same rule; it appears as soon as its result is there, and nothing before it changes.
+Calls are dropped with their results, because removing a result means removing the exchange, and an invented result
+would be false. A call without a result yet at the end of the context is left out by the same rule; it appears as soon
+as its result exists, and nothing before it changes.
 """
 
 from __future__ import annotations
@@ -49,13 +48,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-# Where a part stands: the position of its message, and its position in it.
+# Position of a part: that of its message, and its own in the message.
 Place = tuple[int, int]
 
 
 @value
 class Piece:
-    """A part, and the position of the message it comes from."""
+    """A part, and the position of its message."""
 
     part: Part
     at: int
@@ -63,7 +62,7 @@ class Piece:
 
 @value
 class Answer:
-    """A tool result, and the position of the message it comes from."""
+    """A tool result, and the position of its message."""
 
     part: ToolResult
     at: int
@@ -71,12 +70,12 @@ class Answer:
 
 @value
 class Fault:
-    """A call or a result that cannot be shown where it stands, or at all.
+    """A call or a result that cannot be shown at its position, or at all.
 
     Attributes:
         code: one of `values.FAULTS`.
-        place: which part it is.
-        detail: what is wrong, and after a semicolon what a renderer does about it.
+        place: position of the part.
+        detail: what is wrong, and after a semicolon the renderer's repair.
     """
 
     code: str
@@ -85,11 +84,11 @@ class Fault:
 
 
 class Turn:
-    """What one role says without interruption; calls are followed by their answers.
+    """A run of parts of one role; its calls are followed by their results.
 
     Attributes:
         role: "system", "developer", "user" or "assistant".
-        at: the position of the message it begins with.
+        at: position of its first message.
         pieces: its parts; no results, and calls only of the assistant, each answered.
         answers: one result for each call, in the order of the calls.
     """
@@ -112,12 +111,12 @@ class Turn:
 def arrange(
     messages: Sequence[Renderable], repairs: Repairs, *, call_id: Callable[[str], str]
 ) -> list[Turn]:
-    """Return the turns of a context, with every call answered at once and every id used once.
+    """Return the turns of a context, with every call answered directly and unique ids.
 
     Args:
         messages: the context.
-        repairs: is told what was repaired.
-        call_id: gives the id that the provider takes for a call's id.
+        repairs: receives the repairs.
+        call_id: returns a valid id for the provider, given a call's id.
     """
     result_of, faults = pair(messages)
     for fault in faults:
@@ -130,7 +129,7 @@ def arrange(
 
 
 def pair(messages: Sequence[Spoken]) -> tuple[dict[Place, Place], list[Fault]]:
-    """Return the place of the result of each call that has one, and what finds no partner."""
+    """Return the position of each call's result, and unpaired calls and results."""
     faults: list[Fault] = []
     open_calls: dict[str, list[Place]] = {}
     answered: set[str] = set()
@@ -170,11 +169,11 @@ def pair(messages: Sequence[Spoken]) -> tuple[dict[Place, Place], list[Fault]]:
 
 @value
 class Standing:
-    """How calls and results stand to each other in a context.
+    """Relative positions of calls and results in a context.
 
     Attributes:
-        apart: results that do not stand at their call, and the part that each belongs behind, in its message or after.
-        ends: for each position the last message of the turn that goes on there; itself when none does.
+        apart: results that are not at their call, and the part that each belongs after, in its message or later.
+        ends: for each position, the last message of a turn that continues there; else itself.
     """
 
     apart: tuple[tuple[Place, Place], ...]
@@ -182,7 +181,7 @@ class Standing:
 
 
 def standing(messages: Sequence[Spoken], result_of: Mapping[Place, Place]) -> Standing:
-    """Return how paired calls and results stand, with the same eyes as `arrange`."""
+    """Return the relative positions of paired calls and results, as in `arrange`."""
     turns = _Turns(messages, Repairs(messages), result_of)
     call_of = {result: call for call, result in result_of.items()}
     ends = list(range(len(messages)))
@@ -195,7 +194,7 @@ def standing(messages: Sequence[Spoken], result_of: Mapping[Place, Place]) -> St
 
 
 class _Holders:
-    """Where the messages are that results name as those of their calls."""
+    """Positions of the messages that results name as those of their calls."""
 
     __slots__ = ("_messages", "_positions")
 
@@ -204,7 +203,7 @@ class _Holders:
         self._positions: dict[object, int] | None = None
 
     def of(self, result: ToolResult) -> int | None:
-        """Return the position of the message with a result's call; None when it is not known, or not here."""
+        """Return the position of the message with a result's call, or None."""
         if result.call is None:
             return None
         if self._positions is None:
@@ -214,7 +213,7 @@ class _Holders:
 
 
 def _take(waiting: list[Place] | None, holder: int | None, *, newest: bool) -> Place | None:
-    """Remove and return the call that a result answers: the first of its message, of the newest one or of the first."""
+    """Remove and return a result's call: the first one of the right message."""
     if not waiting:
         return None
     if holder is None:
@@ -267,8 +266,8 @@ class _Turns:
                 turn.waits = turn.waits or self._result_of[place] > place
 
     def _open_turn(self, at: int) -> Turn:
-        # Parallel calls are sometimes recorded as several messages; they are one turn, for their
-        # results could not all stand directly behind them otherwise.
+        # Parallel calls are sometimes recorded as several messages; they are one turn, because
+        # otherwise their results could not all follow directly.
         if self._turns:
             last = self._turns[-1]
             if last.role == "assistant" and last.waits and not last.answered:
@@ -316,7 +315,7 @@ def _answer(
     call_id: Callable[[str], str],
     used: dict[str, int],
 ) -> None:
-    """Give the calls of a turn ids that are valid and used once, and add their answers."""
+    """Give the calls of a turn valid, unique ids, and add their results."""
     for index, (piece, place) in enumerate(zip(turn.pieces, turn.places, strict=False)):
         call = piece.part
         if not isinstance(call, ToolCall):
@@ -327,7 +326,7 @@ def _answer(
             continue
         id_ = _unused(call_id(call.id), used, call_id)
         if id_ != call.id:
-            repairs.add(CALL_ID_CHANGED, piece.at, f"call {call.id!r} is called {id_!r}")
+            repairs.add(CALL_ID_CHANGED, piece.at, f"call {call.id!r} gets the id {id_!r}")
             renamed = ToolCall(id_, call.name, call.arguments, call.format)
             turn.pieces[index] = Piece(renamed, piece.at)
             result = ToolResult(id_, result.content, result.is_error)
@@ -335,7 +334,7 @@ def _answer(
 
 
 def _unused(id_: str, used: dict[str, int], call_id: Callable[[str], str]) -> str:
-    """Return the id, or the first of id-2, id-3, … that is free; `used` counts each id's uses."""
+    """Return the id, or the first unused one of id-2, id-3, …; `used` counts uses."""
     if id_ in used:
         number = used[id_]
         while (other := call_id(f"{id_}-{number + 1}")) in used:

@@ -1,7 +1,7 @@
-"""What renderers take and give: message-like values, options, repairs, rendered requests.
+"""Inputs and outputs of renderers: messages, options, repairs, requests.
 
-Rule: values only. A repair is listed, never silent; which ones mean that the context itself is broken is
-decided here, by `FAULTS`, and `strict` refuses exactly those.
+Invariant: values only. Every repair is listed. `FAULTS` are those that mean that the context itself is broken, and
+`strict` refuses exactly these.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ else:
     Protocol = object  # importing typing costs as much as a command
 
 SYSTEM_ROLES = ("system", "developer")
-# The context is broken: no provider would take it as it stands. `strict` refuses these.
+# The context is broken: no provider would accept it unchanged. `strict` refuses these.
 ORPHAN_CALL = "orphan-call"
 ORPHAN_RESULT = "orphan-result"
 DUPLICATE_RESULT = "duplicate-result"
@@ -44,7 +44,7 @@ FAULTS = frozenset(
     }
 )
 
-# The context is sound, but this provider has no place for something in it. Listed, never refused.
+# The context is valid, but this provider has no place for something in it. Listed, never refused.
 CALL_ID_CHANGED = "call-id-changed"
 CALL_UNSIGNED = "call-unsigned"
 NAME_CHANGED = "name-changed"
@@ -74,30 +74,30 @@ ADAPTATIONS = frozenset(
     }
 )
 
-# No repair lists these: they happen to every context, because a request has no place for them.
+# No repair lists these: they affect every context, because a request has no place for them.
 LOST_BY_DESIGN = {
     "kind": "a kind that is not the usual one of the role",
-    "model": "which model spoke; the reader may say it",
+    "model": "the model of a message; the reader can set it",
     "message-id": "the provider's id of a message",
-    "empty-text": "an empty text beside other parts or in a result, and whether a result without text had an empty one",
-    "data-url": "that an image was written as a `data:` URL: its bytes come back",
+    "empty-text": "an empty text among other parts or in a result, and whether a result without text had an empty one",
+    "data-url": "that an image was a `data:` URL: its bytes are read back",
     "opaque-form": "spaces in an opaque block's JSON",
     "name": "the speaker's name",
-    "results-apart": "which results were in one message; their order, if it is not that of the calls; text before them",
+    "results-apart": "which results were in one message; an order other than that of the calls; text before them",
     "split-calls": "that parallel calls were recorded as several messages",
     "neighbours": "where one message ends and the next one of the same role begins",
-    "answers": "where one message of the assistant ends and its next one begins",
-    "calls-last": "that a model said something after a call, in the same message",
+    "answers": "where one assistant message ends and the next one begins",
+    "calls-last": "that a message has text after a call",
     "reasoning": "reasoning",
-    "error-flag": "that a tool failed, but for the line `[tool error]`",
-    "front": "that several system messages stood at the front, and which of them were a developer's",
-    "arguments": 'how the arguments of a call were written; that they were free text, now `{"input": text}`',
+    "error-flag": "that a tool failed, except for the line `[tool error]`",
+    "front": "that there were several system messages at the front, and which of them were a developer's",
+    "arguments": 'the exact text of arguments of calls; that they were free text, now `{"input": text}`',
 }
 LOST_EVERYWHERE = ("kind", "model", "message-id", "empty-text", "data-url", "opaque-form")
 
 
 class Spoken(Protocol):
-    """Parts that one role said: all that pairing asks of a message."""
+    """Parts of one role: all that pairing needs of a message."""
 
     @property
     def role(self) -> str: ...
@@ -108,7 +108,7 @@ class Spoken(Protocol):
 class Renderable(Spoken, Protocol):
     """A message as renderers see it; `objects.message.Message` is one.
 
-    An `address`, `priority`, `labels` and `ghost`, when the value has them, are used as well.
+    Also uses `address`, `priority`, `labels` and `ghost`, if the value has them.
     """
 
     @property
@@ -123,13 +123,13 @@ class Renderable(Spoken, Protocol):
 
 @value
 class Options:
-    """How to render.
+    """Options of rendering.
 
     Attributes:
-        model: the model the request goes to; None when it is the one the context was made with.
+        model: the model to call; None for the model that the context was written with.
         strict: refuse a broken context instead of repairing it.
-        reasoning: show the model its own earlier reasoning, where the provider takes it.
-        cache: "stable" sets cache breakpoints where the provider has them; "none" sets none.
+        reasoning: include the model's own earlier reasoning, if the provider accepts it.
+        cache: "stable" sets cache breakpoints if the provider has them; "none" sets none.
     """
 
     model: str | None = None
@@ -140,13 +140,13 @@ class Options:
 
 @value
 class Repair:
-    """One thing that stands in the request otherwise than in the context.
+    """One difference between the request and the context.
 
     Attributes:
         code: one of FAULTS or ADAPTATIONS.
         detail: what was wrong and what was done.
-        at: the message's position in the context, or None when it is no single message's.
-        address: the message's address, or None when it has none.
+        at: position of the message in the context, or None if it is not about a single message.
+        address: address of the message, or None.
     """
 
     code: str
@@ -156,14 +156,14 @@ class Repair:
 
     @property
     def where(self) -> str:
-        """The address as people write it, else the position counted from one."""
+        """The short address, or else the position counted from one."""
         if self.address is not None:
             return str(self.address)
         return "the context" if self.at is None else f"message {self.at + 1}"
 
 
 class Repairs:
-    """Collects repairs while a renderer works."""
+    """Collects the repairs of a renderer."""
 
     __slots__ = ("_messages", "found")
 
@@ -172,21 +172,21 @@ class Repairs:
         self.found: list[Repair] = []
 
     def add(self, code: str, at: int | None, detail: str) -> None:
-        """List a repair of the message at a position, or of the whole context."""
+        """Add a repair of the message at a position, or of the whole context."""
         address = None if at is None else getattr(self._messages[at], "address", None)
         self.found.append(Repair(code, detail, at, address))
 
     def refuse_faults(self) -> None:
-        """Do nothing when the context is sound.
+        """Raise if the context is broken.
 
         Raises:
-            RenderError: it is broken; `.address` is that of the first broken message.
+            RenderError: it is; `.address` is that of the first broken message.
         """
         faults = [repair for repair in self.found if repair.code in FAULTS]
         if not faults:
             return
         first = min(faults, key=lambda repair: -1 if repair.at is None else repair.at)
-        # The details of faults end in what was done about them, after a semicolon; here nothing was.
+        # The repair comes after a semicolon in the detail of a fault; here nothing was repaired.
         wrong = first.detail.rpartition("; ")[0] or first.detail
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         raise errors.RenderError(
@@ -203,10 +203,10 @@ class Rendered:
     """A request in a provider's own form.
 
     Attributes:
-        request: what is sent: dictionaries, lists and strings that JSON can carry; a string for text.
+        request: the request as JSON values; a string for text.
         repairs: what differs from the context, in the order of the messages.
         renderer: the name of the renderer.
-        version: its version; another version may give other bytes for the same context.
+        version: its version; different versions may give different bytes for the same context.
     """
 
     request: Any
@@ -217,11 +217,11 @@ class Rendered:
 
 @value
 class Renderer:
-    """A way to write a context down.
+    """A renderer of contexts.
 
     Attributes:
-        name: what it is called.
-        version: raised whenever the bytes of any request change.
+        name: its name.
+        version: increased whenever the bytes of any request change.
         function: takes messages, tools, options and the list of repairs; returns the request.
     """
 

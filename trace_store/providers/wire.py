@@ -1,6 +1,6 @@
-"""From values to bytes: deterministic JSON, and text that every reader of UTF-8 takes.
+"""Bytes of requests: deterministic JSON, and valid UTF-8.
 
-Rule: the same request gives the same bytes on every machine, or a provider's cache would miss.
+Invariant: the same request gives the same bytes on every machine, or a provider's cache would miss.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 MAXIMUM_DEPTH = 200
 INNER_DEPTH = 100
-"""Levels of an object inside a request; with more, a reader would refuse the whole."""
+"""Maximum depth of an object inside a request; readers reject deeper ones."""
 _MARK_CHARACTERS = 8
 
 
 def to_bytes(request: Any) -> bytes:
     """Return the UTF-8 bytes of a request: JSON without spaces, or the text itself.
 
-    Lone surrogates, which only lossless JSON still holds, stay escaped.
+    Lone surrogates, which only occur in lossless JSON, stay escaped.
 
     Raises:
-        ValueError: the request holds a number that JSON does not have.
+        ValueError: the request has a number that JSON cannot express.
     """
     if isinstance(request, str):
         return replace_surrogates(request).encode()
-    import json  # as dear as a command, and text needs none
+    import json  # slow to load, and text does not need it
 
     text = json.dumps(request, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode("utf-8", "backslashreplace")
@@ -37,7 +37,7 @@ def parse_json(text: str, levels: int = MAXIMUM_DEPTH) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        ValueError: it is not JSON, is nested deeper than `levels`, or holds a number out of range.
+        ValueError: it is not JSON, is nested deeper than `levels`, or has a number out of range.
     """
     import json
 
@@ -45,14 +45,14 @@ def parse_json(text: str, levels: int = MAXIMUM_DEPTH) -> Any:
         value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    # What opens fewer brackets need not be walked.
+    # Text with fewer brackets cannot be too deep.
     if text.count("{") + text.count("[") > levels and _deeper_than(value, levels):
         raise ValueError("nested too deeply")
     return value
 
 
 def parse_object(data: str | bytes, levels: int = MAXIMUM_DEPTH) -> dict[str, Any] | None:
-    """Return the JSON object that data holds, or None if it is anything else or nested deeper than `levels`."""
+    """Return the JSON object in data; None for other data or one deeper than `levels`."""
     try:
         value = parse_json(data if isinstance(data, str) else data.decode(), levels)
     except ValueError:
@@ -61,21 +61,21 @@ def parse_object(data: str | bytes, levels: int = MAXIMUM_DEPTH) -> dict[str, An
 
 
 def replace_surrogates(text: str) -> str:
-    """Return the text with each lone surrogate replaced by U+FFFD; two that make a character become it."""
+    """Replace lone surrogates by U+FFFD, and surrogate pairs by their character."""
     if not _has_surrogates(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def scrub(value: Any) -> tuple[Any, bool]:
-    """Return the value with lone surrogates replaced in every string, and whether there were any."""
+    """Replace lone surrogates in every string; also return whether there were any."""
     return (_scrubbed(value), True) if _has_some_within(value) else (value, False)
 
 
 def word(text: str, limit: int, fallback: str) -> str:
-    """Return the text when it is 1 to `limit` of `a-z A-Z 0-9 _ -`, else a stable stand-in.
+    """Return a text of 1 to `limit` of `a-z A-Z 0-9 _ -`, or a stable replacement.
 
-    The stand-in ends in a hash of the text, so that different texts get different ones.
+    The replacement ends in a hash of the text, so different texts get different ones.
     """
     if 0 < len(text) <= limit and _in_word(text):
         return text
@@ -83,7 +83,7 @@ def word(text: str, limit: int, fallback: str) -> str:
 
 
 def marked(text: str, limit: int, fallback: str) -> str:
-    """Return a stand-in of at most `limit` characters that ends in a hash of the text."""
+    """Return a replacement of up to `limit` characters, ending in a hash of the text."""
     mark = digest(text.encode("utf-8", "surrogatepass")).hex()[:_MARK_CHARACTERS]
     beginning = text[: limit - _MARK_CHARACTERS - 1]
     readable = "".join([each if _in_word(each) else "_" for each in beginning])
@@ -91,7 +91,7 @@ def marked(text: str, limit: int, fallback: str) -> str:
 
 
 def _in_word(text: str) -> bool:
-    """Tell whether a word may hold these characters."""
+    """Return True if a word may have these characters."""
     others = text.replace("_", "").replace("-", "")
     return text.isascii() and (not others or others.isalnum())
 
@@ -107,7 +107,7 @@ def _scrubbed(value: Any) -> Any:
 
 
 def _has_some_within(value: Any) -> bool:
-    """Tell whether a string in the value has lone surrogates; as good as none has, so nothing is made meanwhile."""
+    """Return True if a string in the value has lone surrogates."""
     values = [value]
     for each in values:  # which grows as it is walked
         if isinstance(each, str):

@@ -133,7 +133,7 @@ class SearchIndex:
             pass  # another process is reading, or the disk is full
 
     def _walk(self, tip: ObjectId, met: set[bytes]) -> Iterator[tuple[ObjectId, Commit]]:
-        """Yield a tip's commits that are not indexed, children first; add the indexed ones it ends at to `met`."""
+        """Yield a tip's unindexed commits, children first; add the indexed ones reached to `met`."""
         waiting = [tip]
         while waiting:
             oid = waiting.pop()
@@ -283,7 +283,7 @@ def branches_of(store: Store) -> dict[str, ObjectId]:
 
 
 def number_of(oid: bytes) -> int:
-    """Return the first eight bytes of an id as a signed integer, by which the index knows the commit."""
+    """Return the first eight bytes of an id as a signed integer, the commit's number."""
     return int.from_bytes(oid[:8], "big", signed=True)
 
 

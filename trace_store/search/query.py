@@ -34,7 +34,7 @@ from trace_store.search.index import (
 from trace_store.store.handle import Store
 
 NEWEST, RANKED = 200, 1_000
-"""This many of the hits indexed last are sorted by time, and by bm25."""
+"""Number of the latest indexed hits that are sorted by time or bm25."""
 _WORD = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
 _TOKEN = re.compile(r"\w+")
 

@@ -36,7 +36,7 @@ _WEAK = frozenset(
     b" minioadmin test testing default none null true false undefined string mypassword mysecret hunter2 p@ssw0rd"
     b" password1 password123 port host db_password empty required optional".split()
 )
-"""Values that everybody can guess."""
+"""Values that anyone can guess."""
 
 
 def entropy(data: bytes) -> float:

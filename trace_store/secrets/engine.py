@@ -32,7 +32,7 @@ MAXIMUM_MEMORY = 64 << 20
 BASE64_CHARACTERS = 128
 """A base64 run of at least this length is data, not a token."""
 TOKEN_SURROUNDINGS = 16
-"""A token with fewer base64 characters beside it stands alone: `/` and `-` may belong to a path or word."""
+"""A token next to fewer base64 characters is separate: `/` and `-` may belong to a path or word."""
 LINE_CHARACTERS = 320
 """How far to look for the line above or below a line of base64."""
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"

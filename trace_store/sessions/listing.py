@@ -106,7 +106,7 @@ class SessionInfo:
 
 
 def list_sessions(store: Store, *, progress: Progress | None = None) -> list[SessionInfo]:
-    """Return all sessions and other branches, the last to end first; damaged ones are left out.
+    """Return all sessions and other branches, latest end first, without damaged ones.
 
     Args:
         store: the repository's store.

@@ -1,5 +1,5 @@
-"""Sessions in the formats of agent programs and of providers, to go on from: a module each.
+"""Export formats of agent programs and providers, one module each.
 
-Rule: a writer says what messages are when its file is read again (`drafting.drafts`), and writes exactly that. What is
-lost follows from it (`drafting.counting`).
+Invariant: a writer first builds drafts (`lossy.drafts`), the messages as a reader of the file gets them, and writes
+exactly these. `lossy.loss_count` derives the losses from them.
 """

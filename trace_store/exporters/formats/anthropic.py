@@ -1,4 +1,4 @@
-"""A session as a request of Anthropic's messages, to go on from."""
+"""A session as a request to Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from trace_store.exporters.lossy.requests import write_request
 
 NAME = "anthropic"
 MAXIMUM_TOKENS = 8192
-"""How long an answer may be: the API wants a number. Change it as you need."""
+"""Maximum length of the answer, which the API requires; change it as you need."""
 
 
 def write(session: ExportSession) -> Exported:
     """Return the request; see `contract.Writer`."""
-    # Without `system` a reader would take a request of texts alone for OpenAI's.
+    # Without `system` a reader would detect a text-only request as OpenAI's.
     return write_request(session, "anthropic", "anthropic", max_tokens=MAXIMUM_TOKENS, system=[])

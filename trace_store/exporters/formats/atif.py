@@ -1,11 +1,11 @@
 """A session as a trajectory in ATIF, Harbor's format.
 
-Rule: a step is a message; what the calls of a step gave out is observed in it.
+Invariant: a step is a message; the results of its calls are its observations.
 
-- What a developer said is said by the system.
-- A step has its reasoning first, then what it says, then its calls. An answer that thinks again is several steps.
-- Media are files of their own in this format, and it has no place for the bytes: images are left out.
-- A result that answers no call has no place either.
+- Developer messages become system messages.
+- A step has its reasoning first, then its text, then its calls. An answer with more reasoning later is several steps.
+- The format stores media in separate files, not as bytes: images are left out.
+- A result without a call is left out, too.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def write(session: ExportSession) -> Exported:
         "final_metrics": _totals(drafts, len(steps)),
     }
     losses = losses_of(session, drafts, tools=kept_tools(session, schemas))
-    # A document on one line would be taken for a record a line.
+    # A document on one line would be detected as JSON Lines.
     data = json.dumps(json.loads(to_bytes(trajectory)), ensure_ascii=False, indent=2)
     return Exported(bytes_of(data) + b"\n", losses, file_name(session, SUFFIX))
 
@@ -110,7 +110,7 @@ def _fit(session: ExportSession) -> list[Draft]:
         else:
             draft.model, draft.usage = "", None
         if draft.role == TOOL and caller is not None:
-            # What is observed in a step is of its time, and copied when it is.
+            # Observations have the time of their step, and are copied if it is.
             draft.time, draft.labels = caller.time, caller.labels
         elif copied:
             draft.labels = frozenset({COPIED})
@@ -135,7 +135,7 @@ def _fit_inside(part: Part) -> Part | None:
 
 
 def _value_of(part: Part) -> Any:
-    """Return the JSON that a block of ATIF's own is; None for any other part."""
+    """Return the JSON of an ATIF-specific block; None for other parts."""
     if not isinstance(part, Opaque) or part.provider != PROVIDER:
         return None
     try:
@@ -149,7 +149,7 @@ def _call_id(id_: str) -> str:
 
 
 def _thinking_apart(draft: Draft) -> Iterator[Draft]:
-    """Yield a draft as one for each time that it begins to think."""
+    """Split a draft before each run of reasoning."""
     runs: list[Draft] = [replace(draft, pieces=[])]
     for piece in draft.pieces:
         if isinstance(piece.part, Reasoning) and runs[-1].parts:
@@ -171,7 +171,7 @@ def _metrics(usage: Usage) -> Wire:
 
 
 def _totals(drafts: Sequence[Draft], steps: int) -> Wire:
-    """Return what the requests cost together, as far as providers reported it."""
+    """Return the total usage that providers reported."""
     told = [_metrics(draft.usage) for draft in drafts if draft.usage is not None]
     keys = ("prompt_tokens", "completion_tokens", "cached_tokens") if told else ()
     sums = {f"total_{key}": sum(each[key] for each in told) for key in keys}

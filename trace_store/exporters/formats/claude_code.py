@@ -1,15 +1,15 @@
-"""Claude Code's transcript of a session, to lay where it looks for sessions and to go on from.
+"""A session as a transcript of Claude Code, which can resume from it.
 
-Rule: a line for each block of an API message and for each result, every line hanging on the one before, so that whoever
-walks the links from the end meets all of them.
+Invariant: one line for each block of an API message and for each result. The parent of each line is the line before,
+so a walk along the links from the end visits all of them.
 
-- What a system or a developer said is a line of the user that Claude Code put in (`isMeta`), as it does with reminders:
-  its transcripts hold no system prompt.
+- System and developer messages become injected user lines (`isMeta`), like reminders: Claude Code's transcripts have
+  no system prompt.
 - Reasoning is there when a Claude made it, with its signature. Without one the API refuses it.
 - Arguments are a JSON object; those that are none are the text `input` in one.
 - Results stand behind the message with their calls. Calls without a result stay, as in the transcripts of sessions that
   were interrupted.
-- A summary at the very beginning of the context is marked as one, behind the boundary of a compaction.
+- A summary at the start of the context is marked as one and follows a compaction boundary.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ NAME = "claude-code"
 SUFFIX = ".jsonl"
 
 VERSION = "2.1.218"
-"""The version of Claude Code whose lines these are, where a session is not one of Claude Code's own."""
+"""Version of Claude Code to write for sessions of other programs."""
 ID_LIMIT = 256
 _INSTRUCTION = "instruction"
 _BOUNDARY = "Conversation compacted"
-# Blocks of these types are parts of their own.
+# Trace has its own part types for these blocks.
 _PARTS = NOWHERE | {"image", "text", "thinking"}
 
 Line = dict[str, Any]
@@ -126,7 +126,7 @@ def _fit(session: ExportSession) -> list[Draft]:
         if draft.role == USER:
             harness = "freeform" if is_harness_text(draft.parts) else ""
             draft.kind = _INSTRUCTION if put_in else harness
-            # A line that was put in is read as of the commit of the line before it.
+            # A reader puts an injected line into the commit of the line before.
             if put_in and said is not None:
                 draft.time = said.time
             else:

@@ -1,12 +1,12 @@
-"""Codex's rollout of a session, to lay where it looks for sessions and to go on from.
+"""A session as a rollout of Codex, which can resume from it.
 
-Rule: what a model is shown is in the response items; events beside them say the same to the person, and what requests
-cost. A response ends with its `token_count`, or where the next one's `turn_context` stands.
+Invariant: response items are what the model is shown; events repeat it for the user, and report usage. A response ends
+with its `token_count`, or at the `turn_context` of the next one.
 
-- Reasoning is there when a model of OpenAI's made it and signed it. What precedes a signature at once is its summary.
-- Outputs have no flag for a failure, unless their text has an exit code as builds of 2025 wrote it.
-- A result stands where it stands in the session; Codex pairs by id.
-- What a compaction left is a `compacted` record when the context begins with it.
+- Reasoning is written if an OpenAI model signed it. Reasoning directly before a signature is its summary.
+- Outputs have no failure flag, except for an exit code in their text, as builds of 2025 wrote it.
+- Results keep their position in the session; Codex pairs by id.
+- If the context starts with the result of a compaction, that is a `compacted` record.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ NAME = "codex"
 SUFFIX = ".jsonl"
 
 VERSION = "0.145.0"
-"""The version of Codex whose records these are, where a session is not one of Codex's own."""
+"""Version of Codex to write for sessions of other programs."""
 ORIGINATOR = "trace"
 ID_LIMIT = 64
 _INPUT_BLOCKS = frozenset({"input_file", "input_image"})
 _REFUSALS = frozenset({"refusal"})
-# Items that a reader takes for something else, or passes over.
+# Items that a reader interprets differently or ignores.
 _UNREAD = frozenset(
     {"agent_message", "ghost_snapshot", "local_shell_call", "local_shell_call_output"}
 )
@@ -142,7 +142,7 @@ def _fit_part(draft: Draft, part: Part) -> Part | None:
 
 
 def _tells_failure(result: ToolResult) -> bool:
-    """Tell whether a reader takes a result for a failure, by the exit code in its only text."""
+    """Return True if a reader sees a failed result, by the exit code in its only text."""
     text = result.content[0] if len(result.content) == 1 else None
     if not isinstance(text, Text) or not text.text.startswith("{"):
         return False
@@ -157,7 +157,7 @@ def _call_id(id_: str) -> str:
 
 
 def _joined_results(drafts: Sequence[Draft]) -> list[Draft]:
-    """Return drafts in which results that follow each other are one message, as a reader takes them."""
+    """Merge adjacent results into one message, as a reader does."""
     found: list[Draft] = []
     for draft in drafts:
         if found and found[-1].role == TOOL == draft.role:
@@ -168,7 +168,7 @@ def _joined_results(drafts: Sequence[Draft]) -> list[Draft]:
 
 
 def _read_as(draft: Draft, session: ExportSession) -> None:
-    """Make of a draft's marks what a reader makes of its records."""
+    """Set a draft's marks to what a reader derives from its records."""
     name = draft.name if _is_from_agent(draft, session) else ""
     own = session.format == NAME or (draft.model and maker(draft.model) == PROVIDER)
     spoken = any(isinstance(part, Text | Image) or _is_spoken(part) for part in draft.parts)
@@ -183,13 +183,13 @@ def _read_as(draft: Draft, session: ExportSession) -> None:
 
 
 def _is_from_agent(draft: Draft, session: ExportSession) -> bool:
-    """Tell whether another agent of Codex's said it; people have no names there."""
+    """Return True if another Codex agent said it; users have no names there."""
     by_name = draft.role == USER and bool(draft.name) and session.format == NAME
     return by_name and not _is_item(draft.parts[0])
 
 
 def _fit_usage(usage: Usage | None, told: list[Usage]) -> Usage | None:
-    """Return a report as a reader gets it; one that adds nothing to the totals is taken for a repetition."""
+    """Return a usage report as a reader gets it; unchanged totals give none."""
     if usage is None:
         return None
     read = normalise_usage(_usage_of(usage))
@@ -211,7 +211,7 @@ def _usage_of(usage: Usage) -> dict[str, int]:
 
 
 def _compacted(drafts: Sequence[Draft], session: ExportSession) -> int:
-    """Return how many drafts at the beginning can be a record of a compaction: those that one made, if they read so."""
+    """Return the number of drafts at the start that a compaction record can hold."""
     first = session.turns[drafts[0].turn] if drafts else None
     if first is None or first.reason != COMPACTION:
         return 0
@@ -242,7 +242,7 @@ def _items(draft: Draft, text_calls: Collection[str]) -> list[Record]:
 
 
 def _is_listed(result: ToolResult) -> bool:
-    """Tell whether a text must be in a list, or it would be taken for a failure."""
+    """Return True if a text must be in a list, or it would be read as a failure."""
     return not result.is_error and _tells_failure(result)
 
 
@@ -362,7 +362,7 @@ class _Records:
 
 
 def _events(time: int, item: Record) -> Iterator[Record]:
-    """Yield what the person is shown of an item of the model's."""
+    """Yield the events that show a model's item to the user."""
     if item["type"] == "message":
         texts = [block["text"] for block in item["content"] if "text" in block]
         told = {"type": "agent_message", "message": "".join(texts), "phase": item.get("phase")}
@@ -377,14 +377,14 @@ def _record(time: int, type_: str, payload: Record) -> Record:
 
 
 def _fit_reasoning(draft: Draft, part: Reasoning) -> Reasoning | None:
-    """Return reasoning that a model of OpenAI's made; what of it is signed is `_signed_reasoning`'s business."""
+    """Return reasoning of OpenAI's models; `_signed_reasoning` checks the signatures."""
     if not draft.model or maker(draft.model) != PROVIDER:
         return None
     return Reasoning(whole(part.text), part.signature or None)
 
 
 def _fit_own(part: Opaque, types: frozenset[str]) -> Opaque | None:
-    """Return a block of a message, or of an output, as a reader gets it; None when its type may not stand there."""
+    """Return a block as a reader gets it; None if its type is not allowed there."""
     block = block_of(part, PROVIDER)
     if block is None or block.get("type") not in types:
         return None
@@ -396,7 +396,7 @@ def _fit_own(part: Opaque, types: frozenset[str]) -> Opaque | None:
 
 
 def _fit_item(part: Opaque, role: str, unread: frozenset[str]) -> Opaque | None:
-    """Return an opaque part that is an item by itself; None when it is none, or readers take it for something else."""
+    """Return an opaque part that readers see as a separate item, else None."""
     item = item_of(part, by_program=role != ASSISTANT) if role in (ASSISTANT, USER) else None
     if item is None or block_of(part, PROVIDER) is None or item["type"] in unread:
         return None
@@ -404,7 +404,7 @@ def _fit_item(part: Opaque, role: str, unread: frozenset[str]) -> Opaque | None:
 
 
 def _fit_inside(part: Part) -> Part | None:
-    """Return a part as it is in an output."""
+    """Return a part in the form for an output."""
     if isinstance(part, Text):
         return Text(whole(part.text)) if part.text else None
     if isinstance(part, Image):
@@ -413,7 +413,7 @@ def _fit_inside(part: Part) -> Part | None:
 
 
 def _signed_reasoning(draft: Draft) -> None:
-    """Take from a draft the reasoning that no signature follows at once: without one it is not sent again."""
+    """Remove reasoning without a signature directly after it: it is never sent again."""
     signed = False
     for piece in reversed([piece for piece in draft.pieces if piece.part is not None]):
         if not isinstance(piece.part, Reasoning):
@@ -425,7 +425,7 @@ def _signed_reasoning(draft: Draft) -> None:
 
 
 def _settle_frames(draft: Draft) -> None:
-    """Take from a draft the frames that stand before nothing they belong to, and give the others their call's id."""
+    """Remove frames without an item after them, and give the others their call's id."""
     pieces = [piece for piece in draft.pieces if piece.part is not None]
     behind: Piece | None = None
     spoken = False
@@ -442,7 +442,7 @@ def _settle_frames(draft: Draft) -> None:
 
 
 def _is_spoken(part: Part | None) -> bool:
-    """Tell whether a part stands in a message of the assistant's, and is no item."""
+    """Return True if a part belongs into an assistant message and is not an item."""
     if isinstance(part, Opaque):
         block = parse_object(part.data)
         return block is not None and block.get("type") in _REFUSALS
@@ -450,12 +450,12 @@ def _is_spoken(part: Part | None) -> bool:
 
 
 def _is_frame(part: Part | None) -> bool:
-    """Tell whether an opaque part only gives its fields to what stands behind it."""
+    """Return True if an opaque part only adds its fields to the next item."""
     return _frame(part) is not None
 
 
 def _items_apart(drafts: Iterable[Draft]) -> list[Draft]:
-    """Return drafts in which an item that the program gave is a message by itself."""
+    """Return drafts in which each item of the program is a separate message."""
     found: list[Draft] = []
     for draft in drafts:
         if draft.role != USER or not any(_is_item(part) for part in draft.parts):
@@ -475,14 +475,14 @@ def _items_apart(drafts: Iterable[Draft]) -> list[Draft]:
 
 
 def _is_item(part: Part | None) -> bool:
-    """Tell whether an opaque part is an item by itself, and no block of a message."""
+    """Return True if an opaque part is a separate item, not a block of a message."""
     if not isinstance(part, Opaque):
         return False
     return any(item_of(part, by_program=by_program) is not None for by_program in (True, False))
 
 
 def _response_items(draft: Draft, text_calls: Collection[str]) -> Iterator[Wire]:
-    """Yield the items of a draft that is fit, given the ids of calls whose arguments are free text."""
+    """Yield the items of a draft, given the ids of calls with free-text arguments."""
     spoken: list[Part] = []
     summary: list[Part] = []
     frame: Wire = {}
@@ -508,7 +508,7 @@ def _response_items(draft: Draft, text_calls: Collection[str]) -> Iterator[Wire]
 
 
 def _data_url(image: Image) -> str:
-    """Return the address of an image: its own, or its bytes."""
+    """Return the URL of an image: its own, or a data URL."""
     if image.url is not None:
         return image.url
     return f"data:{image.media_type};base64,{base64.b64encode(image.data or b'').decode()}"
@@ -542,7 +542,7 @@ def _thought(summary: Sequence[Part], signature: str) -> Wire:
 
 
 def _answer(result: ToolResult, text_calls: Collection[str]) -> Wire:
-    """Return an output; a text that stands alone is a string, unless that would be read as something else."""
+    """Return an output; a single text is a string unless it would be misread."""
     text = None if _is_listed(result) else only_text(result.content)
     output = [_block(part, TOOL) for part in result.content] if text is None else text
     return output_item(result.call_id, output, custom=result.call_id in text_calls)
@@ -559,13 +559,13 @@ def _frame(part: Part | None) -> Wire | None:
 
 
 def _fields(part: Part) -> Wire:
-    """Return what a frame gives to the item behind it; nothing for other parts."""
+    """Return the fields that a frame adds to the next item; empty for other parts."""
     frame = _frame(part)
     return {} if frame is None else {k: frame[k] for k in FRAMES[frame["type"]] if k in frame}
 
 
 def _belongs(frame: Wire, behind: Piece, spoken: bool) -> bool:
-    """Tell whether a frame is meant for the piece behind it; a message that goes on takes none."""
+    """Return True if a frame belongs to the next piece; never in a continued message."""
     part = behind.part
     if frame["type"] == "message":
         fits = _is_spoken(part) and not spoken

@@ -1,11 +1,12 @@
-"""Gemini CLI's recording of a session, to lay where it looks for chats and to go on from.
+"""A session as a chat recording of Gemini CLI, which can resume from it.
 
-Rule: a record a message; the result of a call stands inside it, so it has no time of its own, and a result without a
-call no place.
+Invariant: one record per message. A result is inside its call, so it has no time of its own, and a result without a
+call is left out.
 
-- What a system or a developer said is said by the user: the program has a prompt of its own.
-- Reasoning of any model is among the thoughts, which are shown and never sent again; they have no signatures.
-- A message thinks, then speaks, then calls. Arguments are an object, and what is none is the text `input` in one.
+- System and developer messages become user messages: the program has its own prompt.
+- Reasoning of any model becomes a thought, which is displayed but never sent again, and has no signature.
+- A message has its reasoning first, then its text, then its calls. Arguments are an object; other arguments become its
+text field `input`.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def _fit_part(draft: Draft, part: Part) -> Part | None:
     if isinstance(part, ToolResult):
         return part
     fit = _fit_own(part, draft) if isinstance(part, Opaque) else _fit_plain(part)
-    # A part that the recorder of the program would not write comes back as something else.
+    # A part that the program itself would not record is read back differently.
     whole = not isinstance(fit, Opaque | Image) or _is_read(draft.role, fit)
     return fit if whole else None
 
@@ -127,7 +128,7 @@ def _call_id(id_: str) -> str:
 
 
 def _fit_usage(usage: Usage | None) -> Usage | None:
-    """Return a report as a reader gets it; numbers that are all 0 tell it nothing."""
+    """Return a usage report as a reader gets it; one with only zeros is ignored."""
     if usage is None:
         return None
     tokens = _tokens(usage)
@@ -214,7 +215,7 @@ def _call(call: ToolCall, result: ToolResult | None, time: int) -> Record:
 
 
 def _fit_plain(part: Part) -> Part | None:
-    """Return a text or an image as it is in a content or a response, or None."""
+    """Return the form of a text or an image in a content or a response, or None."""
     if isinstance(part, Text):
         return Text(sound(part.text)) if part.text else None
     if not isinstance(part, Image):
@@ -225,7 +226,7 @@ def _fit_plain(part: Part) -> Part | None:
 
 
 def _fit_own(part: Opaque, draft: Draft) -> Opaque | None:
-    """Return a part of Gemini's own as a reader keeps it; None when it may not stand in the message."""
+    """Return a Gemini-specific part as a reader gets it; None if not allowed here."""
     found = _own_block(part)
     if found is None or not (draft.role == ASSISTANT or MODEL_ONLY.isdisjoint(found)):
         return None
@@ -233,7 +234,7 @@ def _fit_own(part: Opaque, draft: Draft) -> Opaque | None:
 
 
 def _fit_inside(part: Part) -> Part | None:
-    """Return a part as it is in a response, or None."""
+    """Return the form of a part in a response, or None."""
     if not isinstance(part, Opaque):
         return _fit_plain(part)
     found = _own_block(part)
@@ -266,7 +267,7 @@ def _response(result: ToolResult, name: str) -> Wire:
 
 
 def _kept(found: Wire) -> Opaque | None:
-    """Return a part as a reader keeps it; None when it takes it for something else."""
+    """Return a part as a reader gets it; None if it would read it differently."""
     read = _read(scrub(found)[0])
     return read[0] if len(read) == 1 and isinstance(read[0], Opaque) else None
 
@@ -279,6 +280,6 @@ def _read(form: Wire) -> tuple[Part, ...]:
 
 
 def _own_block(part: Opaque) -> Wire | None:
-    """Return a part of Gemini's that may stand by itself, as a file gives it back; else None."""
+    """Return a separate Gemini part as it is read back, else None."""
     found = own_part(part)
     return None if found is None else read_again(found)

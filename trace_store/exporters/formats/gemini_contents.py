@@ -1,4 +1,4 @@
-"""A session as a request of Google's Gemini, to go on from; the API's address names the model."""
+"""A session as a request to Google's Gemini API; the API's URL names the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session as a list of LangChain's messages: what `messages_from_dict` and most stores of chats take."""
+"""A session as LangChain messages, for `messages_from_dict` and most chat stores."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _fit_plain(part: Part) -> Part | None:
 
 
 def _fit_block(part: Opaque) -> Opaque | None:
-    """Return a block as a reader gets it; None when it would take it for another provider's, or for a part."""
+    """Return a block as a reader gets it; None if it would be read as something else."""
     block = block_form(part)
     if block is None:
         return None

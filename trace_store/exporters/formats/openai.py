@@ -1,4 +1,4 @@
-"""A session as a request of OpenAI's chat completions, to go on from."""
+"""A session as a request to OpenAI's chat completions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session as a request of OpenAI's Responses, to go on from."""
+"""A session as a request to OpenAI's Responses API."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Trace's lossless JSON: everything that messages hold, with when each was made and what was reported for it.
+"""A session as lossless JSON: complete messages, with times and usage reports.
 
-Rule: the messages are those of `render/lossless.py`, with two keys more: `timestamp`, and `usage` in the normal form.
+Messages have the form of `providers/lossless.py` and two more keys: `timestamp`, and `usage` in normal form.
 """
 
 from __future__ import annotations

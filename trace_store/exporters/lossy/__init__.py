@@ -1,1 +1,1 @@
-"""What export formats share: fitting a session into a format, and counting what is lost."""
+"""Helpers of export formats: fitting a session into a format, and counting losses."""

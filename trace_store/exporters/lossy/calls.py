@@ -1,6 +1,6 @@
-"""Calls and their results in drafts: ids that a form takes, and results that stand where it wants them.
+"""Calls and results in drafts: valid ids, and the positions of results.
 
-Rule: what belongs to what is decided by `context.render.pairing`, with the eyes of every renderer.
+Invariant: `providers.validity` pairs calls and results, as for every renderer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trace_store.providers.validity import Place, pair
 
 @value
 class Pairs:
-    """Which results answer which calls.
+    """Pairs of calls and results.
 
     Attributes:
         call_of: the piece and the draft of the call that a result answers, by the id() of the result's piece.
@@ -27,7 +27,7 @@ class Pairs:
 
 
 def pairs_of(drafts: Sequence[Draft]) -> Pairs:
-    """Return what belongs together; good as long as drafts and pieces are the same objects."""
+    """Return the pairs; valid as long as drafts and pieces are the same objects."""
     pieces = [[piece for piece in draft.pieces if piece.part is not None] for draft in drafts]
     found, _ = pair(drafts)
 
@@ -41,9 +41,9 @@ def pairs_of(drafts: Sequence[Draft]) -> Pairs:
 
 
 def settle_calls(drafts: Sequence[Draft], fit: Callable[[str], str]) -> list[Draft]:
-    """Return drafts in which no two calls share an id, each id is one that the form takes, and no call has two results.
+    """Return drafts with unique, valid call ids and at most one result per call.
 
-    A result has the id of its call. One that answers no call at all stays, with an id that no call has.
+    A result has the id of its call. A result without a call stays, with an unused id.
     """
     pairs = pairs_of(drafts)
     pieces = list(_pieces(drafts))
@@ -73,7 +73,7 @@ def settle_calls(drafts: Sequence[Draft], fit: Callable[[str], str]) -> list[Dra
 
 
 def only_answers(drafts: Sequence[Draft]) -> list[Draft]:
-    """Return drafts in which every result has its call."""
+    """Return drafts without results that lack a call."""
     pairs = pairs_of(drafts)
     for piece in list(_pieces(drafts)):
         if isinstance(piece.part, ToolResult) and id(piece) not in pairs.call_of:
@@ -82,10 +82,10 @@ def only_answers(drafts: Sequence[Draft]) -> list[Draft]:
 
 
 def answers_behind_calls(drafts: Sequence[Draft]) -> list[Draft]:
-    """Return drafts in which the results of a message's calls are one message right behind it.
+    """Return drafts in which one message with all results directly follows the calls.
 
-    A result that answers no call stays among the results of the message before it. What a message of results says
-    besides stays with these, when they do not go elsewhere.
+    A result without a call stays with the results of the message before. Other content of a message of results
+    stays with them, unless they move elsewhere.
     """
     pairs = pairs_of(drafts)
     answers: dict[int, list[tuple[Draft, Piece]]] = {}

@@ -1,8 +1,9 @@
 """Parts coerced to what a format can hold, and placeholder ids and times.
 
-Rule: each function returns what a reader of the file gets back, or None for what has no place in it.
+Invariant: each function returns what a reader of the file gets back, or None if the format has no place for it.
 
-Rule: made from addresses alone, so that equal sessions give equal files; in the shape that the form gives its own.
+Invariant: ids are derived from addresses alone, so that equal sessions give equal files, and look like the format's
+own.
 """
 
 from __future__ import annotations
@@ -22,25 +23,25 @@ from trace_store.providers.tools import call_input
 from trace_store.providers.wire import INNER_DEPTH, parse_object, replace_surrogates, to_bytes
 
 Spell = Callable[[Any], str]
-"""How a reader writes a JSON value as text."""
+"""Writes a JSON value as text, as a reader does."""
 
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def whole(text: str) -> str:
-    """Return a text as JSON gives it back: two halves of one character are that character."""
+    """Return a text as read back from JSON: a surrogate pair becomes one character."""
     if text.isascii() or not _PAIR.search(text):
         return text
     return _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
 
 
 def sound(text: str) -> str:
-    """Return a text as every provider takes it: half of a character is U+FFFD."""
+    """Return a text that every provider accepts: a lone surrogate becomes U+FFFD."""
     return replace_surrogates(text)
 
 
 def fit_image(image: Image) -> Image | None:
-    """Return an image that providers take: its bytes, or where they find it on the web."""
+    """Return an image that providers accept, as bytes or as a web URL."""
     encoded = base64_image(image)
     if encoded is not None:
         if image.url is None:
@@ -52,30 +53,30 @@ def fit_image(image: Image) -> Image | None:
 
 
 def fit_object(call: ToolCall, spell: Spell) -> ToolCall:
-    """Return a call whose arguments are a JSON object, as a reader spells it; what is none stands in one as text."""
+    """Return a call with a JSON object as arguments, or with its text in one."""
     value = object_of(call)
     return ToolCall(call.id, call.name, spell(value))
 
 
 def object_of(call: ToolCall) -> dict[str, Any]:
-    """Return a call's arguments as an object; arguments that are none as `{"input": text}`."""
+    """Return a call's arguments as an object; other arguments as `{"input": text}`."""
     return read_again(call_input(call))
 
 
 def block_of(part: Opaque, provider: str) -> dict[str, Any] | None:
-    """Return the JSON object that a block of a provider is, or None."""
+    """Return the JSON object of a provider's block, or None."""
     block = parse_object(part.data, INNER_DEPTH) if part.provider == provider else None
     return None if block is None else read_again(block)
 
 
 def read_again(value: dict[str, Any]) -> dict[str, Any]:
-    """Return a JSON object as it comes back from a file: halves of characters that meet are one."""
+    """Return a JSON object as read back: surrogate pairs become one character."""
     again = parse_object(to_bytes(value))
     return value if again is None else again
 
 
 def only_text(parts: Sequence[Part]) -> str | None:
-    """Return the text when it is all that parts say, else None."""
+    """Return the text if the parts have nothing else, else None."""
     part = parts[0] if len(parts) == 1 else None
     return part.text if isinstance(part, Text) else None
 
@@ -87,7 +88,7 @@ _HEX = frozenset("0123456789abcdef")
 
 
 def seed(*words: str) -> bytes:
-    """Return 32 bytes that other words do not give."""
+    """Return a 32-byte hash of the words."""
     return digest("\0".join(words).encode("utf-8", "surrogatepass"))
 
 
@@ -97,18 +98,18 @@ def place(turn: Turn) -> str:
 
 
 def beginning(session: ExportSession) -> str:
-    """Return what tells a session from all others: its name, and the address of its first message."""
+    """Return a unique key of a session: its name, and its first address."""
     first = place(session.turns[0]) if session.turns else session.commit.hex()
     return f"{session.format}/{session.id}/{session.thread}/{first}"
 
 
 def uuid(*words: str) -> str:
-    """Return an id in the shape of a random UUID."""
+    """Return an id that looks like a random UUID."""
     return _spelled(seed("uuid", *words), "4")
 
 
 def timed_uuid(time: int, *words: str) -> str:
-    """Return an id in the shape of a UUID that begins with a time in milliseconds."""
+    """Return an id that looks like a UUID starting with a time in milliseconds."""
     told = min(max(time, 0), _MAXIMUM_TIMED).to_bytes(6, "big")
     return _spelled(told + seed("uuid", *words)[6:], "7")
 
@@ -124,26 +125,26 @@ def word(prefix: str, length: int, *words: str) -> str:
 
 
 def is_uuid(text: str) -> bool:
-    """Tell whether a text is a UUID in small letters."""
+    """Return True if a text is a lower-case UUID."""
     groups = text.split("-")
     return tuple(map(len, groups)) == _UUID_GROUPS and all(_HEX.issuperset(g) for g in groups)
 
 
 def session_uuid(session: ExportSession, facts: Facts, made: str) -> str:
-    """Return a session's own id when it is a UUID and the session is no branch of another, else the one made for it."""
+    """Return the id of a main session if it is a UUID, else a derived one."""
     if session.thread or not is_uuid(facts.session) or session.continues_other_session(facts):
         return made
     return facts.session
 
 
 def fit_times(drafts: Iterable[Draft]) -> None:
-    """Give drafts times that every form can write: of the years 1970 to 9999."""
+    """Limit times of drafts to the years 1970 to 9999, which every format can write."""
     for draft in drafts:
         draft.time = min(max(draft.time, 0), MAXIMUM_TIME)
 
 
 def fit_names(drafts: Iterable[Draft]) -> None:
-    """Take from drafts the names, models and ids that are longer than readers take."""
+    """Remove names, models and ids that are too long for readers."""
     for draft in drafts:
         draft.name = storable_name(draft.name)
         draft.model = storable_name(draft.model)
@@ -151,7 +152,7 @@ def fit_names(drafts: Iterable[Draft]) -> None:
 
 
 def unique_ids(drafts: Iterable[Draft], make: str, length: int, session: ExportSession) -> None:
-    """Give each draft an id that no other has: its own, or one with a prefix and so many letters."""
+    """Give each draft a unique id: its own, or one from a prefix and letters."""
     used: set[str] = set()
     for draft in drafts:
         own = draft.id
@@ -164,7 +165,7 @@ def unique_ids(drafts: Iterable[Draft], make: str, length: int, session: ExportS
 
 
 def _spelled(data: bytes, version: str) -> str:
-    """Return bytes as a UUID of a version, in the only variant there is."""
+    """Return bytes as a UUID of a version, in the standard variant."""
     digits = data[:16].hex()
     variant = "89ab"[int(digits[16], 16) % 4]
     text = f"{digits[:12]}{version}{digits[13:16]}{variant}{digits[17:]}"

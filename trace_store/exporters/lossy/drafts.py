@@ -1,7 +1,7 @@
-"""A session on its way into a form: what of it stands where, until it is what a reader of the file gets back.
+"""Drafts: messages of a session, changed step by step into what a reader gets.
 
-Rule: a draft always knows whose words it holds. Steps change drafts, and nothing else is asked for what is lost: at the
-end the drafts are held against the session (`counting`). So a step cannot forget to count.
+Invariant: a draft always knows the origin of its parts. Steps only change drafts; at the end `loss_count` compares them
+with the session, so a step cannot forget to count a loss.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Fit = Callable[[Part], Part | None]
 
 @mutable
 class Piece:
-    """A part of a session, and what a reader of the file gets for it.
+    """A part of a session, and the part that a reader of the file gets.
 
     Attributes:
-        turn, index: which part of which turn of the session.
+        turn, index: position of the turn in the session, and of the part in the turn.
         original: the part.
-        part: what it is in the form; None when it is not there.
-        inner: for a result whose content was gone through: each piece of it, and what it is in the form.
+        part: the part in the file; None if it is left out.
+        inner: for a result whose content was processed: each piece of it.
     """
 
     turn: int
@@ -40,20 +40,20 @@ class Piece:
 
     @property
     def call_id(self) -> str:
-        """The id of the call that a result answers; "" for other parts."""
+        """The id of a result's call; "" for other parts."""
         return self.part.call_id if isinstance(self.part, ToolResult) else ""
 
 
 @mutable
 class Draft:
-    """A message as it stands in the file.
+    """A message in the file.
 
     Attributes:
-        turn: the turn of the session that it began as, by number.
-        pieces: the parts it is made of, perhaps of several turns.
+        turn: number of the turn that it started as.
+        pieces: its parts, perhaps of several turns.
         role, kind, name, model, id, time, usage, labels, priority, ghost: as a reader gets them. An empty kind is the
             one that follows from role and parts.
-        summary: whether the form marks that it stands in for what was compacted.
+        summary: whether the format marks it as the summary of a compaction.
     """
 
     turn: int
@@ -72,13 +72,13 @@ class Draft:
 
     @property
     def turns(self) -> list[int]:
-        """The turns whose words it holds, by number."""
+        """The numbers of the turns that its parts come from."""
         held = dict.fromkeys(piece.turn for piece in self.pieces if piece.part is not None)
         return list(held) or [self.turn]
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What it says in the form."""
+        """Its parts in the file."""
         return tuple(piece.part for piece in self.pieces if piece.part is not None)
 
     @property
@@ -92,12 +92,12 @@ class Draft:
         return [part for part in self.parts if isinstance(part, ToolResult)]
 
     def read_kind(self) -> str:
-        """Return its kind, also where it follows from the rest."""
+        """Return its kind, derived from role and parts if empty."""
         return self.kind or default_kind(self.role, self.parts)
 
 
 def drafts_of(session: ExportSession) -> list[Draft]:
-    """Return a draft of each turn, with all that the session knows of it."""
+    """Return a complete draft of each turn."""
     return [_draft(number, turn) for number, turn in enumerate(session.turns)]
 
 
@@ -121,7 +121,7 @@ def _draft(number: int, turn: Turn) -> Draft:
 
 
 def forget(drafts: Iterable[Draft], *, marks: bool = True, kinds: bool = True) -> None:
-    """Take from drafts what few forms have a place for.
+    """Remove from drafts what few formats support.
 
     Args:
         drafts: the drafts.
@@ -139,12 +139,12 @@ def forget(drafts: Iterable[Draft], *, marks: bool = True, kinds: bool = True) -
 def fit_parts(
     drafts: Iterable[Draft], fit: Callable[[Draft, Part], Part | None], inside: Fit
 ) -> list[Draft]:
-    """Return the drafts that still say something when each part is as the form has it.
+    """Convert each part to the format, and drop empty drafts.
 
     Args:
         drafts: the drafts.
-        fit: what a part is in the form, None when it has no place; for a result it says what becomes of it as a whole.
-        inside: the same for what is in a result.
+        fit: returns a part in the format, None if there is no place for it; called for a result as a whole.
+        inside: the same for parts of a result.
     """
     kept = []
     for draft in drafts:
@@ -167,14 +167,14 @@ def _fit_result(piece: Piece, result: ToolResult, inside: Fit) -> None:
 
 
 def apart(drafts: Iterable[Draft], *, beside_results: bool = False) -> list[Draft]:
-    """Return drafts in which only the assistant calls and thinks, and only tools answer.
+    """Move results into tool messages, and drop calls and reasoning of other roles.
 
-    What stands elsewhere of these becomes a message of its own, but for calls and reasoning that are not the
-    assistant's: they are in no form.
+    Results in other messages become separate messages; calls and reasoning in other messages are dropped, since no
+    format has them.
 
     Args:
         drafts: the drafts.
-        beside_results: whether a message of results may say something besides, behind them.
+        beside_results: whether a message of results may have other content after them.
     """
     found: list[Draft] = []
     for draft in drafts:
@@ -192,7 +192,7 @@ def apart(drafts: Iterable[Draft], *, beside_results: bool = False) -> list[Draf
 
 
 def _split(draft: Draft) -> list[Draft]:
-    """Return a draft as one for each run of results, and of what is none."""
+    """Split a draft into runs of results and of other parts."""
     runs: list[Draft] = []
     for piece in draft.pieces:
         if piece.part is None and runs:
@@ -214,7 +214,7 @@ def _split(draft: Draft) -> list[Draft]:
 
 
 def split_results(drafts: Iterable[Draft]) -> list[Draft]:
-    """Return drafts in which each result is a message by itself."""
+    """Return drafts in which each result is a separate message."""
     found = []
     for draft in drafts:
         if len(draft.results) < 2:
@@ -225,14 +225,14 @@ def split_results(drafts: Iterable[Draft]) -> list[Draft]:
 
 
 def with_roles(drafts: Iterable[Draft], known: Sequence[str], instead: str = USER) -> None:
-    """Give drafts whose role the form does not have another one; a tool that answers nothing is a user."""
+    """Replace roles that the format lacks; a tool message without results is a user's."""
     for draft in drafts:
         if draft.role not in known or (draft.role == TOOL and not draft.results):
             draft.role = instead
 
 
 def join(before: Draft, after: Draft) -> None:
-    """Put what a draft says behind what another one says."""
+    """Append the parts of one draft to another."""
     before.pieces += after.pieces
     before.id = before.id or after.id
     before.usage = before.usage or after.usage

@@ -1,6 +1,6 @@
-"""What a form lacks of a session: the session held against the drafts of its file, when these are finished.
+"""Losses of an export: a comparison of the session with the finished drafts.
 
-Rule: looks at values only, and at all of them. What a form needs and a session has not, such as an id, is no loss.
+Invariant: compares all values, and nothing else. Values added for the format, such as an id, are not losses.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ def losses_of(
     moved: int = 0,
     facts: Facts | None = None,
 ) -> tuple[Loss, ...]:
-    """Return what is lost when a reader of the file gets these drafts.
+    """Return the losses if a reader of the file gets these drafts.
 
     Args:
-        session: what was to be written.
-        drafts: what a reader gets.
-        tools: how many schemas of tools are in the file.
-        moved: how many parts of results stand outside of these.
-        facts: what the file says of the session; None when it has no place for any of it.
+        session: the session to export.
+        drafts: the messages that a reader gets.
+        tools: number of tool schemas in the file.
+        moved: number of parts of results that are outside their result.
+        facts: facts about the session in the file; None if the format has no place for them.
 
     Raises:
         InvalidInputError: no message is left.
-        ObjectNotFoundError, CorruptObjectError: a content or a record is not here, or damaged.
+        ObjectNotFoundError, CorruptObjectError: a content or a record is missing or damaged.
     """
     if not drafts:
         raise nothing_left()
@@ -69,17 +69,17 @@ def losses_of(
 
 
 def nothing_left() -> InvalidInputError:
-    """Return the error for a session of which no message can be in a file."""
-    return InvalidInputError("the session has no message that can stand in this format")
+    """Return the error for a session without a message that the file can hold."""
+    return InvalidInputError("this format can hold no message of the session")
 
 
 def is_own_author(session: ExportSession, author: str) -> bool:
-    """Tell whether an author says no more than the role and the model of a message do."""
+    """Return True if an author follows from the role and the model of a message."""
     return bool(session.format) and f"{author}/".startswith(f"{session.format}/")
 
 
 def same_usage(one: Usage | None, other: Usage | None) -> bool:
-    """Tell whether two reports have the same numbers, in whatever shape they came."""
+    """Return True if two reports have the same numbers, whatever their format."""
     if one is None or other is None:
         return one is other
     return all(getattr(one, name) == getattr(other, name) for name in fields(one)[:-1])
@@ -171,7 +171,7 @@ def _count_changed(original: Part, part: Part, losses: Losses) -> None:
 
 
 def _characters(original: str, text: str) -> int:
-    """Return how many characters are others; a pair that became one character counts once."""
+    """Return the number of changed characters; a surrogate pair counts once."""
     if original == text:
         return 0
     joined = whole(original)
@@ -180,7 +180,7 @@ def _characters(original: str, text: str) -> int:
 
 
 def _moved(drafts: Iterable[Draft]) -> int:
-    """Return how many parts stand before one that stood before them."""
+    """Return the number of parts that changed their order."""
     placed = [piece for draft in drafts for piece in draft.pieces if piece.part is not None]
     order = sorted(range(len(placed)), key=lambda at: (placed[at].turn, placed[at].index))
     moved = furthest = 0

@@ -1,11 +1,11 @@
-"""What a reader gets back from a request: its messages, each part traced to the session's part it was rendered from.
+"""Requests read back as messages, with the origin of each part in the session.
 
-Rule: the request is read with the parsers that an import uses. So a loss is what an import does not find again, and no
-renderer keeps a second account of it.
+Invariant: requests are read with the parsers of the importers. So a loss is exactly what an import does not get back,
+and renderers need not count losses.
 
-- Calls keep their order, and results are found by the ids of their calls.
-- Every other part is found by what it says, in order, among the parts of the same speaker.
-- What stands for no part is a renderer's note; it belongs to no message of the session.
+- Calls keep their order, and results are matched by the ids of their calls.
+- Other parts are matched by content, in order, among the parts of the same speaker.
+- A part without an origin is a renderer's note and belongs to no message.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _CACHE_MARKS = ("cache_control", "prompt_cache_breakpoint")
 
 
 def read_back(messages: Sequence[CompiledMessage], request: Any) -> tuple[list[Draft], int]:
-    """Return the messages of a request with their origins, and how many images stand outside of their result.
+    """Return a request's messages with origins, and the number of moved images.
 
     Args:
-        messages: what was rendered.
+        messages: the rendered messages.
         request: the provider's request.
     """
     origins = _Origins(messages)
@@ -55,7 +55,7 @@ def read_request(request: Any) -> list[Message]:
 
 
 def _of_a_tool(message: Message) -> Message:
-    """Return a user message of results alone as one of tools: Anthropic has no such role."""
+    """Turn a user message with only results into a tool message, for Anthropic."""
     results = all(isinstance(part, ToolResult) for part in message.parts)
     return Message(TOOL, message.parts) if message.role == USER and results else message
 
@@ -74,7 +74,7 @@ def _draft(message: Message, pieces: list[Piece]) -> Draft:
 
 
 class _Origins:
-    """Finds the part of the session that a part of the request was rendered from; each is found once."""
+    """Finds the origin of a request's part in the session; each origin is used once."""
 
     def __init__(self, messages: Sequence[CompiledMessage]) -> None:
         self._messages = messages
@@ -91,7 +91,7 @@ class _Origins:
                     self._places[key].append((at, index))
 
     def find(self, part: Part, role: str) -> Piece | None:
-        """Return the piece that a part of a message of this role is; None for a note."""
+        """Return the piece of a part in a message of this role; None for a note."""
         if isinstance(part, ToolCall):
             return self._call(part)
         if isinstance(part, ToolResult):
@@ -139,7 +139,7 @@ class _Origins:
 
 
 def _inside(original: ToolResult, result: ToolResult) -> Iterator[tuple[Part, Part | None]]:
-    """Yield the parts of a result, each with what a reader gets for it."""
+    """Yield the parts of a result, each with the part that a reader gets."""
     contents = [_content(part) for part in result.content]
     start = 0
     for part in original.content:
@@ -152,7 +152,7 @@ def _inside(original: ToolResult, result: ToolResult) -> Iterator[tuple[Part, Pa
 
 
 def _as_said(original: Part, part: Part) -> Part:
-    """Return a part without what a renderer puts around a text."""
+    """Return a part without a renderer's wrapping of its text."""
     if not isinstance(original, Text) or not isinstance(part, Text):
         return part
     text = replace_surrogates(original.text)
@@ -160,7 +160,7 @@ def _as_said(original: Part, part: Part) -> Part:
 
 
 def _keys(part: Part, role: str) -> Iterator[Hashable]:
-    """Yield by what a part may be found, in a message of this role; calls and results are not found so."""
+    """Yield keys to match a part in a message of this role, not calls and results."""
     for content in _contents(part):
         yield content, _speaker(role)
     if isinstance(part, Text) and role in FRONT_ROLES:
@@ -170,14 +170,14 @@ def _keys(part: Part, role: str) -> Iterator[Hashable]:
 
 
 def _speaker(role: str) -> str:
-    """Return whose words a message holds: a late system message and a tool's are said by the user."""
+    """Return the speaker in the request: late system and tool messages are the user's."""
     if role in FRONT_ROLES:
         return FRONT_ROLES[0]
     return ASSISTANT if role == ASSISTANT else USER
 
 
 def _contents(part: Part) -> Iterator[Hashable]:
-    """Yield what a part says, in every form in which it may come back."""
+    """Yield the content of a part in every form in which it may be read back."""
     if isinstance(part, ToolCall | ToolResult):
         return
     content = _content(part)
@@ -189,7 +189,7 @@ def _contents(part: Part) -> Iterator[Hashable]:
 
 
 def _content(part: Part) -> Hashable:
-    """Return what a part says, whatever its form; parts that say the same are equal."""
+    """Return the content of a part in a form that can be compared."""
     if isinstance(part, Text):
         return "text", replace_surrogates(part.text)
     if isinstance(part, Reasoning):
@@ -206,7 +206,7 @@ def _block_content(part: Opaque) -> Hashable:
         return "block", part.data
     file = block.get("fileData")
     if len(block) == 1 and isinstance(file, dict) and set(file) == {"fileUri"}:
-        # An address whose ending tells no type comes back in Gemini's form.
+        # A URL without a telling extension is read back in Gemini's form.
         return "medium", file["fileUri"]
     if block.get("type") == "file" and isinstance(block.get("file"), dict):
         block = {"type": "input_file", **block["file"]}
@@ -215,7 +215,7 @@ def _block_content(part: Opaque) -> Hashable:
 
 
 def _read_block(part: Opaque) -> Iterator[Part]:
-    """Yield what a reader makes of a provider's block that was sent as it is."""
+    """Yield how a reader sees a provider's block that was sent verbatim."""
     block = parse_object(part.data)
     if block is None:
         return

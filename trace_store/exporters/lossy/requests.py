@@ -1,6 +1,6 @@
-"""A session as a request: what the provider's renderer writes, and a report of what an import would not find again.
+"""A session as a request: the output of the provider's renderer, and its losses.
 
-Rule: messages and tools are exactly those of `trace compile`; the model and limits are added beside them.
+Invariant: messages and tools are exactly those of `trace compile`; only the model and limits are added.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def write_request(
     """Return a session as a request.
 
     Args:
-        session: what is written.
-        renderer: the name of the provider's renderer.
-        provider: whose model that spoke last is the request's `model`; "" where a request names none.
-        parameters: what else the request says.
+        session: the session.
+        renderer: name of the provider's renderer.
+        provider: its most recent model in the session is the request's `model`; "" if requests name no model.
+        parameters: other fields of the request.
 
     Raises:
         InvalidInputError: no message is left to send.
-        ObjectNotFoundError, CorruptObjectError: a content is not here, or damaged.
+        ObjectNotFoundError, CorruptObjectError: a content is missing or damaged.
     """
     messages = [turn.message for turn in session.turns]
     rendered = render(renderer, messages, session.tools)
@@ -51,7 +51,7 @@ def write_request(
 
 
 def _short_first(request: dict[str, Any]) -> dict[str, Any]:
-    """Return a request with its long values last: a reader tells by the beginning of a file what it is."""
+    """Return a request with its long values last: readers detect a file by its start."""
     long = [key for key, value in request.items() if len(to_bytes(value)) > LONG_BYTES]
     order = [key for key in request if key not in long]
     listed = [key for key in long if key in MESSAGE_LISTS]
@@ -60,7 +60,7 @@ def _short_first(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def kept_tools(session: ExportSession, schemas: Sequence[Any]) -> int:
-    """Return how many of a session's tools are among schemas, by their names or, where they have none, as they are."""
+    """Return the number of the session's tools among schemas, by name or value."""
     there = Counter(name for schema in schemas for name in tool_names(schema))
     kept = 0
     for tool in session.tools:
@@ -72,7 +72,7 @@ def kept_tools(session: ExportSession, schemas: Sequence[Any]) -> int:
 
 
 def tool_names(schema: Any) -> list[str]:
-    """Return what the tools of a schema are called, in whichever form; one without a name is called by its JSON."""
+    """Return the names of a schema's tools; for one without a name its JSON."""
     if not isinstance(schema, dict):
         return [json.dumps(schema)]
     declared = schema.get("functionDeclarations")

@@ -1,6 +1,6 @@
 """`codex exec --json`: events of a run, one a line.
 
-These record what was done, not what the model received: there is no prompt, time or model. An action becomes a call
+These record actions, not the model's input: there is no prompt, time or model. An action becomes a call
 named after its type, with its fields as arguments. For the conversation itself, import Codex's rollout.
 """
 

@@ -1,7 +1,7 @@
-"""Anthropic's Messages API: system blocks, and user and assistant messages that alternate.
+"""Anthropic's Messages API: system blocks, and alternating messages.
 
 - `parse`: blocks of content as parts
-- `render`: the request, what may stand where in it, and the marks for its cache
+- `render`: the request, the allowed positions of blocks, and cache marks
 """
 
 from trace_store.lazy_import import submodules
@@ -19,6 +19,6 @@ CANNOT_CARRY = (
     "name",
     "arguments",
 )
-"""What a request has no place for, beside `values.LOST_EVERYWHERE`; words of `values.LOST_BY_DESIGN`."""
+"""Losses besides `values.LOST_EVERYWHERE`; codes of `values.LOST_BY_DESIGN`."""
 
 __getattr__ = submodules(__name__)

@@ -1,6 +1,6 @@
-"""Blocks of Anthropic's messages.
+"""Parser of blocks of Anthropic's messages.
 
-Rule: a block that has no part of its own in Trace is kept verbatim, as an opaque part of provider "anthropic". The
+Invariant: a block without a part type in Trace is kept verbatim, as an opaque part of provider "anthropic". The
 message around the blocks is read by `providers.chat`, because many programs mix blocks of Anthropic and OpenAI.
 """
 
@@ -24,19 +24,19 @@ KEPT_BLOCKS = frozenset(
 
 
 def is_response(form: Mapping[str, Any]) -> bool:
-    """Return True for a whole response; it may hold blocks that are newer than this version of Trace."""
+    """Return True for a whole response; it may have blocks that Trace does not know."""
     return form.get("type") == "message" and "stop_reason" in form
 
 
 def is_kept_block(type_: str) -> bool:
-    """Return True if blocks of this type are Anthropic's own and have no part in Trace."""
+    """Return True if blocks of this type are specific to Anthropic."""
     return type_ in KEPT_BLOCKS or type_.endswith("_tool_result")
 
 
 def anthropic_part(
     block: Mapping[str, Any], where: str, content: Callable[[Any, str], list[Part]]
 ) -> Part | None:
-    """Return the part of a thinking block, a call or a result; None for any other block.
+    """Return the part of a thinking block, a call or a result; None for others.
 
     Args:
         block: the block.
@@ -63,7 +63,7 @@ def anthropic_part(
 
 
 def source_image(block: Mapping[str, Any], where: str) -> Image | None:
-    """Return the image of a block with a source, or None if the bytes are at the provider (a file id)."""
+    """Return the image of a block, or None for a file id at the provider."""
     source = block.get("source")
     if not isinstance(source, dict):
         raise wrong(where, "an image needs a source")

@@ -1,36 +1,36 @@
-"""Render Anthropic messages: `{"system": [...], "messages": [...], "tools": [...]}`.
+"""Renderer of Anthropic requests: `system`, `messages`, `tools`.
 
-Rule: turns of `validity.arrange` become user and assistant messages that alternate, every content a list of
-blocks; the results of a turn's calls begin the user message behind it.
+Invariant: turns of `validity.arrange` become alternating user and assistant messages, each content a list of
+blocks; the results of a turn's calls come first in the next user message.
 
 - System and developer messages at the front are the `system` blocks. Later ones are user text inside
-  `<system>` and `</system>`, for not every model takes a system message there.
-- Neighbours of the same role are one message. When the assistant speaks first, a user message that says so
-  stands before it.
-- Text that is empty or blank is left out, except in a tool result, whose only text is kept as it is. A
+  `<system>` and `</system>`, since not every model accepts a system message there.
+- Neighbours of the same role are one message. If the assistant speaks first, a user message that says so
+  precedes it.
+- Empty or blank text is left out, except the only text of a tool result. A
   final assistant message does not end in white space.
-- Thinking goes back only to the model that made it, and only with its signature: to `model` when it is given,
-  else to the Claude model that spoke last. A date at the end of a model's name and a provider before it do not
-  matter. With `reasoning=False` none is sent. A message that would end in thinking loses that thinking.
-- Opaque blocks of provider "anthropic" go out verbatim, without their `cache_control`, where their type may
-  stand. Others become notes in user messages and results and are left out of assistant messages.
-- A tool that Anthropic runs is called and answered in one assistant message; a call or an answer that stands
-  there alone is left out, but for a call in the last message, which Anthropic may still answer.
-- The input of a call is an object. Arguments that are none, or no JSON, are sent as `{"input": text}`.
-- A failed result holds text only and at least one: images follow behind the results, and "[no output]" stands
-  for nothing.
+- Thinking is sent only to the model that wrote it, and only with its signature: to `model` if given,
+  else to the most recent Claude model. A date at the end of a model's name and a provider before it do not
+  matter. With `reasoning=False` none is sent. Thinking at the end of a message is dropped.
+- Opaque blocks of provider "anthropic" are sent verbatim, without their `cache_control`, where their type is
+  allowed. Others become notes in user messages and results and are left out of assistant messages.
+- A tool that Anthropic runs is called and answered in one assistant message; a call or an answer alone is left
+  out, except for a call in the last message, which Anthropic may still answer.
+- The input of a call is an object. Other arguments are sent as `{"input": text}`.
+- A failed result has at least one text and nothing else: images follow after the results, and "[no output]"
+  replaces missing text.
 - Images are base64 or a URL; other images than GIF, JPEG, PNG and WebP become notes.
-- Ids are of `a-z A-Z 0-9 _ -`, names too and at most 128. Others are changed. A speaker's name is not sent.
+- Ids consist of `a-z A-Z 0-9 _ -`, names too with at most 128. Others are changed. A speaker's name is not sent.
 - Lone surrogates become U+FFFD.
 - `cache="stable"` sets at most four cache breakpoints.
 
-Rule: at most four cache marks: the end of the system blocks (or of the tools, when there is no system text), the
-end of the stable messages, and two more on the way back to it. A context only grows, so all of it is stable,
-but for a last message that stands repaired because it waits for something.
+Invariant: at most four cache marks: the end of the system blocks (or of the tools, without system text), the
+end of the stable messages, and two more before it. A context only grows, so all of it is stable, except for a
+last message that was repaired because its calls have no results yet.
 
-A mark finds what an earlier request wrote at most 20 blocks before it. The marks stand at most 19 blocks
-apart, so that together they reach back nearly 60 blocks from the end: as much as a context may grow between
-two requests without losing its cache.
+A mark finds a cache entry that an earlier request wrote at most 20 blocks before it. The marks are at most 19
+blocks apart, so that together they reach back nearly 60 blocks from the end: a context may grow that much
+between two requests without losing its cache.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def render_anthropic(
     options: Options,
     repairs: Repairs,
 ) -> Wire:
-    """Return the request, without model and token limit, which are the caller's."""
+    """Return the request, without model and token limit, which the caller adds."""
     turns = arrange(messages, repairs, call_id=lambda id_: word(id_, ID_LIMIT, "call"))
     asked = last_model(messages, PROVIDER) if options.model is None else options.model
     blocks = Blocks(messages, repairs, model_family(asked), options.reasoning)
@@ -131,7 +131,7 @@ def _drafts(turn: Turn, blocks: Blocks) -> list[Draft]:
 
 
 def _settle(drafts: list[Draft], repairs: Repairs) -> list[Draft]:
-    """Return messages that alternate, say something and do not end in thinking."""
+    """Return alternating, non-empty messages that do not end in thinking."""
     kept: list[Draft] = []
     merged = _merge(drafts)
     for role, content in merged:
@@ -147,7 +147,7 @@ def _settle(drafts: list[Draft], repairs: Repairs) -> list[Draft]:
 def _paired_server_calls(
     content: list[tuple[Wire, int]], is_last: bool, repairs: Repairs
 ) -> list[tuple[Wire, int]]:
-    """Return the content without calls and answers of Anthropic's own tools that stand alone."""
+    """Return the content without unpaired calls and answers of Anthropic's own tools."""
     waiting: dict[str, int] = {}
     alone: set[int] = set()
     for index, (block, _) in enumerate(content):
@@ -163,7 +163,7 @@ def _paired_server_calls(
         alone |= set(waiting.values())
     for index in sorted(alone):
         block, at = content[index]
-        repairs.add(OPAQUE_LEFT_OUT, at, f"a {block['type']} block stands alone; left out")
+        repairs.add(OPAQUE_LEFT_OUT, at, f"a {block['type']} block is unpaired; left out")
     return [placed for index, placed in enumerate(content) if index not in alone]
 
 
@@ -190,12 +190,12 @@ def _clean(content: list[tuple[Wire, int]], repairs: Repairs) -> list[Wire]:
 
 
 def _finish(messages: list[Wire], drafts: list[Draft], repairs: Repairs) -> None:
-    """See to the first and the last message."""
+    """Fix the first and the last message."""
     if not messages:
         repairs.add(NO_MESSAGES, None, "nothing to send: no message has content")
         return
     if messages[0]["role"] == "assistant":
-        detail = "the first message is the assistant's; a user message stands before it"
+        detail = "the first message is the assistant's; a user message is put before it"
         repairs.add(LEADING_ASSISTANT, drafts[0][1][0][1], detail)
         messages.insert(0, {"role": "user", "content": [{"type": "text", "text": BEGINNING}]})
     last = messages[-1]
@@ -203,16 +203,16 @@ def _finish(messages: list[Wire], drafts: list[Draft], repairs: Repairs) -> None
     if last["role"] == "assistant" and block["type"] == "text":
         text = block["text"].rstrip()
         if text != block["text"]:
-            detail = "the last message ended in white space; taken off"
+            detail = "the last message ended in white space; removed"
             repairs.add(TRAILING_SPACE, drafts[-1][1][-1][1], detail)
             block["text"] = text
 
 
 def _passing(drafts: list[Draft], repairs: Repairs) -> int:
-    """Return how many messages at the end will look otherwise when the context grows.
+    """Return the number of last messages that will change when the context grows.
 
-    A message whose calls still wait will show them, and one that was cut of its trailing white space will
-    have it. Before the last assistant message nothing waits any more.
+    A message will show its unanswered calls once they have results, and regain removed trailing white space.
+    Messages before the last assistant message do not change.
     """
     spoken = [content[0][1] for role, content in drafts if role == "assistant"]
     passing = [
@@ -231,7 +231,7 @@ def _passing(drafts: list[Draft], repairs: Repairs) -> int:
 
 
 NO_OUTPUT = "[no output]"
-# Which blocks may stand where. A block of a type that is not known here goes where it was recorded.
+# Allowed positions of blocks. A block of an unknown type stays where it was recorded.
 THINKING = frozenset({"redacted_thinking", "thinking"})
 RESULT_BLOCKS = frozenset(
     {"browser_state", "document", "image", "search_result", "text", "tool_reference"}
@@ -239,7 +239,7 @@ RESULT_BLOCKS = frozenset(
 USER_ONLY = frozenset({"container_upload", "document", "image", "search_result"})
 SERVER_CALLS = frozenset({"mcp_tool_use", "server_tool_use"})
 ASSISTANT_ONLY = SERVER_CALLS | THINKING | {"compaction"}
-# Calls and results are parts of their own; an opaque one would escape the pairing.
+# Calls and results have their own part types; an opaque one would escape the pairing.
 NOWHERE = frozenset({"tool_result", "tool_use"})
 IN_RESULTS_ONLY = frozenset({"browser_state", "tool_reference"})
 
@@ -292,7 +292,7 @@ class Blocks:
         if isinstance(part, Reasoning):
             return self._thinking(part, at)
         if isinstance(part, Image):
-            detail = "an assistant message cannot hold an image; left out"
+            detail = "an assistant message cannot have an image; left out"
             self._repairs.add(IMAGE_LEFT_OUT, at, detail)
             return []
         if isinstance(part, Opaque):
@@ -306,7 +306,7 @@ class Blocks:
         return self._plain(part, at)
 
     def answers(self, answers: Sequence[Answer]) -> Placed:
-        """Return the results of a turn's calls, then what could not stand inside them."""
+        """Return the results of a turn's calls, then content not allowed inside them."""
         results: Placed = []
         after: Placed = []
         for answer in answers:
@@ -327,15 +327,19 @@ class Blocks:
         return results + after
 
     def _moved_out(self, content: Sequence[Wire], at: int) -> Placed:
-        """Return the blocks of a failed result that follow the results: it holds text only."""
+        """Return the non-text blocks of a failed result, which follow the results."""
         moved: Placed = []
         for block in content:
             if block["type"] in USER_ONLY:
-                detail = f"a failed result holds text only; its {block['type']} follows the results"
+                detail = (
+                    f"a failed result may only have text; its {block['type']} follows the results"
+                )
                 self._repairs.add(IMAGE_MOVED, at, detail)
                 moved.append((block, at))
             elif block["type"] != "text":
-                detail = f"a failed result holds text only; its {block['type']} block is not sent"
+                detail = (
+                    f"a failed result may only have text; its {block['type']} block is not sent"
+                )
                 self._repairs.add(OPAQUE_LEFT_OUT, at, detail)
         return moved
 
@@ -365,7 +369,7 @@ class Blocks:
         return []
 
     def _sound(self, block: Wire, at: int) -> bool:
-        """Tell whether the block may be sent: text must not be blank."""
+        """Return True if the block may be sent: text must not be blank."""
         text = block.get("text")
         if block["type"] != "text" or (isinstance(text, str) and text.strip()):
             return True
@@ -407,7 +411,7 @@ class Blocks:
         return [(thinking_block(part), at)]
 
     def _may_think(self, at: int) -> bool:
-        """Tell whether this message's reasoning goes back to the model."""
+        """Return True if this message's reasoning is sent to the model."""
         if not self._reasoning:
             return False
         made_by = model_family(self._messages[at].model)
@@ -435,7 +439,7 @@ class Blocks:
         if fault:
             self._repairs.add(INVALID_IMAGE, at, fault)
             return
-        detail = f"a block of provider {part.provider!r} cannot stand here; not sent"
+        detail = f"a block of provider {part.provider!r} is not allowed here; not sent"
         self._repairs.add(left_out_code(part), at, detail)
 
 
@@ -450,7 +454,7 @@ def thinking_block(part: Reasoning) -> Wire:
 
 
 def call_block(call: ToolCall, name: str, arguments: Wire) -> Wire:
-    """Return a call, under a name and with arguments that Anthropic takes."""
+    """Return a call with a name and arguments that Anthropic accepts."""
     return {"type": "tool_use", "id": call.id, "name": name, "input": arguments}
 
 
@@ -461,12 +465,12 @@ def image_block(media_type: str, data: str) -> Wire:
 
 
 def linked_image_block(url: str) -> Wire:
-    """Return an image that Anthropic fetches from an address."""
+    """Return an image that Anthropic fetches from a URL."""
     return {"type": "image", "source": {"type": "url", "url": url}}
 
 
 def is_server_result(type_: str) -> bool:
-    """Tell whether a block of this type answers a call of a tool that Anthropic runs."""
+    """Return True if a block of this type answers a tool that Anthropic runs."""
     return type_.endswith("_tool_result")
 
 
@@ -480,7 +484,7 @@ def set_breakpoints(request: dict[str, Any], *, passing: int) -> None:
 
     Args:
         request: an Anthropic request without marks.
-        passing: how many messages at its end will look otherwise when the context grows.
+        passing: number of messages at its end that will change when the context grows.
     """
     left = MAXIMUM_BREAKPOINTS
     head = request.get("system") or request.get("tools")
@@ -496,13 +500,13 @@ def set_breakpoints(request: dict[str, Any], *, passing: int) -> None:
         at = markable.pop()
         _mark(blocks[at])
         left -= 1
-        # Go on at the farthest block that is near enough, else at the nearest.
+        # Continue at the farthest block within reach, else at the nearest.
         while len(markable) > 1 and at - markable[-2] <= STRIDE_BLOCKS:
             markable.pop()
 
 
 def without_breakpoints(value: Any) -> Any:
-    """Return the value without cache marks: what the provider's cache compares."""
+    """Return the value without cache marks, as the provider's cache compares it."""
     if isinstance(value, list):
         return [without_breakpoints(item) for item in value]
     if isinstance(value, dict) and "cache_control" in value:

@@ -1,7 +1,7 @@
 """Google's Gemini API: contents of parts.
 
 - `parse`: contents as messages
-- `render`: the request, and what may stand where in it
+- `render`: the request, and the allowed positions of parts
 """
 
 from trace_store.lazy_import import submodules
@@ -19,6 +19,6 @@ CANNOT_CARRY = (
     "name",
     "arguments",
 )
-"""What a request has no place for, beside `values.LOST_EVERYWHERE`; words of `values.LOST_BY_DESIGN`."""
+"""Losses besides `values.LOST_EVERYWHERE`; codes of `values.LOST_BY_DESIGN`."""
 
 __getattr__ = submodules(__name__)

@@ -1,15 +1,15 @@
-"""Contents of Google's Gemini, in the spelling of REST (camelCase) or of the Python package (snake_case).
+"""Parser of Gemini contents, with camelCase (REST) or snake_case (Python) names.
 
-Rule: one content is one message; what is not known of a part is kept verbatim as an opaque part of provider
+Invariant: one content is one message; unknown parts are kept verbatim as opaque parts of provider
 "gemini", in camelCase.
 
-- `model` is the assistant. A content that holds function responses only is a `tool` message.
-- A thought is a reasoning part. A `thoughtSignature` on any other part is a reasoning part without text, right
-  before that part: it signs what follows it. The signature that only skips the check is passed over.
+- `model` is the assistant. A content with only function responses is a `tool` message.
+- A thought is a reasoning part. A `thoughtSignature` on any other part is a reasoning part without text, directly
+  before that part: it signs the part after it. The signature that only skips the check is ignored.
 - A call or a response without an `id` gets one. Responses are paired with calls by id, else by name, oldest
   first.
-- A response of `{"output": …}` is the tool's output, `{"error": …}` that of a failed one; any other is the
-  output as a whole. Text is text, a list of texts and `{"$ref": name}` is a list of parts (the names are those
+- A response `{"output": …}` is the tool's output, `{"error": …}` that of a failed call; any other response is the
+  whole output. Text is text, a list of texts and `{"$ref": name}` is a list of parts (the names are those
   of the response's own `parts`), anything else is JSON.
 """
 
@@ -42,9 +42,9 @@ _ROLES = {"model": "assistant", "user": "user", "function": "tool", "system": "s
 
 
 class GeminiCalls:
-    """The calls of one conversation that wait for their responses, and ids for what has none.
+    """Unanswered calls of one conversation, and ids for calls without one.
 
-    Keep one for as long as contents of the same conversation are read, one at a time or in lists.
+    Use one for all contents of a conversation, whether read one at a time or in lists.
     """
 
     __slots__ = ("_given", "_waiting")
@@ -55,10 +55,10 @@ class GeminiCalls:
 
     @classmethod
     def load(cls, saved: Any) -> GeminiCalls:
-        """Return what was saved.
+        """Return the saved state.
 
         Raises:
-            TypeError, ValueError: it is not what `save` returned.
+            TypeError, ValueError: it is not a result of `save`.
         """
         calls = cls()
         if saved:
@@ -67,7 +67,7 @@ class GeminiCalls:
         return calls
 
     def save(self) -> list[Any]:
-        """Return what waits as values that JSON knows; an empty list when nothing happened."""
+        """Return the state as JSON values; an empty list if unchanged."""
         if not self._given and not self._waiting:
             return []
         return [self._given, *map(list, self._waiting)]
@@ -82,10 +82,10 @@ class GeminiCalls:
         return id_
 
     def response(self, name: str, id_: str) -> str:
-        """Return the id of the call that a response answers."""
+        """Return the id of a response's call."""
         found = next((each for each in self._waiting if id_ and each[0] == id_), None)
         if found is None:
-            # Some recorders give an id to one of the two only.
+            # Some recorders give an id only to one of the two.
             found = next(
                 (each for each in self._waiting if each[1] == name and (not id_ or each[2])), None
             )
@@ -109,9 +109,9 @@ def messages_from_gemini(
 
     Args:
         contents: the contents, oldest first.
-        where: what the list is called in errors.
-        model: the model that the contents of role `model` come from.
-        calls: the calls that wait, when these contents go on where others ended.
+        where: name of the list in errors.
+        model: the model of contents with role `model`.
+        calls: unanswered calls, if these contents continue others.
 
     Raises:
         InvalidMessageError: a content is damaged; `.where` names it.
@@ -126,7 +126,7 @@ def place_gemini(
     model: str = "",
     calls: GeminiCalls | None = None,
 ) -> Iterator[Placed]:
-    """Yield one message for each content, with its index; arguments as in `messages_from_gemini`."""
+    """Yield messages with the index of their content, as `messages_from_gemini`."""
     calls = calls or GeminiCalls()
     for index, content in enumerate(contents):
         found = message_from_gemini(content, f"{where}[{index}]", model=model, calls=calls)
@@ -140,7 +140,7 @@ def message_from_gemini(
     model: str = "",
     calls: GeminiCalls | None = None,
 ) -> Message:
-    """Return the message of one content; arguments and errors as in `messages_from_gemini`."""
+    """Return the message of one content; otherwise as `messages_from_gemini`."""
     calls = calls or GeminiCalls()
     form = mapping(content, where, "a content")
     role = optional(form, "role", where) or "user"
@@ -161,7 +161,7 @@ def message_from_gemini(
 
 
 def gemini_parts(value: object, where: str, calls: GeminiCalls) -> Iterator[Part]:
-    """Yield the part that one part of a content becomes, after its signature if it has one."""
+    """Yield one part of a content, after its signature if it has one."""
     if isinstance(value, str):
         yield Text(value)
         return
@@ -194,13 +194,13 @@ def _part(form: dict[str, Any], where: str, calls: GeminiCalls) -> Part:
 
 
 def media_part(form: dict[str, Any], where: str) -> Image | Opaque:
-    """Return an image when the part is one, else the part as it is."""
+    """Return an image if the part is one, else the part unchanged."""
     inline, file = form.get("inlineData"), form.get("fileData")
     if isinstance(inline, dict) and str(inline.get("mimeType")).startswith("image/"):
         data = decoded(required(inline, "data", where), where)
         return Image(inline["mimeType"], data)
     if isinstance(file, dict) and isinstance(file.get("fileUri"), str):
-        # The address alone is kept of an image, so it must tell the media type by itself.
+        # Only the URL of an image is kept, so its extension must show the media type.
         told = gemini_media_type(file["fileUri"])
         if (told or "").startswith("image/") and file.get("mimeType") in (None, told):
             return Image(url=file["fileUri"])
@@ -225,7 +225,7 @@ def _result(form: Mapping[str, Any], where: str, calls: GeminiCalls) -> ToolResu
 
 
 def _output(value: object, named: dict[str, Part]) -> list[Part]:
-    """Return what a tool gave out; parts that it refers to are taken out of `named`."""
+    """Return the output of a tool; remove the parts that it refers to from `named`."""
     if value is None:
         return []
     if isinstance(value, str):
@@ -263,7 +263,7 @@ def _has(value: object, key: str) -> bool:
 
 
 def _camel(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a part with its own names in camelCase and without nulls; what tools said is left alone."""
+    """Return a part with camelCase names and without nulls; tool data is not changed."""
     return {
         _camel_name(name): {_camel_name(n): v for n, v in value.items() if v is not None}
         if isinstance(value, dict)

@@ -1,23 +1,23 @@
-"""Render Gemini requests: `{"systemInstruction": {...}, "contents": [...], "tools": [...]}`.
+"""Renderer of Gemini requests: `systemInstruction`, `contents`, `tools`.
 
-Rule: each turn of `validity.arrange` becomes a content of role `user` or `model`; the responses to a turn's calls
-are a user content of their own right behind it, one for each call.
+Invariant: each turn of `validity.arrange` becomes a content of role `user` or `model`; the responses to a turn's
+calls are a separate user content directly after it, one for each call.
 
 - System and developer messages at the front are `systemInstruction`, one part for each text. Later ones are user
-  text inside `<system>` and `</system>`, for contents know no such role.
-- Neighbouring contents of the model are one. When the assistant speaks first, a user content that says so stands
-  before it. Empty text is left out. A speaker's name is not sent.
-- Thoughts and signatures go back only to the model that made them. A reasoning part without text is the
-  `thoughtSignature` of the part behind it in its message; when that is not sent, neither is the signature.
-- The first call of a content that has no signature gets the one that skips the check, since Gemini 3 refuses a
-  call without; not for models known to be older.
-- The arguments of a call are an object. Arguments that are none, or no JSON, are sent as `{"input": text}`.
-- A response is `{"output": …}`, or `{"error": …}` when the tool failed: a text, or a list of texts and
-  `{"$ref": name}` when there are several or media among them. Media are parts of the response; for models known
-  to be older than Gemini 3 they follow in a user content, and a note stands in their place.
-- Images are `inlineData`, or `fileData` with the URL; other images than JPEG, PNG, WebP, HEIC and HEIF become
-  notes. Those of the model stay where they are.
-- Opaque parts of provider "gemini" go out verbatim where they may stand. Others become notes in user contents
+  text inside `<system>` and `</system>`, since contents have no such role.
+- Neighbouring contents of the model are merged. If the assistant speaks first, a user content that says so
+  precedes it. Empty text is left out. A speaker's name is not sent.
+- Thoughts and signatures are sent only to the model that wrote them. A reasoning part without text is the
+  `thoughtSignature` of the next part in its message; if that is not sent, neither is the signature.
+- If the first call of a content has no signature, it gets the one that skips the check, since Gemini 3 rejects a
+  call without one; not for models known to be older.
+- The arguments of a call are an object. Other arguments are sent as `{"input": text}`.
+- A response is `{"output": …}`, or `{"error": …}` if the tool failed: a text, or a list of texts and
+  `{"$ref": name}` if there are several or media among them. Media are parts of the response; for models known
+  to be older than Gemini 3 they follow in a user content, and a note replaces them.
+- Images are `inlineData`, or `fileData` with the URL; images other than JPEG, PNG, WebP, HEIC and HEIF become
+  notes. Images of the model stay.
+- Opaque parts of provider "gemini" are sent verbatim where they are allowed. Others become notes in user contents
   and responses and are left out of the model's.
 - Call ids are 1 to 128 printable ASCII characters; names 1 to 64 of `a-z A-Z 0-9 _ - . :` that begin with a
   letter or `_`. Others are changed.
@@ -84,7 +84,7 @@ def render_gemini(
     options: Options,
     repairs: Repairs,
 ) -> Wire:
-    """Return the request, without model and limits, which are the caller's."""
+    """Return the request, without model and limits, which the caller adds."""
     turns = arrange(messages, repairs, call_id=_call_id)
     reasoning = EarlierReasoning(messages, repairs, options, PROVIDER)
     asked = reasoning.model if options.model is None else options.model
@@ -128,9 +128,9 @@ def _drafts(turn: Turn, parts: Parts) -> list[Draft]:
 
 
 def _merge(drafts: Sequence[Draft]) -> list[Draft]:
-    """Return the contents that say something, neighbours of the model as one.
+    """Return non-empty contents, with neighbouring contents of the model merged.
 
-    A content with calls must follow one of the user.
+    A content with calls must follow a user content.
     """
     merged: list[Draft] = []
     for role, content in drafts:
@@ -144,7 +144,7 @@ def _merge(drafts: Sequence[Draft]) -> list[Draft]:
 
 
 def _sign(content: Placed, repairs: Repairs) -> None:
-    """Give the first call of a content a signature when it has none."""
+    """Add a signature to the first call of a content if it has none."""
     call = next(((part, at) for part, at in content if "functionCall" in part), None)
     if call is None or "thoughtSignature" in call[0]:
         return
@@ -165,16 +165,16 @@ def _clean(content: Placed, repairs: Repairs) -> list[Wire]:
 
 
 def _begin(contents: list[Wire], drafts: Sequence[Draft], repairs: Repairs) -> None:
-    """See to the first content."""
+    """Fix the first content."""
     if not contents:
         repairs.add(NO_MESSAGES, None, "nothing to send: no message has content")
     elif contents[0]["role"] == "model":
-        detail = "the first message is the assistant's; a user message stands before it"
+        detail = "the first message is the assistant's; a user message is put before it"
         repairs.add(LEADING_ASSISTANT, drafts[0][1][0][1], detail)
         contents.insert(0, {"role": "user", "parts": [{"text": BEGINNING}]})
 
 
-# Parts of their own in Trace; an opaque one would escape the pairing.
+# Trace has its own part types for these; an opaque one would escape the pairing.
 NOWHERE = frozenset({"functionCall", "functionResponse", "text", "thoughtSignature"})
 MEDIA = frozenset({"fileData", "inlineData"})
 MODEL_ONLY = frozenset({"codeExecutionResult", "executableCode", "toolCall", "toolResponse"})
@@ -237,7 +237,7 @@ class Parts:
                 said += self._unattached(*signature)
                 signature = None
             if signature is not None and isinstance(part, Reasoning):
-                # It signs a thought that has no text, for thoughts carry their own.
+                # It signs a thought without text: thoughts have their own signatures.
                 thought = {"text": "", "thought": True, "thoughtSignature": signature[0]}
                 said.append((thought, at))
                 signature = None
@@ -246,7 +246,7 @@ class Parts:
                 continue
             sent = self._said(part, at)
             if signature is not None and not sent:
-                self._reasoning.leave_out(at, "a signature of what is not sent")
+                self._reasoning.leave_out(at, "a signature of a part that is not sent")
             elif signature is not None:
                 sent["thoughtSignature"] = signature[0]
             signature = None
@@ -254,7 +254,7 @@ class Parts:
         return said if signature is None else said + self._unattached(*signature)
 
     def responses(self, turn: Turn) -> tuple[Placed, Placed]:
-        """Return the responses to a turn's calls, and the media that cannot stand inside them."""
+        """Return the responses to a turn's calls, and the media not allowed inside them."""
         calls = [piece.part for piece in turn.pieces if isinstance(piece.part, ToolCall)]
         responses: Placed = []
         media: Placed = []
@@ -265,7 +265,7 @@ class Parts:
         return responses, media
 
     def _said(self, part: Part, at: int) -> Wire:
-        """Return the part that the model said, or nothing when it is not sent."""
+        """Return the form of a model's part; empty if it is not sent."""
         if isinstance(part, Text):
             return _text(part.text)
         if isinstance(part, ToolCall):
@@ -276,7 +276,7 @@ class Parts:
         if isinstance(part, Image):
             shown = gemini_media(part)
             if shown is None:
-                self._repairs.add(IMAGE_LEFT_OUT, at, "an image that no model takes; left out")
+                self._repairs.add(IMAGE_LEFT_OUT, at, "an image that no model accepts; left out")
             return shown or {}
         if isinstance(part, Opaque):
             own = own_part(part)
@@ -294,7 +294,7 @@ class Parts:
         return thought_part(part)
 
     def _signature(self, part: Reasoning, place: Place) -> tuple[str, Place] | None:
-        """Return the signature of the part behind this one, when it may be sent."""
+        """Return the signature of the next part, if it may be sent."""
         if not self._reasoning.allows(place[0]):
             return None
         if part.signature and is_signature(part.signature):
@@ -304,16 +304,16 @@ class Parts:
         return None
 
     def _unattached(self, signature: str, place: Place) -> Placed:
-        """Return the part of a signature that no part follows: an empty text, if that is what it signed."""
+        """Return the part for a signature at the end: an empty text, if it signed that."""
         at, index = place
         behind = self._messages[at].parts[index + 1 : index + 2]
         if behind and not (isinstance(behind[0], Text) and not behind[0].text):
-            self._reasoning.leave_out(at, "a signature of what is not sent")
+            self._reasoning.leave_out(at, "a signature of a part that is not sent")
             return []
         return [({"text": "", "thoughtSignature": signature}, at)]
 
     def _output(self, answer: Answer, media: Placed) -> tuple[Any, list[Wire]]:
-        """Return what a tool gave out, and the parts it refers to."""
+        """Return the output of a tool, and the parts it refers to."""
         pieces: list[Any] = []
         parts: list[Wire] = []
         for part in answer.part.content:
@@ -326,7 +326,7 @@ class Parts:
             elif self._with_media:
                 pieces.append(refer(found, parts))
             else:
-                detail = "a response cannot hold media; moved behind the responses"
+                detail = "a response cannot have media; moved after the responses"
                 self._repairs.add(IMAGE_MOVED, answer.at, detail)
                 media.append((_text(f"[output of tool call {answer.part.call_id}]"), answer.at))
                 media.append((found, answer.at))
@@ -336,7 +336,7 @@ class Parts:
         return (pieces[0] if len(pieces) == 1 else pieces), parts
 
     def _medium(self, part: Part, at: int) -> Wire | None:
-        """Return an image or another medium as a part; None, listed, when it cannot be one."""
+        """Return an image or another medium as a part; None, with a repair, if impossible."""
         if isinstance(part, Image):
             shown = gemini_media(part)
             if shown is None:
@@ -370,12 +370,12 @@ class Parts:
         return []
 
     def _leave_out(self, part: Opaque, at: int) -> None:
-        detail = f"a part of provider {part.provider!r} cannot stand here; not sent"
+        detail = f"a part of provider {part.provider!r} is not allowed here; not sent"
         self._repairs.add(left_out_code(part), at, detail)
 
 
 def call_part(call: ToolCall, name: str, arguments: Wire) -> Wire:
-    """Return a call, under a name and with arguments that Gemini takes."""
+    """Return a call with a name and arguments that Gemini accepts."""
     return {"functionCall": {"id": call.id, "name": name, "args": arguments}}
 
 
@@ -390,8 +390,8 @@ def response_part(result: ToolResult, name: str, value: Any, parts: list[Wire]) 
 
     Args:
         result: the result.
-        name: the name of the tool that Gemini takes.
-        value: what the tool returned: a text, or a list of texts and references.
+        name: tool name that Gemini accepts.
+        value: output of the tool: a text, or a list of texts and references.
         parts: the media that `value` refers to.
     """
     response: Wire = {"id": result.call_id, "name": name}
@@ -408,7 +408,7 @@ def refer(medium: Wire, parts: list[Wire]) -> Wire:
 
 
 def own_part(part: Opaque) -> Wire | None:
-    """Return an opaque part of Gemini's that may be sent by itself, else None."""
+    """Return a Gemini-specific opaque part that may be sent separately, else None."""
     if part.provider != PROVIDER:
         return None
     form = parse_object(part.data, INNER_DEPTH)

@@ -1,4 +1,4 @@
-"""LangChain's messages, which stores of chats hold.
+"""LangChain's messages, as in chat stores.
 
 - `parse`: messages as `messages_to_dict`, `dumpd` and `model_dump` write them
 - `render`: messages as `messages_to_dict` writes them

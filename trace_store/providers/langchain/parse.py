@@ -1,12 +1,12 @@
-"""Messages of LangChain, as `messages_to_dict`, `dumpd` and `model_dump` write them.
+"""Parser of LangChain messages from `messages_to_dict`, `dumpd` and `model_dump`.
 
-Rule: fields are read, never called: a dump names constructors, and nothing here runs one.
+Invariant: fields are only read. A dump names constructors, but none is called here.
 
-- A call is counted once, though it may stand in the content, in `tool_calls` and in `additional_kwargs`. Its
-  place is that in the content, its arguments are the model's own text where `additional_kwargs` has it.
-- Blocks are in a provider's form or in LangChain's own. A block of LangChain's that has no part in Trace is kept
+- A call counts once, although it may be in the content, in `tool_calls` and in `additional_kwargs`. Its
+  position is that in the content; its arguments are the model's own text if `additional_kwargs` has it.
+- Blocks are in a provider's form or in LangChain's own. A LangChain block without a part type in Trace is kept
   verbatim as an opaque part of provider "langchain".
-- What the model is not shown (`artifact`, `response_metadata`, `usage_metadata`) is passed over, but for the
+- Data that the model does not see (`artifact`, `response_metadata`, `usage_metadata`) is ignored, except for the
   model's name.
 """
 
@@ -49,13 +49,13 @@ _OWN_BLOCKS = frozenset(
 )
 _CALL_BLOCKS = frozenset({"invalid_tool_call", "tool_call", "tool_call_chunk", "tool_use"})
 _RESPONSES_CALLS = frozenset({"custom_tool_call", "function_call"})
-# Pieces of a call that is told in whole elsewhere.
+# Fragments of a call that is complete elsewhere.
 _FRAGMENTS = frozenset({"input_json_delta", "server_tool_call_chunk"})
 _SIGNATURES = "__gemini_function_call_thought_signatures__"
 
 
 def is_langchain(form: Mapping[str, Any]) -> bool:
-    """Tell whether an object is a message of LangChain's."""
+    """Return True if an object is a LangChain message."""
     if "lc" in form and isinstance(form.get("kwargs"), dict):
         return True
     type_ = _type_name(form.get("type"))
@@ -68,7 +68,7 @@ def message_from_langchain(form: Mapping[str, Any], where: str) -> Message:
     """Return a message of LangChain's.
 
     Raises:
-        InvalidMessageError: it is not of that shape, or takes messages out (type "remove"); `.where` is `where`.
+        InvalidMessageError: it has another form, or removes messages (type "remove"); `.where` is `where`.
     """
     type_, fields = _opened(form, where)
     extra = fields.get("additional_kwargs")
@@ -97,7 +97,7 @@ def message_from_langchain(form: Mapping[str, Any], where: str) -> Message:
 
 
 def _opened(form: Mapping[str, Any], where: str) -> tuple[str, Mapping[str, Any]]:
-    """Return the type of a message and its fields, whatever they are wrapped in."""
+    """Return the type of a message and its unwrapped fields."""
     form = mapping(form, where, "a message")
     type_: object = form.get("type")
     fields: Mapping[str, Any] = form
@@ -109,21 +109,21 @@ def _opened(form: Mapping[str, Any], where: str) -> tuple[str, Mapping[str, Any]
         fields = mapping(form["data"], where, "data")
     found = _type_name(type_)
     if found == "remove":
-        raise wrong(where, "it takes a message out and is none")
+        raise wrong(where, "it removes a message and is not one itself")
     if found not in _TYPES:
         raise wrong(where, f"unknown type of message {str(type_)[:40]!r}")
     return found, fields
 
 
 def _type_name(type_: object) -> str:
-    """Return the type that a class or a type of LangChain's stands for: AIMessageChunk is ai."""
+    """Return the message type of a LangChain class or type: AIMessageChunk is ai."""
     if not isinstance(type_, str):
         return ""
     return type_.removesuffix("Chunk").removesuffix("Message").lower()
 
 
 def _said(fields: Mapping[str, Any], extra: Mapping[str, Any], where: str) -> Iterator[Part]:
-    """Yield what the model said: thoughts, content, and the calls that stand in no content."""
+    """Yield the model's parts: thoughts, content, and calls outside the content."""
     thought = extra.get("reasoning_content")
     if isinstance(thought, str) and thought:
         yield Reasoning(thought)
@@ -147,7 +147,7 @@ def _said(fields: Mapping[str, Any], extra: Mapping[str, Any], where: str) -> It
 
 
 def _calls(fields: Mapping[str, Any], extra: Mapping[str, Any], where: str) -> dict[str, Part]:
-    """Return the calls by id, in order; the model's own text goes before the parsed arguments."""
+    """Return the calls by id, in order, with the model's own text if available."""
     calls: dict[str, Part] = {}
     for name in ("tool_calls", "invalid_tool_calls"):
         found = parts_of_each(_read_call, entries(fields.get(name), where, name), where)
@@ -175,7 +175,7 @@ def _call(form: Mapping[str, Any], where: str) -> ToolCall:
 
 
 def _content(content: object, calls: dict[str, Part], where: str) -> Iterator[Part]:
-    """Yield the parts of a content; a call that stands there is taken out of `calls`."""
+    """Yield the parts of a content; remove calls in it from `calls`."""
     if content is None or content == "":
         return
     if isinstance(content, str):
@@ -223,7 +223,7 @@ def _block(block: Any, calls: dict[str, Part], where: str) -> Iterator[Part]:
 
 
 def _reasoning(block: Mapping[str, Any], extras: Mapping[str, Any], where: str) -> Iterator[Part]:
-    """Yield the parts of a reasoning block, in the form of OpenAI's items or in LangChain's own."""
+    """Yield the parts of a reasoning block in OpenAI's or LangChain's form."""
     if isinstance(block.get("summary"), list) or "encrypted_content" in block:
         yield from reasoning_parts(block, where)
         return
@@ -234,7 +234,7 @@ def _reasoning(block: Mapping[str, Any], extras: Mapping[str, Any], where: str) 
 
 
 def _image(block: Mapping[str, Any], where: str) -> Image | None:
-    """Return an image in LangChain's own form, or None when it is at the provider (a file id)."""
+    """Return an image in LangChain's form, or None for a file id at the provider."""
     data = block.get("base64", block.get("data"))
     if isinstance(data, str):
         return Image(optional(block, "mime_type", where), decoded(data, where))

@@ -1,8 +1,8 @@
 """Messages as LangChain's `messages_to_dict` writes them.
 
-Rule: nothing is repaired, since a store of chats is no request: LangChain sees to what a provider takes.
+Invariant: nothing is repaired, since a chat store is not a request: LangChain adapts it to a provider.
 
-- A call stands in the content, where it was made, in `tool_calls`, and in the form of OpenAI's models in
+- A call is in the content, at its position, in `tool_calls`, and in the form of OpenAI's models in
   `additional_kwargs`. Only the last has the arguments as the model wrote them.
 - Blocks are LangChain's own; another provider's block is the `value` of a `non_standard` block.
 """
@@ -39,11 +39,11 @@ def langchain_message(message: Renderable, usage: Mapping[str, Any] | None = Non
     """Return a message in LangChain's form.
 
     Args:
-        message: the message; one of a tool holds one result and nothing else.
-        usage: what the provider reported, as LangChain's `usage_metadata`.
+        message: the message; a tool message has exactly one result.
+        usage: usage report of the provider, as LangChain's `usage_metadata`.
     """
     type_ = _TYPES[message.role]
-    # The content may be long, and a reader recognizes a file by its beginning: it comes last.
+    # Readers detect a file by its start, and content may be long, so it comes last.
     data: Wire = {"type": type_, "additional_kwargs": {}, "response_metadata": {}}
     data |= {"name": message.name or None, "id": message.id or None}
     content = message.parts
@@ -65,7 +65,7 @@ def langchain_message(message: Renderable, usage: Mapping[str, Any] | None = Non
 
 
 def block_form(part: Opaque) -> Wire | None:
-    """Return the block of an opaque part, or None if the part holds no JSON object or one that is nested too deeply."""
+    """Return the block of an opaque part; None without a JSON object of limited depth."""
     block = parse_object(part.data, INNER_DEPTH)
     if block is None or part.provider == PROVIDER:
         return block
@@ -73,7 +73,7 @@ def block_form(part: Opaque) -> Wire | None:
 
 
 def _calls(calls: Sequence[ToolCall]) -> Wire:
-    """Return the calls of a message beside its content."""
+    """Return the calls of a message outside its content."""
     said: Wire = {"tool_calls": [], "invalid_tool_calls": []}
     for call in calls:
         arguments = _arguments(call)
@@ -112,7 +112,7 @@ def _block(part: Part) -> Wire:
 
 
 def _arguments(call: ToolCall) -> Wire | str:
-    """Return the arguments as an object, or the text if they are none."""
+    """Return the arguments as an object, or the text if they are not one."""
     value = parse_object(call.arguments, INNER_DEPTH) if call.format == "json" else None
     return call.arguments if value is None else value
 

@@ -1,7 +1,7 @@
-"""OpenAI's chat completions, and what speaks like them.
+"""OpenAI's chat completions, and compatible APIs.
 
 - `parse`: calls and links to images; `providers.chat` reads the messages around them
-- `render`: the request, and what may stand where in it
+- `render`: the request, and the allowed positions of parts
 """
 
 from trace_store.lazy_import import submodules
@@ -19,6 +19,6 @@ CANNOT_CARRY = (
     "calls-last",
     "results-apart",
 )
-"""What a request has no place for, beside `values.LOST_EVERYWHERE`; words of `values.LOST_BY_DESIGN`."""
+"""Losses besides `values.LOST_EVERYWHERE`; codes of `values.LOST_BY_DESIGN`."""
 
 __getattr__ = submodules(__name__)

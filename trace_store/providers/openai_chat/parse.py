@@ -1,7 +1,7 @@
-"""What OpenAI's chat completions have of their own in a message: calls, and links to images.
+"""Parser of what is specific to OpenAI's chat completions: calls, and image links.
 
-Rule: a block that has no part of its own in Trace is kept verbatim, as an opaque part of provider "openai". The message
-around is read by `providers.chat`, because many programs mix blocks of OpenAI and Anthropic.
+Invariant: a block without a part type in Trace is kept verbatim, as an opaque part of provider "openai". The message
+around it is read by `providers.chat`, because many programs mix blocks of OpenAI and Anthropic.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from trace_store.providers.fields import dump, parts_of_each, required, wrong
 KEPT_BLOCKS = frozenset(
     {"file", "image_url", "input_audio", "input_file", "input_image", "refusal"}
 )
-"""Types of blocks that are kept verbatim, of chat completions and of Responses; images only without a link."""
+"""Block types of chat completions and Responses kept verbatim; images only without a link."""
 
 
 def tool_calls(calls: object, where: str) -> list[Part]:
-    """Return the calls of OpenAI's "tool_calls"; other programs write a function's fields in the call itself."""
+    """Return the calls in "tool_calls", also with the function's fields in the call."""
     if calls is None:
         return []
     if not isinstance(calls, list):
@@ -47,7 +47,7 @@ def _tool_call(call: Any, where: str) -> Iterator[ToolCall]:
 
 
 def function_call(call: object, where: str) -> Iterator[ToolCall]:
-    """Yield the call of OpenAI's older "function_call", which has no id: its name stands for one."""
+    """Yield the call of OpenAI's older "function_call", with its name as the id."""
     if isinstance(call, dict):
         name = required(call, "name", f"{where}: function_call")
         arguments = call.get("arguments", "")
@@ -55,7 +55,7 @@ def function_call(call: object, where: str) -> Iterator[ToolCall]:
 
 
 def image_link(block: Mapping[str, Any]) -> str | None:
-    """Return the address of a block's image, which may be a `data:` URL; None if it has none."""
+    """Return the URL of a block's image, which may be a `data:` URL; None without one."""
     link = block.get("image_url")
     if isinstance(link, dict):
         link = link.get("url")

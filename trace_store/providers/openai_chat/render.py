@@ -1,17 +1,17 @@
-"""OpenAI chat completions: `{"messages": [...], "tools": [...]}`.
+"""Renderer of OpenAI chat completions: `{"messages": [...], "tools": [...]}`.
 
-Rule: each turn of `validity.arrange` becomes one message, followed by one tool message for each of its calls.
+Invariant: each turn of `validity.arrange` becomes one message, followed by one tool message for each of its calls.
 
-- Text is a string when a message has one text part, else a list of text parts. Empty text is left out.
-- `system` and `developer` stay what and where they are.
-- An assistant message that only calls has `content: null`. Reasoning is never sent; a message that holds
-  nothing else disappears.
-- Arguments are the model's own text, also when that is no JSON. A call whose arguments are free text is a
+- Text is a string if a message has one text part, else a list of text parts. Empty text is left out.
+- `system` and `developer` messages keep their role and position.
+- An assistant message with only calls has `content: null`. Reasoning is never sent; a message with nothing else
+  disappears.
+- Arguments are the model's own text, even if it is not JSON. A call with free-text arguments is a
   `custom` call.
 - A tool message has no error flag and no images. The content of a failed call begins with the line
-  `[tool error]`; images follow in a user message behind the tool messages, and a note stands in their place.
-- Images are `data:` URLs or the URL itself; other images than GIF, JPEG, PNG and WebP become notes.
-- Opaque parts of provider "openai" go out verbatim where their type may stand; others become notes in user
+  `[tool error]`; images follow in a user message after the tool messages, and a note replaces them.
+- Images are `data:` URLs or the URL itself; images other than GIF, JPEG, PNG and WebP become notes.
+- Opaque parts of provider "openai" are sent verbatim where their type is allowed; others become notes in user
   and tool messages and are left out of assistant messages.
 - Ids are 1 to 40 printable ASCII characters; names 1 to 64 of `a-z A-Z 0-9 _ -`. Others are changed.
 - Lone surrogates become U+FFFD.
@@ -67,7 +67,7 @@ def render_openai_chat(
     options: Options,
     repairs: Repairs,
 ) -> dict[str, Any]:
-    """Return the request; `options.reasoning` changes nothing, for reasoning is never sent."""
+    """Return the request; `options.reasoning` has no effect: it is never sent."""
     writer = _Writer(messages, repairs)
     for turn in arrange(messages, repairs, call_id=_call_id):
         writer.write(turn)
@@ -91,7 +91,7 @@ def _text_part(text: str) -> dict[str, Any]:
 
 
 def _content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """Return the plain string when the content is one text."""
+    """Return a plain string if the content is one text."""
     if len(parts) == 1 and parts[0]["type"] == "text":
         text: str = parts[0]["text"]
         return text
@@ -125,7 +125,7 @@ class _Writer:
             elif isinstance(part, ToolCall):
                 calls.append(self._call(part, piece.at))
             elif isinstance(part, Image):
-                detail = "an assistant message cannot hold an image; left out"
+                detail = "an assistant message cannot have an image; left out"
                 self._repairs.add(IMAGE_LEFT_OUT, piece.at, detail)
             elif isinstance(part, Opaque):
                 block = self._own_block(part, ASSISTANT_BLOCKS)
@@ -151,7 +151,7 @@ class _Writer:
                 if isinstance(part, Image) and _image_part(part) is not None:
                     shown_after.append((result.call_id, Piece(part, answer.at)))
                     texts.append(_text_part("[image shown below]"))
-                    detail = "a tool message cannot hold an image; moved behind the tool messages"
+                    detail = "a tool message cannot have an image; moved after the tool messages"
                     self._repairs.add(IMAGE_MOVED, answer.at, detail)
                 else:
                     texts += self._shown(Piece(part, answer.at), images=False)
@@ -168,7 +168,7 @@ class _Writer:
             self._add({"role": "user", "content": parts}, shown_after[0][1].at)
 
     def _shown(self, piece: Piece, *, images: bool) -> list[dict[str, Any]]:
-        """Return the content parts of a piece; notes for what cannot stand here."""
+        """Return the content parts of a piece; notes for parts not allowed here."""
         part = piece.part
         if isinstance(part, Text):
             return [_text_part(part.text)] if part.text else []
@@ -196,7 +196,7 @@ class _Writer:
         self._repairs.add(
             code,
             at,
-            f"data in the own form of {_provider(part)}, which chat completions do not take; left out",
+            f"data in the format of {_provider(part)}, which chat completions do not accept; left out",
         )
 
     def _call(self, call: ToolCall, at: int) -> dict[str, Any]:
@@ -219,7 +219,7 @@ class _Writer:
             return {}
         taken = word(name, OPENAI_NAME_LIMIT, "name")
         if taken != name:
-            self._repairs.add(NAME_CHANGED, turn.at, f"speaker {name!r} is called {taken!r}")
+            self._repairs.add(NAME_CHANGED, turn.at, f"speaker {name!r} is renamed to {taken!r}")
         return {"name": taken}
 
     def _add(self, message: dict[str, Any], at: int) -> None:

@@ -1,7 +1,7 @@
 """OpenAI's Responses API: items instead of messages.
 
 - `parse`: items as messages
-- `render`: the request, what may stand where in it, and which items may not stand alone
+- `render`: the request, the allowed positions of items, and items that must not stand alone
 """
 
 from trace_store.lazy_import import submodules
@@ -18,6 +18,6 @@ CANNOT_CARRY = (
     "results-apart",
     "name",
 )
-"""What a request has no place for, beside `values.LOST_EVERYWHERE`; words of `values.LOST_BY_DESIGN`."""
+"""Losses besides `values.LOST_EVERYWHERE`; codes of `values.LOST_BY_DESIGN`."""
 
 __getattr__ = submodules(__name__)

@@ -1,16 +1,16 @@
-"""Items of OpenAI's Responses API, as input and as output.
+"""Parser of items of OpenAI's Responses API, input and output.
 
-Rule: items of the model that follow each other are one message, as they were one response; only a `message`
-item right behind another one begins a new message. Every other item is a message by itself.
+Invariant: consecutive items of the model are one message, as they were one response; only a `message` item
+directly after another one starts a new message. Every other item is a separate message.
 
 - A `reasoning` item becomes one reasoning part for each of its texts (summaries, else the reasoning itself);
   the last has `encrypted_content` as its signature, byte for byte.
 - Calls and outputs are paired on `call_id`, never on `id`. A `custom_tool_call` has arguments of format "text".
-- What of an item must be sent again but has no place in a part (`phase` of a message; `namespace` and `caller`
-  of a call) stands before it as a frame: an opaque part with the item's type and these fields only.
+- Fields that must be sent again but have no place in a part (`phase` of a message; `namespace` and `caller` of a
+  call) precede it as a frame: an opaque part with the item's type and only these fields.
 - Any other item is kept verbatim as an opaque part of provider "openai": of the model, unless it is an output
-  or an answer that the program gave.
-- `id` of an item (but that of a message), `status` and `annotations` are passed over.
+  or an answer of the program.
+- `id` of an item (except a message), `status` and `annotations` are ignored.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 
 
 class _Item(NamedTuple):
-    """What one item says."""
+    """Content of one item."""
 
     role: str
     type: str
@@ -61,9 +61,9 @@ def messages_from_responses(
     """Return the messages of a list of items: an `input`, or a response's `output`.
 
     Args:
-        items: the items, oldest first; one alone is fine.
-        where: what the list is called in errors.
-        model: the model that the assistant's items come from.
+        items: the items, oldest first.
+        where: name of the list in errors.
+        model: the model of the assistant's items.
 
     Raises:
         InvalidMessageError: an item is damaged; `.where` names it.
@@ -74,9 +74,9 @@ def messages_from_responses(
 def place_responses(
     items: Iterable[Any], where: str = "input", *, model: str = ""
 ) -> Iterator[Placed]:
-    """Yield the messages of a list of items, each with the range of the items that it was made of.
+    """Yield the messages of a list of items, each with its range of items.
 
-    Every item is in one range, and the ranges follow each other. Arguments and errors are those of
+    Every item is in one range, and the ranges are consecutive. Arguments and errors as in
     `messages_from_responses`.
     """
     return place_items(items, lambda index: f"{where}[{index}]", model=model)
@@ -85,7 +85,7 @@ def place_responses(
 def place_items(
     items: Iterable[Any], place: Callable[[int], str], *, model: str = ""
 ) -> Iterator[Placed]:
-    """Yield as `place_responses`; `place` says what an item is called in errors."""
+    """Yield as `place_responses`; `place` returns the name of an item in errors."""
     group: list[_Item] = []
     start = 0
     for index, form in enumerate(items):
@@ -104,7 +104,7 @@ def place_items(
 
 
 def message_of_item(form: Any, where: str, *, model: str = "") -> Message:
-    """Return the message of one item; arguments and errors are those of `messages_from_responses`."""
+    """Return the message of one item; otherwise as `messages_from_responses`."""
     item = _read(form, where)
     return _message([item], where, model if item.role == "assistant" else "")
 
@@ -164,7 +164,7 @@ def _item(value: Any, where: str) -> _Item:
     if type_ in _OUTPUTS:
         return _Item("tool", type_, [_result(form, where)], id_)
     if type_ == "agent_message":
-        # Not OpenAI's own: agents of one program write to each other so, and it is read as input.
+        # Not OpenAI's: a program's agents use it for messages to each other; read as input.
         parts = parts_of(_blocks, form.get("content"), f"{where}: content")
         return _Item("user", type_, parts, id_, details(form, where, "author")["author"])
     return _Item(
@@ -187,7 +187,7 @@ def _result(form: Mapping[str, Any], where: str) -> ToolResult:
     output = form.get("output")
     failed = False
     if isinstance(output, dict):
-        # As some recorders write it: the text, and whether the tool succeeded.
+        # Some recorders write the text, and whether the tool succeeded.
         failed = output.get("success") is False
         output = output.get("content_items") or output.get("content")
     content = parts_of(_blocks, output, f"{where}: output")

@@ -1,23 +1,23 @@
-"""Render OpenAI Responses: `{"instructions": "…", "input": [...], "tools": [...]}`.
+"""Renderer of OpenAI Responses: `{"instructions": "…", "input": […], "tools": […]}`.
 
-Rule: each turn of `validity.arrange` becomes items: its messages and calls in the order of its parts, then one
+Invariant: each turn of `validity.arrange` becomes items: its messages and calls in the order of its parts, then one
 output for each of its calls.
 
-- A first system message of one text is `instructions`. All others stay what and where they are, as messages of
+- A first system message with a single text is `instructions`. All others keep their position, as messages of
   role `system` and `developer`. Speakers' names are not sent.
 - The assistant's text is `output_text`, all other text `input_text`. Empty text is left out.
-- Reasoning goes back only to the model that made it, and only with its signature, which is the item's
+- Reasoning is sent only to the model that wrote it, and only with its signature, which is the item's
   `encrypted_content`. Parts without a signature before a signed one are summaries of the same item. A reasoning
-  item that nothing of the model follows is left out.
-- Messages, calls and reasoning have no `id`: the API would look for the item under it, and refuse one that
-  comes without the reasoning it was made with.
-- Arguments are the model's own text, also when that is no JSON. A call whose arguments are free text is a
+  item without a later item of the model is left out.
+- Messages, calls and reasoning have no `id`: the API would look up the stored item, and reject it without the
+  reasoning that it was generated with.
+- Arguments are the model's own text, even if it is not JSON. A call with free-text arguments is a
   `custom_tool_call`.
-- An output has no error flag. That of a failed call begins with the line `[tool error]`. Images stay in it.
-- Images are `data:` URLs or the URL itself; other images than GIF, JPEG, PNG and WebP become notes.
-- Opaque parts of provider "openai" go out verbatim: as items, or in a message where their type may stand. A frame
-  (see `parse.py`) gives its fields to the item behind it. Others become notes in user messages and
-  outputs and are left out of assistant messages. An item that calls, or answers, and stands alone is left out.
+- An output has no error flag. The output of a failed call begins with the line `[tool error]`. Images stay in it.
+- Images are `data:` URLs or the URL itself; images other than GIF, JPEG, PNG and WebP become notes.
+- Opaque parts of provider "openai" are sent verbatim: as items, or in a message where their type is allowed. A
+  frame (see `parse.py`) adds its fields to the next item. Others become notes in user messages and outputs and
+  are left out of assistant messages. A call without an answer, or an answer without a call, is left out.
 - Call ids are 1 to 64 printable ASCII characters; names 1 to 64 of `a-z A-Z 0-9 _ -`. Others are changed.
 - Lone surrogates become U+FFFD.
 """
@@ -74,7 +74,7 @@ def render_openai_responses(
     options: Options,
     repairs: Repairs,
 ) -> Wire:
-    """Return the request, without model and limits, which are the caller's."""
+    """Return the request, without model and limits, which the caller adds."""
     turns = arrange(messages, repairs, call_id=_call_id)
     writer = _Writer(repairs, EarlierReasoning(messages, repairs, options, PROVIDER))
     request: Wire = {}
@@ -107,7 +107,7 @@ def _call_id(id_: str) -> str:
 
 
 def _instructions(turn: Turn) -> str | None:
-    """Return the text that a first system message consists of, or None when it is anything else."""
+    """Return the text of a first system message with a single text, else None."""
     if turn.role != "system" or len(turn.pieces) != 1:
         return None
     part = turn.pieces[0].part
@@ -165,7 +165,7 @@ class _Writer:
             elif isinstance(part, Opaque):
                 self._own(part, at)
             elif isinstance(part, Image):
-                detail = "an assistant message cannot hold an image; left out"
+                detail = "an assistant message cannot have an image; left out"
                 self._repairs.add(IMAGE_LEFT_OUT, at, detail)
         self._end_summary(before)
         self._end_message("assistant", before)
@@ -184,7 +184,7 @@ class _Writer:
     def _thought(self, part: Reasoning, at: int) -> None:
         if not self._reasoning.allows(at):
             return
-        # A signature without a text signs an empty one when others precede it in its item.
+        # A signature without text signs an empty one if others precede it in its item.
         if part.text or not part.signature or self._summary:
             self._summary.append(summary_text(part.text))
         if part.signature:
@@ -192,7 +192,7 @@ class _Writer:
             self._summary = []
 
     def _end_summary(self, at: int) -> None:
-        """List reasoning that no signature followed."""
+        """Record a repair for reasoning without a signature."""
         for _ in self._summary:
             self._reasoning.leave_out(at, "reasoning without a signature")
         self._summary = []
@@ -217,7 +217,7 @@ class _Writer:
         self.items.append(Item(item, answer.at, False))
 
     def _own(self, part: Opaque, at: int) -> None:
-        """Write an opaque part of the assistant's."""
+        """Write an opaque part of the assistant."""
         refusal, item, frame = refusal_of(part), item_of(part, by_program=False), frame_of(part)
         if refusal is not None:
             self._content.append(refusal)
@@ -232,7 +232,7 @@ class _Writer:
             self._leave_out(part, at)
 
     def _framed(self, type_: str, call_id: str | None = None) -> Wire:
-        """Return the fields of a frame that was meant for this item."""
+        """Return the fields of a frame for this item."""
         if self._frame is None:
             return {}
         frame, _ = self._frame
@@ -245,12 +245,12 @@ class _Writer:
     def _drop_frame(self) -> None:
         if self._frame is not None:
             frame, at = self._frame
-            detail = f"what belongs to a {frame['type']} stands before none; left out"
+            detail = f"fields of a {frame['type']} have no item after them; left out"
             self._repairs.add(OPAQUE_LEFT_OUT, at, detail)
             self._frame = None
 
     def _shown(self, part: Part, at: int, *, blocks: bool) -> list[Wire]:
-        """Return the blocks of a part that no model wrote; notes for what cannot stand here."""
+        """Return the blocks of an input part; notes for parts not allowed here."""
         if isinstance(part, Text):
             return [input_text(part.text)] if part.text else []
         if isinstance(part, Image):
@@ -273,14 +273,14 @@ class _Writer:
         self._repairs.add(left_out_code(part), at, detail)
 
 
-# What a part has no place for and must be sent again: kept before the part, in a frame.
+# Fields without a place in a part that must be sent again: kept before it, in a frame.
 FRAMES = {
     "message": ("phase",),
     "function_call": ("caller", "namespace"),
     "custom_tool_call": ("caller", "namespace"),
 }
 _INPUT_BLOCKS = frozenset({"input_file", "input_image"})
-# Blocks of a message, and what is a part of its own here: none of them is an item.
+# Blocks of a message, and items with their own part type: none is an opaque item.
 _NO_ITEMS = frozenset(
     {
         *("custom_tool_call", "custom_tool_call_output", "function_call", "function_call_output"),
@@ -292,7 +292,7 @@ _NO_ITEMS = frozenset(
 _BY_PROGRAM = frozenset(
     {"additional_tools", "compaction_trigger", "configuration_update", "mcp_approval_response"}
 )
-# Calls that the program answers, and what answers them.
+# Calls that the program answers, and their answers.
 _ANSWERED_BY = {
     "apply_patch_call": "apply_patch_call_output",
     "computer_call": "computer_call_output",
@@ -304,7 +304,7 @@ _ANSWERS = {answer: call for call, answer in _ANSWERED_BY.items()}
 
 
 class Item(NamedTuple):
-    """An item, the position of the message it comes from, and whether the model made it."""
+    """An item, the position of its message, and whether the model wrote it."""
 
     wire: Wire
     at: int
@@ -312,7 +312,7 @@ class Item(NamedTuple):
 
 
 def input_text(text: str) -> Wire:
-    """Return a text that no model wrote."""
+    """Return an input text."""
     return {"type": "input_text", "text": text}
 
 
@@ -322,12 +322,12 @@ def summary_text(text: str) -> Wire:
 
 
 def reasoning_item(summary: list[Wire], signature: str) -> Wire:
-    """Return reasoning with what its model signed it with."""
+    """Return reasoning with its signature."""
     return {"type": "reasoning", "summary": summary, "encrypted_content": signature}
 
 
 def call_item(call: ToolCall, name: str) -> Wire:
-    """Return a call, under a name that the API takes."""
+    """Return a call with a name that the API accepts."""
     is_custom = call.format == "text"
     type_ = "custom_tool_call" if is_custom else "function_call"
     arguments = "input" if is_custom else "arguments"
@@ -335,20 +335,20 @@ def call_item(call: ToolCall, name: str) -> Wire:
 
 
 def output_item(call_id: str, output: str | list[Wire], *, custom: bool) -> Wire:
-    """Return the output of a call; `custom` tells that the arguments of the call were free text."""
+    """Return the output of a call; `custom` if the call had free-text arguments."""
     kind = "custom_tool_call" if custom else "function_call"
     return {"type": f"{kind}_output", "call_id": call_id, "output": output}
 
 
 def image_part(image: Image) -> Wire | None:
-    """Return an image as a block, or None when models do not take it."""
+    """Return an image as a block, or None if models do not accept it."""
     encoded = base64_image(image, OPENAI_IMAGES)
     url = f"data:{encoded[0]};base64,{encoded[1]}" if encoded else web_url(image)
     return None if url is None else {"type": "input_image", "image_url": url, "detail": "auto"}
 
 
 def input_block(part: Opaque) -> Wire | None:
-    """Return an opaque block that may stand in a user message or an output, else None."""
+    """Return an opaque block allowed in a user message or an output, else None."""
     block = opaque_block(part) if part.provider == PROVIDER else None
     if block is None:
         return None
@@ -359,7 +359,7 @@ def input_block(part: Opaque) -> Wire | None:
 
 
 def refusal_of(part: Opaque) -> Wire | None:
-    """Return a refusal, which stands in a message of the model, else None."""
+    """Return a refusal, which belongs in a message of the model, else None."""
     block = opaque_block(part) if part.provider == PROVIDER else None
     return block if block is not None and block["type"] == "refusal" else None
 
@@ -373,14 +373,14 @@ def frame_of(part: Opaque) -> Wire | None:
 
 
 def is_by_program(type_: str) -> bool:
-    """Tell whether an item of this type comes from the program; all others come from the model."""
+    """Return True if items of this type come from the program, not the model."""
     return type_.endswith("_output") or type_ in _BY_PROGRAM
 
 
 def item_of(part: Opaque, *, by_program: bool) -> Wire | None:
-    """Return an opaque part that is an item by itself, of the program or of the model, else None.
+    """Return an opaque part that is a separate item of program or model, else None.
 
-    An item of a type that is not known here is one as well.
+    That includes items of unknown types.
     """
     block = opaque_block(part) if part.provider == PROVIDER else None
     if block is None or block["type"] in _NO_ITEMS:
@@ -389,12 +389,12 @@ def item_of(part: Opaque, *, by_program: bool) -> Wire | None:
 
 
 def settle(items: Sequence[Item], repairs: Repairs) -> list[Item]:
-    """Return the items without calls and answers that stand alone, and reasoning that nothing follows."""
+    """Drop unpaired calls and answers, and reasoning without a following item."""
     alone = _alone(items)
     paired: list[Item] = []
     for index, item in enumerate(items):
         if index in alone:
-            detail = f"a {item.wire['type']} item stands alone; left out"
+            detail = f"a {item.wire['type']} item is unpaired; left out"
             repairs.add(OPAQUE_LEFT_OUT, item.at, detail)
         else:
             paired.append(item)
@@ -410,7 +410,7 @@ def settle(items: Sequence[Item], repairs: Repairs) -> list[Item]:
 
 
 def _alone(items: Sequence[Item]) -> set[int]:
-    """Return the places of opaque calls that nothing answers, and of answers that nothing calls."""
+    """Return the positions of unpaired opaque calls and answers."""
     waiting: dict[tuple[str, str], int] = {}
     alone: set[int] = set()
     for index, (wire, _, _) in enumerate(items):

@@ -454,7 +454,7 @@ def message_of(
 
 
 def details(data: Mapping[str, Any], answer: ResponseFields) -> ResponseFields:
-    """Return the response fields of a record's message, beside or inside it."""
+    """Return the response fields of a record's message, next to it or inside it."""
     for form in (data, *(data.get(key) for key in (*_HOLDERS, *RESPONSE_KEYS))):
         if isinstance(form, dict):
             own = response_fields(form)

@@ -148,7 +148,7 @@ def _prompt_shape(form: Mapping[str, Any]) -> str:
 
 
 def _decide(form: Mapping[str, Any], key: str) -> str:
-    """Decide the shape of text-only messages by the fields beside them."""
+    """Decide the format of text-only messages by their neighbouring fields."""
     if key == "input":
         return RESPONSES if "model" in form or "instructions" in form else ""
     model = form.get("model")

@@ -114,7 +114,7 @@ HARNESS_MARKUP = (
     *("<local-command-caveat>", "<bash-input>", "<bash-stdout>", "<bash-stderr>"),
     *("<task-notification>", "[Request interrupted by user"),
 )
-"""Prefixes of user text that nobody typed as prose."""
+"""Prefixes of user text that is generated, not typed."""
 
 _MODEL_SEES_HOOK = ("SessionStart", "UserPromptSubmit")
 

@@ -288,7 +288,7 @@ class PlannedCommits:
     def clearing(
         self, tip: int | None, number: int, calls: list[str]
     ) -> list[tuple[Place, tuple[str, ...]]]:
-        """Return which results of which messages are cleared with these calls."""
+        """Return the results, by message, that are cleared with these calls."""
         present = self.present(tip)
         holders: dict[int, set[str]] = {}
         for call in calls:
@@ -519,5 +519,5 @@ def _is_followed(session: Session, thread: Thread, number: int) -> bool:
         return any(turn.prompt and turn.kind == TURN for turn in thread.turns)
     if thread.api is not None or thread.results is not None:
         return True
-    # The round has turns only, which answer what was planned before.
+    # The round only has turns that answer earlier messages.
     return number != thread.tip or any(turn.prompt for turn in thread.turns)

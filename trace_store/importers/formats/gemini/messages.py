@@ -141,7 +141,7 @@ class _Calls:
         else:
             self._matched.add(number)
             id_ = self._ids[number]
-        # A signature precedes what it signs.
+        # A signature precedes the part that it signs.
         signature = {"text": "", "thoughtSignature": piece.get("thoughtSignature")}
         yield from _parts(signature, model=True)
         yield ToolCall(id_, name, compact(form.get("args", {})))

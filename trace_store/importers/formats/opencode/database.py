@@ -181,7 +181,7 @@ def _open(path: str, *, logged: bool) -> Iterator[sqlite3.Connection]:
         path: path of the database.
         logged: True if a part of it is in a log.
     """
-    # Without a log nothing is locked or written beside the database.
+    # Without a log, SQLite neither locks nor writes files next to the database.
     mode = "?mode=ro" if logged else "?mode=ro&immutable=1"
     uri = Path(os.path.realpath(path)).as_uri() + mode
     with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as base:

@@ -91,7 +91,7 @@ def _of_user(parts: Sequence[Any]) -> MessageStep:
 
 
 def _user_parts(part: Any, *, told: bool) -> Iterator[Part]:
-    """Yield what the model sees of a part; `told`: synthetic text has the files' text."""
+    """Yield the parts that the model sees; `told`: synthetic text has the files' text."""
     kind = _type(part)
     if kind == "text" and not part.get("ignored"):
         yield from _text(part.get("text"))
