@@ -67,7 +67,7 @@ def test_case_50_what_git_never_had_survives(
     assert project("fsck").err == "no problems found\n"
     # Each of these commands but the first leaves what git does not know alone.
     taken_away = words[0] == "clean" or "-qu" in words
-    assert ("put back what git took away" in outcome.err) is taken_away
+    assert ("restored after git removed it" in outcome.err) is taken_away
 
 
 def test_case_50_also_before_git_has_anything(ok: Callable[..., Outcome]) -> None:
@@ -422,7 +422,7 @@ def test_case_50_readers_show_what_is_whole(
     outcome = trace(*words)
     assert outcome.code == 12
     assert "base" in outcome.text
-    assert f"lacks commit {without_newest}" in outcome.err
+    assert f"commit {without_newest} is missing" in outcome.err
     assert outcome.err.count("\n") == 1
 
 

@@ -359,7 +359,7 @@ def test_an_interrupted_import_says_how_far_it_is(
         outcome = repository("import", "a.jsonl", "b.jsonl")
     assert outcome.code == 130
     assert "interrupted at b.jsonl" in outcome.err
-    assert "the same command continues" in outcome.err
+    assert "repeat the command to continue" in outcome.err
     assert repository("rev-parse", "sessions/claude-code/s").code == 0
     assert repository("import", "a.jsonl", "b.jsonl").code == 0
     assert len(repository("branch").lines) == 2

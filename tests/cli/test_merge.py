@@ -288,7 +288,7 @@ def test_settling_in_an_editor(apart: Ok, trace: Trace, tmp_path: Path) -> None:
     editor.chmod(0o755)
     keeps = Environment(author="Ada", discovery=False, editor="true")
     assert "markers are still there" in trace("resolve", "1", "-e", environment=keeps).err
-    assert "no editor is named" in trace("resolve", "1", "-e").err
+    assert "no editor is set" in trace("resolve", "1", "-e").err
     changes = Environment(author="Ada", discovery=False, editor=str(editor))
     assert trace("resolve", "1", "--edit", environment=changes).code == 0
     assert (tmp_path / "seen").read_text(encoding="utf-8") == (
@@ -392,7 +392,7 @@ def test_a_conflict_keeps_its_number_and_may_be_settled_anew(ok: Ok, repository:
     assert [line[0] for line in left if line[0] != " "] == ["1", "3"]
     listed = ok("resolve").lines
     assert [line[0] for line in listed if line[0] != " "] == ["1", "2", "3"]
-    assert any(line.endswith("settled: ours") for line in listed)
+    assert any(line.endswith("resolved: ours") for line in listed)
     ok("resolve", "1", "another wording")
     ok("resolve", "2", "--theirs")
     ok("resolve", "all", "--ours")

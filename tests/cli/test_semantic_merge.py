@@ -84,7 +84,7 @@ def test_a_proposal_is_shown_and_taken(user: User, serving: Serving) -> None:
         "     because: one machine writes\\x1b[2J",
         "     | One machine writes.",
         "     | So SQLite.",
-        "take it? [y/N] ",
+        "accept it? [y/N] ",
     ):
         assert line in outcome.err
     assert "takes ours" in outcome.err
@@ -121,7 +121,7 @@ def test_away_from_a_terminal_nobody_is_asked(user: User, serving: Serving) -> N
     outcome = user("merge", "idea", "-s", "semantic", "--json", url=server.url)
     record = json.loads(outcome.text)
     assert (record["outcome"], record["settled"][0]["kind"]) == ("merged", "two-answers")
-    assert "take it?" not in outcome.err
+    assert "accept it?" not in outcome.err
     quiet = user("merge", "idea", "-s", "semantic", url=server.url, terminal=True)
     assert "already up to date" in quiet.text
     assert len(server.requests) == 1
@@ -153,7 +153,7 @@ def test_how_it_may_not_be_called(user: User) -> None:
     for words, code, message in (
         (("-s", "semantic"), 6, "no model is configured"),
         (("-s", "semantic", "--review", "--no-review"), 2, "contradict"),
-        (("--review",), 2, "a review is for what a model proposes"),
+        (("--review",), 2, "--review and --no-review require -s semantic"),
     ):
         outcome = user("merge", "idea", *words)
         assert (outcome.code, message in outcome.err) == (code, True), outcome.err

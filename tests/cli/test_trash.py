@@ -98,7 +98,7 @@ def test_retention_hides_and_gc_applies_it(filled: Callable[..., Outcome]) -> No
     dry = filled("gc", "--dry-run").text
     assert "trash, by age" in dry
     assert "trash, kept: tags" in dry
-    assert "held by these alone" in dry
+    assert "held only by these" in dry
     assert filled("trash", "--expired").lines[-1].endswith("1 branch, 1 tag")
     assert filled("gc").lines[0].startswith("1 ref expired from the trash, ")
     assert filled("trash", "--expired").lines[-1].endswith("; 1 tag")
