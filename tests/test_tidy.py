@@ -28,7 +28,7 @@ FRONT_DOOR_METHODS = {
     ("trace_store/repo/line.py", "Line"): 30,
     ("trace_store/repo/repository.py", "Repo"): 25,
 }
-"""`Line` and `Repo` have one method for each everyday verb, each of which only calls down."""
+"""Higher limits for `Line` and `Repo`, which have one short method for each verb."""
 FRONT_DOOR_NAMES = 30
 
 AT_THE_TOP = {
@@ -240,7 +240,7 @@ def test_disk_is_written_in_one_place() -> None:
 
 
 def test_library_errors_name_no_command() -> None:
-    """What to type depends on where one types; hints are in trace_cli/advice.py."""
+    """Errors of the library name no commands; hints are in trace_cli/advice.py."""
     names_command = re.compile(r"`(?:trace|git) |(?:^|[\s(`])--[a-z]")
 
     def hints(node: ast.AST) -> bool:

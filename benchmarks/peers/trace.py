@@ -41,7 +41,7 @@ from trace_store.objects.parts import Part
 from trace_store.odb.compression import compress, decompress
 from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES
 
-decompress(compress(b"", level=1), 0)  # imports what compresses
+decompress(compress(b"", level=1), 0)  # imports the compression library
 NOBODY = Environment(author="benchmark")
 
 
@@ -73,7 +73,7 @@ class Trace:
         return TraceWriter(folder, mode)
 
     def follow(self, folder: Path) -> Iterator[object]:
-        """Return the events of a repository as they come."""
+        """Return the events of a repository as they happen."""
         return Repo.open(folder).store.follow()
 
     def compile_lazy(self, folder: Path) -> Proof:

@@ -167,7 +167,7 @@ def test_a_session_goes_with_its_transcript(filled: Ok, tmp_path: Path) -> None:
 def test_real_sessions_come_back_byte_for_byte_on_the_other_side(
     filled: Ok, repository: Trace, tmp_path: Path
 ) -> None:
-    """Every file that is imported here and bundled comes out there as it was."""
+    """Bundled source files of imports are the same in the other repository."""
     files = {path.read_bytes() for path in real_files() if real_format(path)}
     repository("import", *sorted({str(path.parent) for path in real_files()}), "-q")
     filled("bundle", "create", "all.bundle", "--all", "-q")

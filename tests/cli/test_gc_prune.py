@@ -12,7 +12,7 @@ from tests.support.command_line import Outcome, Trace
 
 @pytest.fixture
 def lone(repository: Trace, tmp_path: Path) -> str:
-    """Return the id of a sealed commit that nothing leads to."""
+    """Return the id of a sealed, unreachable commit."""
     assert repository("commit", "--user", "kept").code == 0
     repository("commit", "--branch", "other", "--user", "abandoned")
     oid = repository("rev-parse", "other").text.strip()

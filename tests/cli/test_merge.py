@@ -17,7 +17,7 @@ Ok = Callable[..., Outcome]
 
 @pytest.fixture
 def apart(ok: Ok) -> Ok:
-    """Two branches that reworded the same message; HEAD is on main."""
+    """Two branches that edited the same message; HEAD is on main."""
     ok("commit", "--user", "a\nb\nc", "-q")
     ok("update-ref", "refs/heads/side", "HEAD")
     ok("edit", "HEAD.0", "a\nmine\nc", "-q")
@@ -163,7 +163,7 @@ def test_a_revert_on_a_detached_head(ok: Ok, trace: Trace) -> None:
 
 @pytest.fixture
 def rebased_twice(ok: Ok) -> tuple[Ok, str]:
-    """A message that two rebases carried on: its address is that of the commit in which it was born."""
+    """A message carried through two rebases, and the commit that first added it."""
     ok("commit", "--user", "start", "-q")
     ok("tag", "start")
     born = ok("commit", "--user", "work to be found").text.split()[0]
@@ -219,7 +219,7 @@ def test_a_message_is_found_where_the_commit_of_its_birth_is_not_here(
 
 
 def test_a_log_of_all_follows_what_refs_have_and_not_the_trash(ok: Ok) -> None:
-    """A rebase that was taken back leaves its copies there; one that was not leaves what they are of."""
+    """An undone rebase leaves copies in the trash; a kept one the originals."""
     ok("commit", "--user", "base", "-q")
     ok("branch", "-q", "up")
     topic = ok("commit", "--user", "topic").text.split()[0]

@@ -12,7 +12,7 @@ from trace_store.environment import Environment
 
 @pytest.fixture
 def waiting(repository: Trace) -> Trace:
-    """A merge of `side` into `main` that waits at two conflicts."""
+    """A merge of `side` into `main`, stopped at two conflicts."""
     for words in (
         *(
             ["commit", "--user", "a", "-q"],

@@ -65,7 +65,7 @@ def test_a_text_is_purged_and_told_and_refused_afterwards(
     ("words", "stdin", "code"),
     [
         ([], b"", 2),
-        ([OID], b"", 2),  # it is not confirmed
+        ([OID], b"", 2),  # without confirmation
         ([OID, "--yes", "--reason", "two\nlines"], b"", 2),
         (["--match", "abc", "--yes"], b"", 2),
         (["f" * 64, "--yes"], b"", 4),
@@ -147,7 +147,7 @@ def test_a_rewrite_takes_the_text_out_of_commits_and_keeps_addresses(
     assert "the text is part of 1 commit or tag object" in plan.err
     rewritten = ok("purge", "--match", SECRET, "--yes", "--rewrite")
     assert "rewritten: " in rewritten.out.decode()
-    assert "--rewrite takes it out" not in rewritten.err
+    assert "--rewrite removes it" not in rewritten.err
     first = json.loads(ok("compile", "--table", "--json").out)["messages"][0]
     assert first["address"] == result["addresses"][0]
     assert "about [purged]" in ok("log").out.decode()

@@ -22,7 +22,7 @@ User = Callable[..., Outcome]
 
 @pytest.fixture
 def user(repository: Trace, tmp_path: Path) -> User:
-    """Run a command as somebody whose model is at an address, with two branches that answer one question."""
+    """Run a command with a model server, on two branches that answer one question."""
 
     def run(
         *words: str, url: str = "", stdin: bytes = b"", terminal: bool = False, **more: str
@@ -49,7 +49,7 @@ def user(repository: Trace, tmp_path: Path) -> User:
 
 
 def answering(text: str | Callable[[Any], object]) -> Reply:
-    """Return a reply that is made of what was asked."""
+    """Return a server reply computed from the question."""
 
     def reply(connection: Connection) -> None:
         made = text
@@ -145,8 +145,8 @@ def test_a_model_that_is_of_no_use(
     assert "hint: " in outcome.err
     assert KEY not in outcome.err
     assert standing(user) == before
-    assert user("merge", "--continue").code == 6  # nothing waits
-    assert user("merge", "idea").code == 3  # the ordinary merge still does what it does
+    assert user("merge", "--continue").code == 6  # nothing is in progress
+    assert user("merge", "idea").code == 3  # an ordinary merge still works
 
 
 def test_how_it_may_not_be_called(user: User) -> None:

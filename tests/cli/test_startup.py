@@ -1,4 +1,4 @@
-"""Which modules a command imports: they decide how long it takes to start (trap C38)."""
+"""Modules that a command imports, which determine its start-up time (trap C38)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trace trash`, as people meet it."""
+"""Output and exit codes of `trace trash`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.command_line import Outcome, Trace
 
 @pytest.fixture
 def filled(ok: Callable[..., Outcome]) -> Callable[..., Outcome]:
-    """Return the command of a repository with two removed messages, a deleted branch and a deleted tag."""
+    """Run commands where two messages are removed, and a branch and a tag deleted."""
     for text in ("first words", "second words", "third words"):
         ok("commit", "--user", text, "-q")
     ok("switch", "-c", "idea", "-q")

@@ -170,7 +170,7 @@ def test_what_one_form_loses_another_may_keep(form: str) -> None:
 
 
 def table() -> str:
-    """What each form cannot carry, as the page shows it."""
+    """The losses of each form, as documented."""
     rows = [["", "what is lost", *(f"`{form}`" for form in PROVIDERS)]]
     rows += [["---"] * len(rows[0])]
     for word, meaning in LOST_BY_DESIGN.items():

@@ -123,7 +123,7 @@ def test_what_is_asked(repo: Repo) -> None:
 
 
 def test_a_summary_stands_where_the_first_of_it_is_shown(repo: Repo) -> None:
-    """What a resolution hides is a source of the summary, and gives it no place."""
+    """A hidden message is a source of the summary, but does not set its position."""
     found = semantic(repo, Scripted(settling("ours", summaries=summary(0, 1))))
     assert said(repo)[2:5] == [
         "SQLite: one file, no server.",

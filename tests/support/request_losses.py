@@ -198,7 +198,7 @@ TAKEN_AWAY: dict[str, Loss] = {
     "split-calls": split_calls,
     "calls-last": calls_last,
 }
-"""How to take away what is lost, in the order in which it is done."""
+"""Functions that remove each loss, in the order in which they are applied."""
 LOSSES: dict[str, dict[str, Loss]] = {"json": {}} | {
     form: {
         word: loss

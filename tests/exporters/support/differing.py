@@ -29,7 +29,7 @@ from trace_store.store.handle import Store
 
 Words = Counter[str]
 
-# What a request says for what its provider cannot be shown.
+# Placeholders in a request for content that its provider does not support.
 _NOTE = re.compile(
     r"(\[tool error\]\n|<system>\n)?\[("
     r"The conversation begins with the assistant\.|no output|content not shown|(image )?shown below"
@@ -267,17 +267,17 @@ class _Differ:
 
 
 def _is_note(part: Part) -> bool:
-    """Tell what a request says by itself."""
+    """Return True if the text is a note that the renderer added."""
     return isinstance(part, Text) and _NOTE.fullmatch(part.text) is not None
 
 
 def _adds_nothing(turn: Turn) -> bool:
-    """Tell a message of notes, and of images that are moved out of results and counted there."""
+    """Return True for a message of notes and of images moved out of results."""
     return all(_is_note(part) or isinstance(part, Image | Opaque) for part in turn.message.parts)
 
 
 def _kind(part: Part) -> type[Part]:
-    """The type of a part; an address in Gemini's form may be that of an image."""
+    """The type of a part; a URL in Gemini's form may be an image."""
     return Image if isinstance(part, Opaque) and _address(part) else type(part)
 
 
@@ -291,12 +291,12 @@ def _address(part: Opaque) -> str:
 
 
 def _forms(text: str) -> list[str]:
-    """A text as it is, and as a request may have it."""
+    """A text, and the forms that it may have in a request."""
     return [text, f"<system>\n{text}\n</system>", _ERROR_LINE + text, text.rstrip()]
 
 
 def _bare(one: str, other: str) -> str:
-    """What another text has of this one, without what a request puts around it."""
+    """Strip what a request puts around a text."""
     if _plain(other) == _plain(one):
         return other
     return other.removeprefix("<system>\n").removesuffix("\n</system>").removeprefix(_ERROR_LINE)
@@ -390,7 +390,7 @@ def _is_alike(one: Part, other: Part) -> bool:
 
 
 def _next_alike(part: Part, rest: Sequence[Part]) -> int | None:
-    """Where a part stands among those that are left, behind nothing but notes."""
+    """The index of a part among the remaining ones, if only notes precede it."""
     for at, other in enumerate(rest):
         if _is_alike(part, other):
             return at

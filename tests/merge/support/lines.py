@@ -26,7 +26,7 @@ def on(repo: Repo, name: str) -> None:
 
 
 def pending(repo: Repo) -> Stopped:
-    """Return what stopped at conflicts."""
+    """Return the operation that stopped at conflicts."""
     found = repo.in_progress
     assert found is not None
     return found
