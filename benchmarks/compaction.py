@@ -80,7 +80,7 @@ class Session:
         return [total for total, _ in self.repo.compile().plain(messages).message_tokens()]
 
     def whole_target(self) -> int:
-        """Return the target with what a request costs beside the messages."""
+        """Return the target plus the cost of a request besides the messages."""
         return self.target + self.repo.compile().token_count - sum(self.sizes)
 
     def compiled(self) -> list[Message]:
@@ -270,7 +270,7 @@ def _says(kind: str, name: str) -> list[Message]:
 
 
 class Outcome(NamedTuple):
-    """What one way left of one session."""
+    """The result of one policy on one session."""
 
     verbatim: dict[str, float]
     recoverable: float
@@ -280,7 +280,7 @@ class Outcome(NamedTuple):
 
 
 def measure(messages: Sequence[Message], policy: str, share: float, seed: int) -> Outcome:
-    """Make a session smaller in one way, and count what is left."""
+    """Shrink a session by one policy, and count what remains."""
     whole, needles = planted(messages, random.Random(seed))
     session = Session(whole, share)
     left = POLICIES[policy](session)

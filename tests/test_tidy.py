@@ -384,7 +384,7 @@ def test_contributing_lists_the_floors_of_the_import_contract() -> None:
 
 
 def test_every_test_file_is_collected() -> None:
-    """A test file with a slip in its name is never run, and nobody notices."""
+    """A test file with a misspelt name would never run, unnoticed."""
     helpers = {"conftest.py", "__init__.py", "__main__.py"}
     stray = [
         path.relative_to(ROOT).as_posix()

@@ -46,7 +46,7 @@ TOPIC_SOURCES: dict[str, tuple[str, tuple[str, ...]]] = {
 def error_classes(
     root: type[errors.TraceError] = errors.TraceError, depth: int = 0
 ) -> Iterator[tuple[int, type[errors.TraceError]]]:
-    """Yield (depth, class) of the error tree, as it is written."""
+    """Yield (depth, class) of the error tree in source order."""
     yield depth, root
     for child in root.__subclasses__():
         if child.__module__ == errors.__name__:
@@ -119,7 +119,7 @@ def errors_page() -> str:
 def cli_page() -> str:
     """Return docs/cli.md."""
     root = app.root_command()
-    lines = ["# Commands\n", HEAD, "Options of `trace` itself stand before the command:\n"]
+    lines = ["# Commands\n", HEAD, "Options of `trace` itself go before the command:\n"]
     lines += parameter_table(root, "trace")
     lines += [
         "",
@@ -151,7 +151,7 @@ def command_section(command: Any, path: str, heading: str) -> list[str]:
 
 
 def paragraphs(text: str) -> list[str]:
-    """Return help text as lines of Markdown; an indented paragraph stays as it is, in a block."""
+    """Return help text as Markdown; indented paragraphs become code blocks."""
     lines: list[str] = []
     for paragraph in text.replace("\f", "").strip().split("\n\n"):
         rows = [row for row in paragraph.splitlines() if row.strip() != "\b"]

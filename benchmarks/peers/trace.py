@@ -87,7 +87,7 @@ class Trace:
         return lambda: Work(len(found), sum(map(_characters, found)))
 
     def hold(self, folder: Path, data: str, count: int) -> Proof:
-        """Return the parts of all messages, made of JSON lines: what they take in memory by themselves."""
+        """Return the parts of all messages from JSON lines, to measure their memory."""
         with open(data, "rb") as lines:
             found = [as_message(json.loads(line)).parts for line in islice(lines, count)]
         return lambda: Work(len(found), sum(map(_characters, found)))
@@ -128,7 +128,7 @@ class Trace:
         return lambda: Work(len(found), sum(len(text_of(each)) for each in found))
 
     def search(self, folder: Path, words: str) -> Proof:
-        """Return the newest 20 messages with each word, with what stands around it."""
+        """Return the newest 20 messages with each word, as snippets."""
         repo = _open(folder)
         found = [
             (hit.role, hit.snippet)
@@ -155,7 +155,7 @@ class Unpacked(Trace):
         return f"unpacked-{super().store}"
 
     def build(self, folder: Path, turns: Iterable[Turn]) -> None:
-        """Append without syncs, and leave in the journal what is there."""
+        """Append without syncs, and leave everything in the journal."""
         repo = Repo.init(folder, durability="fast", environment=NOBODY)
         for turn in turns:
             repo.commit([as_message(turn)])
@@ -223,7 +223,7 @@ def _part(form: dict[str, str]) -> Part:
 
 
 def _content_id(message: CompiledMessage) -> str:
-    """Return the id of what a message says: of its text, or of what its tool result holds."""
+    """Return the id of a message's text, or of its tool result's content."""
     part = message.stored["parts"][0]
     while "parts" in part:
         part = part["parts"][0]

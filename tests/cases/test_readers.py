@@ -1,4 +1,4 @@
-"""How files are read: whatever the size of the pieces, and whatever stands between sound records."""
+"""Reading files in chunks of any size, with anything between valid records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ CHUNK = decode.CHUNK_BYTES
 
 
 def transcript(shift: int = 0, more: int = 20) -> bytes:
-    """Return a transcript in which one line ends `shift` bytes behind the first chunk, and its later lines."""
+    """Return a transcript with a line that ends `shift` bytes after the first chunk.
+
+    Also returns the lines after that.
+    """
     out: list[bytes] = []
 
     def add(text: str) -> None:

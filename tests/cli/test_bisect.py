@@ -16,7 +16,7 @@ Run = Callable[..., Outcome]
 
 
 def program(text: str) -> list[str]:
-    """Return a command that runs a program; it has what it is given as `said`."""
+    """Return a command that runs a program with its input in the variable `said`."""
     return [sys.executable, "-c", f"import sys; said = sys.stdin.read(); {text}"]
 
 

@@ -1,4 +1,4 @@
-"""A session held against what a reader of an exported file gets back, without the exporters' own bookkeeping.
+"""Comparison of a session with its exported and reimported file.
 
 Rule: this file knows parts and messages and the words of losses, and nothing of drafts or of any form. It finds out by
 itself which part became which, and says what differs, counted by those words.
@@ -59,7 +59,7 @@ def import_bytes(data: bytes, format: str) -> tuple[FileReport, Store]:
     given = format if alike else None
     report, *_ = import_paths(store, ["-"], format=given, stdin=io.BytesIO(data)).files
     assert not report.skipped
-    # A file in which nobody says anything has records, and no commit to keep them with.
+    # A file without messages has records, but no commit to attach them to.
     reasons = {skip.reason for skip in report.skips}
     assert reasons <= (set() if report.branches else {NO_MESSAGES}), report.skips
     return report, store
@@ -357,7 +357,7 @@ def _is_usual(turn: Turn, part: Part) -> bool:
 
 
 def _keys(part: Part) -> list[str]:
-    """What a part has in common with what it may have become; of what it has become the first is right."""
+    """The keys of a part's possible forms; of an exported part only the first counts."""
     if isinstance(part, ToolCall):
         return _values(part)
     if isinstance(part, Text):
@@ -408,7 +408,7 @@ def _same_id(one: Part, other: Part) -> bool:
 
 
 def _values(call: ToolCall) -> list[str]:
-    """The arguments of a call in whatever spelling: what they say, and what they are when an object holds them."""
+    """The arguments of a call, independent of spelling."""
     found = []
     if call.format == "json":
         try:

@@ -39,7 +39,7 @@ TOLERANCE = 1.05
 
 
 def cost_of(run: Callable[[], object], disk: RecordingDisk) -> Cost:
-    """Return what a call costs."""
+    """Return the cost of a call."""
     disk.reset()
     profile = cProfile.Profile()
     profile.enable()
