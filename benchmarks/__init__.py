@@ -1,1 +1,1 @@
-"""Trace measured beside what one would use instead: `python -m benchmarks`; see docs/benchmarks.md."""
+"""Benchmarks of Trace and alternatives, described in docs/benchmarks.md."""

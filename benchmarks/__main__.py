@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: choose jobs, run them, print tables. Each option says what it does."""
+"""`python -m benchmarks`: choose jobs, run them, print tables; see `--help`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _measure(options: argparse.Namespace, output: Path, command: str) -> set[tup
 
 
 def _profile(options: argparse.Namespace) -> None:
-    """Print where the time of Trace goes in the chosen jobs: every call, or, on a page, what samples saw."""
+    """Profile Trace in the chosen jobs: print all calls, or write a page of samples."""
     seen = []
     for job, ground in _chosen(options):
         for each in job.contestants:
@@ -149,7 +149,7 @@ def _wanted(peer: str, names: list[str]) -> bool:
 
 
 def _here(work: Path) -> str:
-    """Say where, when and of which version something is measured."""
+    """Print machine, time and version of a measurement."""
     versions = " ".join(machine.versions("trace").values())
     return f"{machine_line(machine.machine(work))}, {machine.now()[:10]}, {versions}"
 

@@ -1,7 +1,7 @@
-"""What is left after a context was made smaller: `python -m benchmarks.compaction TRANSCRIPT…`.
+"""Ways to shrink a context, compared: `python -m benchmarks.compaction TRANSCRIPT…`.
 
-No model is asked. Each transcript gets sixty needles, six classes at ten depths, and is then made smaller in each way.
-A needle is an identifier that occurs nowhere else; it is kept verbatim if the remaining context still says it.
+No model is asked. Each transcript gets sixty needles, six classes at ten depths, and is then shrunk by each policy. A
+needle is an identifier that occurs nowhere else. It is kept verbatim if the remaining context contains it.
 
     none          nothing
     truncate      drop the oldest messages
@@ -13,7 +13,7 @@ A needle is an identifier that occurs nowhere else; it is kept verbatim if the r
     ghosts        trace remove --ghost, the oldest messages first
 
 truncate, trim, extractive and ghosts get the same target, a share of the tokens of the messages. The rules of opencode
-and Codex CLI are those of their sources in 2026; Codex asks a model for the summary, here the extractive one is taken.
+and Codex CLI come from their sources in 2026. Codex asks a model for the summary; here it is the extractive one.
 
     verbatim      needles that the context still says
     in two calls  needles that the agent can reach again by `trace search` and `trace expand`; without Trace, verbatim
@@ -80,7 +80,7 @@ class Session:
         return [total for total, _ in self.repo.compile().plain(messages).message_tokens()]
 
     def whole_target(self) -> int:
-        """Return the target with what a request costs beside the messages."""
+        """Return the target plus the cost of a request besides the messages."""
         return self.target + self.repo.compile().token_count - sum(self.sizes)
 
     def compiled(self) -> list[Message]:
@@ -270,7 +270,7 @@ def _says(kind: str, name: str) -> list[Message]:
 
 
 class Outcome(NamedTuple):
-    """What one way left of one session."""
+    """The result of one policy on one session."""
 
     verbatim: dict[str, float]
     recoverable: float
@@ -280,7 +280,7 @@ class Outcome(NamedTuple):
 
 
 def measure(messages: Sequence[Message], policy: str, share: float, seed: int) -> Outcome:
-    """Make a session smaller in one way, and count what is left."""
+    """Shrink a session by one policy, and count what remains."""
     whole, needles = planted(messages, random.Random(seed))
     session = Session(whole, share)
     left = POLICIES[policy](session)

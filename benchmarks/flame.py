@@ -1,4 +1,4 @@
-"""A flame graph as a picture: each function as wide as its share of the samples, on top of what called it."""
+"""Flame graphs: each function above its caller, as wide as its share of samples."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Block(NamedTuple):
 
 
 def blocks(samples: Samples) -> Iterator[Block]:
-    """Yield the blocks of a flame graph; those that share a caller stand in the order of their names."""
+    """Yield the blocks of a flame graph; those with the same caller sorted by name."""
     yield from _above(sorted(samples.stacks.items()), 0, 0, samples.total)
 
 

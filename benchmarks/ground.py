@@ -114,7 +114,7 @@ class Ground:
         return folder
 
     def discard(self, folder: Path) -> None:
-        """Remove what `copy` or `scratch` made."""
+        """Remove the result of `copy` or `scratch`."""
         inside = folder.relative_to(self.work / "scratch").parts[0]
         shutil.rmtree(self.work / "scratch" / inside, ignore_errors=True)
 

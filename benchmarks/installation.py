@@ -38,7 +38,7 @@ class Installation:
 
 
 def installation(work: Path) -> Installation:
-    """Return an environment in the work folder that has Trace as its source stands now.
+    """Return an environment in the work folder with Trace installed from its source.
 
     Raises:
         Unavailable: pip is old, is not here, or could not install it.

@@ -44,7 +44,7 @@ class Contestant(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A target: what is asked of `ours` against another contestant of the same job.
+    """A target for `ours` relative to another contestant of the same job.
 
     Attributes:
         text: the job in words.

@@ -35,7 +35,7 @@ def load_average() -> float:
 
 
 def versions(peer: str) -> dict[str, str]:
-    """Return the versions of what a peer is made of."""
+    """Return the versions of a peer's components."""
     if peer.startswith("trace"):
         return {"trace-store": trace_store.__version__, "commit": _commit()}
     try:

@@ -24,7 +24,7 @@ VARIANTS = (*transcripts.VARIANTS, REAL)
 
 
 class Messages:
-    """What stores of one size hold, and what is appended to them.
+    """The messages in stores of one size, and the messages to append.
 
     Attributes:
         path: the file.
@@ -82,7 +82,7 @@ def _corpus() -> Corpus:
 
 @functools.cache
 def _generator() -> str:
-    """Return a short hash of the source that makes transcripts, so that a change of it makes them anew."""
+    """Return a short hash of the transcript generator, to regenerate after changes."""
     told = hashlib.sha256()
     for name in ("sources", "transcripts", "workspace"):
         told.update(Path(__file__).with_name(f"{name}.py").read_bytes())

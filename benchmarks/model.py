@@ -46,7 +46,7 @@ class Peer(Protocol):
     packages: tuple[str, ...]
 
     def build(self, folder: Path, turns: Iterable[Turn]) -> None:
-        """Store the turns, one a commit, as they stand after housekeeping. `turns` ends early at a limit."""
+        """Store the turns, one per commit, then do housekeeping; `turns` may end early."""
         ...
 
 
@@ -54,7 +54,7 @@ class Writer(Protocol):
     """A store that is open for writing."""
 
     def prepare(self, turn: Turn) -> Any:
-        """Return the message in the form in which a program would hold it before it is stored."""
+        """Return the message in the form in which a program has it before storing it."""
         ...
 
     def append(self, messages: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Where commands are run: a copy of a store, which can be put back as it was.
+"""Copies of stores in which commands run, and which can be restored.
 
 Rule: what a command leaves behind is gone before the next: commits, objects, logs and caches. What putting back wrote
 is on the disk by then, so that no flush of the next command waits for it.
@@ -20,7 +20,7 @@ from benchmarks.peers.trace import NOBODY
 from trace_store import Repo, history
 
 KEPT_BESIDE = ("index", "cache", "local/published*")
-"""What Trace keeps beside the history to be quicker, and makes anew where it is missing."""
+"""Caches of Trace, which are rebuilt if missing."""
 
 
 class Place(Protocol):
@@ -41,7 +41,7 @@ class Place(Protocol):
         ...
 
     def forget(self) -> None:
-        """Remove what is kept beside the history, as it is missing in a fresh clone."""
+        """Remove the caches, which are missing in a fresh clone."""
         ...
 
     def work(self) -> Work:
@@ -111,7 +111,7 @@ class GitPlace:
 
 
 class Saved:
-    """A folder as it was at one time.
+    """A snapshot of a folder.
 
     Files below `objects` never change, so they are linked; the others are copied.
     """

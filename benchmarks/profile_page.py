@@ -35,7 +35,7 @@ class Profile(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return what its picture is called, without a suffix."""
+        """Return the name of its picture, without a suffix."""
         words = re.findall(r"[a-z0-9]+", f"{self.job} {self.contestant} {self.variant}".lower())
         return "-".join(word for word in words if word != "trace")
 
@@ -73,7 +73,7 @@ def _section(profile: Profile, image: str) -> Iterator[str]:
 
 
 def _most(seen: Counter[str], limit: int) -> Iterator[tuple[str, str]]:
-    """Yield what was seen most, with its share of the time."""
+    """Yield the most frequent entries, with their share of the time."""
     total = seen.total()
     for name, times in seen.most_common(limit):
         if times >= LEAST * total:

@@ -26,7 +26,7 @@ class Profiling(Protocol):
 
 
 def profiled(file: Path, work: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """Call a function, write the profile of it to a file and return what it returned."""
+    """Profile a function call, write the profile to a file, and return the result."""
     if file.suffix == STACKS:
         return sampled(file, work, *arguments, **options)
     profile = cProfile.Profile()
@@ -36,7 +36,7 @@ def profiled(file: Path, work: Callable[..., Any], *arguments: Any, **options: A
 
 
 def top(file: Path) -> str:
-    """Return the functions of a profile in which most time was spent."""
+    """Return the most expensive functions of a profile."""
     text = io.StringIO()
     pstats.Stats(str(file), stream=text).strip_dirs().sort_stats("tottime").print_stats(SHOWN)
     return text.getvalue()

@@ -35,7 +35,7 @@ def tables(lines: Mapping[Key, Line]) -> str:
 
 
 def ratios(lines: Mapping[Key, Line]) -> dict[str, list[dict[str, Any]]]:
-    """Return the targets with what was measured, and every ratio, as plain values.
+    """Return targets, measurements and ratios as plain values.
 
     A ratio is the other's sample divided by Trace's of the same round: above 1 Trace is faster or smaller.
     """
@@ -98,7 +98,7 @@ def _groups(job: Job, lines: Mapping[Key, Line]) -> list[tuple[str, int]]:
 
 
 def _met(row: Row, size: int, ratio: Ratio | None) -> bool | None:
-    """Tell whether a target is met; None when there is none, or it is stated for another size."""
+    """Return True if a target is met; None without a target for this size."""
     if not row.target or ratio is None or row.size not in (0, size):
         return None
     if row.at_most:

@@ -19,7 +19,7 @@ class Key(NamedTuple):
 
 
 def key_of(line: Line) -> Key:
-    """Return what a line is about."""
+    """Return the key of a line."""
     return Key(line["job"], line["size"], line["variant"], line["contestant"])
 
 
@@ -38,7 +38,7 @@ def read(path: Path) -> dict[Key, Line]:
 
 
 def add(path: Path, lines: list[Line]) -> None:
-    """Append the lines of one job, all or none of which count."""
+    """Append the lines of one job; they count together or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     with path.open("a", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""One job at one size: all contestants in turns, so that what disturbs the machine disturbs all alike."""
+"""One job at one size: contestants take turns, so that noise affects all alike."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ class _Runner:
             self.sampler = self.contestant.start(ground, self.contestant.peer)
             self.reached = self.sampler.reached
             self.note = self.sampler.note
-        except Exception as error:  # noqa: BLE001  whatever a peer fails with is told in its line
+        except Exception as error:  # noqa: BLE001  any error of a peer goes to its line
             self.note = _reason(error)
         self.seconds = time.perf_counter() - began
 
     def every(self, rounds: int) -> int:
-        """Return in which rounds it takes part: in each, or in every second, and so on."""
+        """Return its stride: it takes part in every n-th round."""
         return -(-rounds // (self.contestant.most or rounds))
 
     def sample(self, round_: int, budget: float) -> None:
@@ -104,7 +104,7 @@ class _Runner:
 
 
 def run(job: Job, ground: Ground, rounds: int) -> list[Outcome]:
-    """Measure all contestants of a job and return what became of each."""
+    """Measure all contestants of a job and return their results."""
     runners = [_Runner(each) for each in job.contestants]
     try:
         for runner in runners:
@@ -131,7 +131,7 @@ def run(job: Job, ground: Ground, rounds: int) -> list[Outcome]:
 
 
 def _settle() -> None:
-    """Let what preparing left behind disturb no sample: bytes on their way to the disk, and garbage in memory."""
+    """Flush writes and collect garbage, so that preparation disturbs no sample."""
     os.sync()
     gc.collect()
     gc.freeze()

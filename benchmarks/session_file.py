@@ -1,4 +1,4 @@
-"""Messages as a file that a coding agent keeps of its session: what importing is measured with.
+"""Session files in a coding agent's format, to measure importing.
 
 Rule: the records are those of Claude Code as far as an importer looks at them: one for each block of an answer, ids
 that chain, and what a tool returned twice, for the model and for the program.
@@ -54,7 +54,7 @@ def records(turns: Iterable[Turn], seed: int) -> Iterator[Record]:
 
 
 def _messages(turn: Turn) -> Iterator[tuple[Record, Record]]:
-    """Yield each message of a record, and what else the record holds."""
+    """Yield each message of a record, and the record's other fields."""
     if turn["role"] == "assistant":
         for part in turn["content"]:
             head = {"model": "model-1", "id": turn["id"], "type": "message", "role": "assistant"}

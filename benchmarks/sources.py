@@ -34,7 +34,7 @@ class SourceFile:
 
     @functools.cached_property
     def text(self) -> str:
-        """What it says; a file that is not UTF-8 says what can be read of it."""
+        """Its text; of a file that is not UTF-8, the decodable part."""
         with open(self.path, encoding="utf-8", errors="replace") as file:
             return file.read().replace("\0", "")
 

@@ -1,4 +1,4 @@
-"""Samples of the stack of a running function: where its time goes, without slowing what it calls."""
+"""A sampling profiler, which does not slow down the measured calls."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Samples(NamedTuple):
 
 
 def sampled(file: Path, work: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """Call a function, write samples of its stack to a file and return what it returned.
+    """Call a function, write samples of its stack to a file, and return the result.
 
     The clock is that of the wall, so a flush is seen too. Python runs a signal's handler between two instructions, so
     the time of a call into C is counted with the line that made it.
@@ -64,7 +64,7 @@ def sampled(file: Path, work: Callable[..., Any], *arguments: Any, **options: An
 
 
 def read(file: Path) -> Samples:
-    """Return what `sampled` wrote."""
+    """Return the samples that `sampled` wrote."""
     stacks: Counter[Stack] = Counter()
     lines: Counter[str] = Counter()
     for line in file.read_text("utf-8").splitlines():

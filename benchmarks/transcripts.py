@@ -52,7 +52,7 @@ def turns(variant: str, seed: int, corpus: Corpus | None = None) -> Iterator[Tur
 
 
 class _Session:
-    """One session: its files as they are by now, and what was asked of them so far."""
+    """One session: the current state of its files, and past requests."""
 
     def __init__(self, group: Group, generator: random.Random, repetitive: bool) -> None:
         self._group = group
@@ -73,7 +73,7 @@ class _Session:
         self._weights = [46, 16, 16, 10, 4, 8]
 
     def turns(self) -> Iterator[Turn]:
-        """Yield messages without end, or until all files were read when they are to be read once."""
+        """Yield messages forever, or until each file was read once."""
         while self._repetitive or not self._workspace.all_read:
             yield self._turn("user", {"type": "text", "text": self._question()})
             for _ in range(self._generator.randint(*TURN_CALLS)):
@@ -103,7 +103,7 @@ class _Session:
         )
 
     def _explanation(self) -> str:
-        """Return half a kilobyte to three, of what the files say about themselves."""
+        """Return 0.5 to 3 kB of descriptions of the files."""
         wanted = min(3000, 400 + int(self._generator.expovariate(1 / 900)))
         parts: list[str] = []
         while wanted > 0:

@@ -44,7 +44,7 @@ def build(name: str, folder: Path, data: Path, count: int, seconds: float) -> No
 
 
 def run(name: str, task: str, folder: Path, options: dict[str, Any]) -> dict[str, Any]:
-    """Run one task of a peer and return seconds, what was done, memory that it took and modules imported meanwhile.
+    """Run one task of a peer and return seconds, work done, memory, and imported modules.
 
     With the option "sink" the task is given a pipe that another process empties; with "profile" a profile is written
     to that file, and the seconds are no measure.
@@ -75,7 +75,7 @@ def run(name: str, task: str, folder: Path, options: dict[str, Any]) -> dict[str
 
 
 def write(name: str, mode: str, folder: Path, data: Path, start: int, count: int) -> None:
-    """Append messages when told to, until standard input ends; no message comes a second time."""
+    """Append new messages on request until standard input ends."""
     writer: Writer = load(name).writer(folder, mode)
     with data.open("rb") as lines:
         turns = [json.loads(line) for line in islice(lines, start, start + count)]
@@ -113,7 +113,7 @@ def _memory(field: str) -> int:
 
 
 def main(arguments: list[str]) -> None:
-    """Do what the command line says."""
+    """Run the requested subcommand."""
     verb, name, *rest = arguments
     if verb == "build":
         folder, data, count, seconds = rest

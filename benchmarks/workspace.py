@@ -1,4 +1,4 @@
-"""The files of one session as they are by now, and what the tools of an agent print of them.
+"""The current files of a session, and the output of an agent's tools on them.
 
 Rule: text only. What is read, found or changed is chosen with the session's generator, so the same seed gives the
 same text.
@@ -112,7 +112,7 @@ class Workspace:
         return "\n".join(shown) or "No changes"
 
     def test_log(self, path: str) -> str:
-        """Return what a test runner prints: progress, failures with the source around them, a summary."""
+        """Return a test runner's output: progress, failures with source lines, a summary."""
         generator = self._generator
         out = ["=" * 28 + " test session starts " + "=" * 28]
         passed = generator.randint(3, 400)

@@ -1,4 +1,4 @@
-"""The documentation does what it says: every Python block and every shell block of it runs.
+"""The documentation works as written: all Python and shell blocks run.
 
 A page is followed from top to bottom, in one folder, as a reader would. The folder holds nothing but
 `session.jsonl`, the sample transcript that Trace comes with. A page's Python blocks share their names.
@@ -64,7 +64,7 @@ class Block(NamedTuple):
     text: str
     needs: tuple[str, ...]
     setup: str
-    given: str  # what is put into the folder before
+    given: str  # initial files of the folder
     exact: bool  # whether ids and times are those that are printed
     columns: int  # of the terminal that commands are typed in; 0 is none
     file: str  # the name under which the reader saves it
@@ -142,7 +142,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def shell(script: str, place: str) -> str:
-    """Run a script; return what it prints on both streams together."""
+    """Run a script; return its output and errors together."""
     run = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         stdin=subprocess.DEVNULL,
@@ -157,7 +157,7 @@ def shell(script: str, place: str) -> str:
 
 
 def terminal(script: str, place: str, columns: int) -> str:
-    """Run a script in a terminal; return what stands on its screen in the end."""
+    """Run a script in a terminal; return the final screen."""
     import fcntl
     import pty
     import termios
@@ -188,7 +188,7 @@ def terminal(script: str, place: str, columns: int) -> str:
 
 
 def overwritten(line: str) -> str:
-    """Return what is left to see of a line whose beginning was written again, as progress is."""
+    """Return the visible rest of a line that was overwritten, such as progress."""
     seen = ""
     for written in line.split("\r"):
         seen = written + seen[len(written) :]
@@ -228,7 +228,7 @@ def pattern(lines: list[str], *, exact: bool = False) -> re.Pattern[str]:
 
 
 def converse(block: Block) -> None:
-    """Type each command of a console block and compare what it prints."""
+    """Run each command of a console block and compare its output."""
     talks = sessions(block.text)
     script = "".join(f"{command}\nprintf '\\036\\n'\n" for command, _ in talks)
     if block.columns:
@@ -281,7 +281,7 @@ def test_block_that_needs_another_program(block: Block, reader: Path) -> None:
 
 
 def test_every_block_says_what_it_is() -> None:
-    """A block without a language would be run by nobody and checked by nobody."""
+    """A block without a language would never be run or checked."""
     known = SHELL | PLAIN | REFERENCE | {"python"}
     assert not [block.place for block in ALL if block.language not in known]
 

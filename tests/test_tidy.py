@@ -27,7 +27,7 @@ PUBLIC_METHODS = 20
 FRONT_DOOR_METHODS = {
     ("trace_store/repo/line.py", "Line"): 30,
 }
-"""`Line` and `Repo` have one method for each everyday verb, each of which only calls down."""
+"""Higher limits for `Line` and `Repo`, which have one short method for each verb."""
 FRONT_DOOR_NAMES = 30
 
 AT_THE_TOP = {
@@ -239,7 +239,7 @@ def test_disk_is_written_in_one_place() -> None:
 
 
 def test_library_errors_name_no_command() -> None:
-    """What to type depends on where one types; hints are in trace_cli/advice.py."""
+    """Errors of the library name no commands; hints are in trace_cli/advice.py."""
     names_command = re.compile(r"`(?:trace|git) |(?:^|[\s(`])--[a-z]")
 
     def hints(node: ast.AST) -> bool:
@@ -383,7 +383,7 @@ def test_contributing_lists_the_floors_of_the_import_contract() -> None:
 
 
 def test_every_test_file_is_collected() -> None:
-    """A test file with a slip in its name is never run, and nobody notices."""
+    """A test file with a misspelt name would never run, unnoticed."""
     helpers = {"conftest.py", "__init__.py", "__main__.py"}
     stray = [
         path.relative_to(ROOT).as_posix()

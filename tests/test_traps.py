@@ -251,7 +251,7 @@ def test_c22_twenty_writers_and_kill(tmp_path: Path) -> None:
 
 
 def test_c36_fields_of_ours_hold_no_path_of_this_machine(repo: Repo, tmp_path: Path) -> None:
-    """What a transcript says about paths is content and stays; what we add is relative."""
+    """Paths in transcripts are content and stay; paths that Trace adds are relative."""
     from trace_store.importers.import_all import import_paths
 
     transcript = tmp_path / "session.jsonl"
@@ -331,7 +331,7 @@ def test_c42_the_documentation_names_no_command_that_is_not_there() -> None:
 
 
 def test_c43_speed_is_shown_on_a_real_disk() -> None:
-    """No test replaces the file system by a double: what counts I/O counts calls of the real one."""
+    """No test mocks the file system: I/O counters count calls to the real one."""
     for path in (ROOT / "tests").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         forbidden = ("py" + "fakefs", "unittest" + ".mock", "mock" + "_open")

@@ -52,7 +52,7 @@ def main() -> None:
         tokens = read_official(arguments.ranks_dir, encoding)
         path = PACKAGE_DIR / data_name(encoding)
         if arguments.check:
-            # Another version of zstd may pack differently; what counts is what comes out.
+            # Another version of zstd may compress differently; only the decompressed data counts.
             if unpack_tokens(path.read_bytes()) != tokens:
                 sys.exit(f"{path}: does not hold the official ranks")
         else:

@@ -120,7 +120,7 @@ SCHEMAS = [
 
 
 class Watch(Clock):
-    """A clock that stands still until it is told to go on."""
+    """A clock that advances only on request."""
 
     __slots__ = ("_now",)
 
@@ -153,7 +153,7 @@ class Story:
         return writing.write(self.store, draft, author=ADA, message=message).addresses
 
     def say(self, *messages: Message, usage: Usage | None = None) -> list[Address]:
-        """Append messages, with what the provider reported for the last answer."""
+        """Append messages, with the provider's report about the last answer."""
         draft = self.draft()
         draft.extend(messages)
         if usage is not None:
@@ -199,7 +199,7 @@ def build(target: Path) -> None:
         finish(story)
         for ref in (MAIN, BRANCHES + SESSION):
             contexts.compile(ref).message_tokens()
-            contexts.compile(ref).token_count  # noqa: B018 - the column keeps what was measured
+            contexts.compile(ref).token_count  # noqa: B018 - fills the token column
     (target / "tmp").rmdir()  # git carries no empty directories
     (target / "index/commits.table").unlink()  # another one each time, and made when it is needed
     # Git has these packs, so they need no second place.
@@ -256,7 +256,7 @@ def converse(story: Story) -> tuple[dict[str, Address], ObjectId]:
 
 
 def change(story: Story, asked: dict[str, Address]) -> None:
-    """Change what is shown: every operation that works on messages that are there."""
+    """Change the context with every operation on existing messages."""
     draft = story.draft()
     draft.edit(asked["decision"], "Return 0.0.")
     story.write(draft)
@@ -280,7 +280,7 @@ def change(story: Story, asked: dict[str, Address]) -> None:
 
     story.move("checkpoint", RefEdit(CHECKPOINTS + "before-compaction", story.tip(), None))
 
-    # Each call stands for its result, too: they are one unit.
+    # A call and its result are one unit.
     found = [asked[name] for name in ("call", "second call")]
     draft = story.draft()
     (summary,) = draft.replace(
@@ -406,7 +406,7 @@ def finish(story: Story) -> None:
 
 
 def replace_example(target: Path) -> None:
-    """Write the example anew, but for what is not made here."""
+    """Rewrite the example, except for files from elsewhere."""
     with tempfile.TemporaryDirectory() as scratch:
         made = Path(scratch) / "example"
         build(made)

@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def extend(store: Store) -> None:
-    """Add what the example has not."""
+    """Add cases that the example does not have."""
     importers.import_all.import_paths(
         store, [str(path) for path in sorted(SAMPLES.glob("*.jsonl"))]
     )
@@ -75,7 +75,7 @@ def say(store: Store, text: str, branch: str) -> None:
 
 
 def expected(store: Store) -> dict[str, object]:
-    """Return what the branches compile to, and how much there is."""
+    """Return the compiled contexts of the branches, and their sizes."""
     contexts = ContextCompiler(store)
     branches = {}
     for name, tips in store.refs.iterate_tips(BRANCHES):

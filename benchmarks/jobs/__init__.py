@@ -1,4 +1,4 @@
-"""The table of jobs, in the order in which they run and are shown."""
+"""The table of jobs, in the order of execution and display."""
 
 from __future__ import annotations
 

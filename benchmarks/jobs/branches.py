@@ -1,4 +1,4 @@
-"""Commands on two lines of history that parted, beside git: merge, diff, log, rebase, and what goes with them."""
+"""Commands on two diverged branches, compared with git: merge, diff, log, rebase."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Command(NamedTuple):
         )
 
     def memory(self) -> Job:
-        """Return the job about what it holds in memory at most."""
+        """Return the job about peak memory."""
         gits = self._gits(memory=True)
         return Job(
             name=f"{self.name}-memory",

@@ -1,4 +1,4 @@
-"""Telling other processes what goes on: what an emit costs, and how soon a follower in another process sees it."""
+"""Events: the cost of an emit, and the delay until a follower sees it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trace_store import Repo
 
 BURST = 20
 IDLE_SECONDS = 0.1
-"""Long enough for a follower to look as seldom as it ever does."""
+"""Long enough for a follower to reach its longest polling interval."""
 EMIT, APPEND = "Trace, emit", "Trace, append without a sync"
 
 
@@ -30,7 +30,7 @@ class _Store:
         self._folder = built.folder
         self._repo = Repo.open(built.folder, durability="fast")
         self._count = 0
-        self._emit()  # the first one opens files
+        self._emit()  # the first emit opens files
 
     def _emit(self) -> None:
         self._count += 1
@@ -53,7 +53,7 @@ class _Emitting(_Store):
 
 
 class _Delay(_Store):
-    """Times how long after an emit began a follower in another process has its event."""
+    """Times the delay from an emit until a follower in another process has the event."""
 
     def __init__(self, ground: Ground, peer: str, pause: float) -> None:
         super().__init__(ground, peer)
@@ -114,7 +114,7 @@ JOBS = (
         sizes=(10_000,),
         rounds=200,
         contestants=(
-            _delay("Trace, nothing happened for a while", IDLE_SECONDS),
+            _delay("Trace, after an idle period", IDLE_SECONDS),
             _delay("Trace, right after another event", 0.0),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Looking at history: the log, a message by its id, and whether all is as it was written."""
+"""Reading history: the log, a message by its id, and verification."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class _Reading:
         self.reached = ground.size
         self.note = ""
         self.work: Work | None = None
-        self.sample()  # the first import of a process loads what the others find loaded
+        self.sample()  # the first import of a process loads modules
 
     def sample(self) -> float:
         size = sum(path.stat().st_size for path in self._files)

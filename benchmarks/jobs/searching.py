@@ -35,7 +35,7 @@ def searching(name: str, peer: str) -> Contestant:
 
 
 def _words(ground: Ground, peer: str) -> Path:
-    """Write down words that stand in messages chosen by chance: frequent ones come more often."""
+    """Write random words of messages to a file, in proportion to their frequency."""
     path = ground.store(peer).folder.with_name(f"words-{ground.seed}.txt")
     source = Random(ground.seed)
     words = [word for turn in ground.messages.held() for word in _WORD.findall(text_of(turn))[:20]]

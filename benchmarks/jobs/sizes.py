@@ -78,13 +78,13 @@ class _Tidying:
 
 
 def stored(folder: Path) -> int:
-    """Return the bytes of all files of a store, without what only the benchmarks put there."""
+    """Return the bytes of all files of a store, without files of the benchmarks."""
     ids = folder / IDS
     return size_of(folder) - (ids.stat().st_size if ids.exists() else 0)
 
 
 def carried(folder: Path) -> int:
-    """Return the bytes of a Trace repository without what its .gitignore leaves out."""
+    """Return the bytes of a Trace repository without ignored files."""
     root = folder / ".trace"
     tracked = [root / name for name in ("config", ".gitignore", ".gitattributes")]
     files = [*tracked, *(root / "objects").rglob("*"), *(root / "refs").rglob("*")]

@@ -52,7 +52,7 @@ COMMANDS: tuple[tuple[float, tuple[str, ...]], ...] = (
     (HELP, ("--help",)),
 )
 
-# Commands that take many objects, and what the line of one says.
+# Commands that read many objects, and their input line for one.
 MANY: tuple[tuple[tuple[str, ...], str], ...] = (
     (("cat-file", "--batch"), BLOB),
     (("cat-file", "--batch-check"), BLOB),
@@ -155,12 +155,12 @@ def many(*words: str, line: str = BLOB) -> Contestant:
 
 
 def enough() -> Contestant:
-    """Return what a command that takes many objects has to reach."""
+    """Return the required speed of a command that reads many objects."""
     return Contestant(ENOUGH, "python", lambda ground, _: Single(ground.size, 1 / PER_SECOND))
 
 
 def _names(folder: Path, here: Installation) -> dict[str, str]:
-    """Return what commands are asked about: ids in full, and a file."""
+    """Return the arguments of commands: full ids, and a file."""
     tip = subprocess.run(
         [here.trace, "rev-parse", "HEAD"],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""The raw floor: what the disk and the system take when nothing is encoded, hashed or found."""
+"""The raw floor: the cost of disk and system without encoding, hashing or lookup."""
 
 from __future__ import annotations
 

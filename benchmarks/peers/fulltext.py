@@ -1,4 +1,4 @@
-"""SQLite's FTS5 over a table of texts: what a program would write that only wants to find messages again."""
+"""SQLite's FTS5 over a table of texts, as in a program that only searches."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class FullText:
         write_ids(folder, ())
 
     def search(self, folder: Path, words: str) -> Proof:
-        """Return the newest 20 messages with each word, with what stands around it."""
+        """Return the newest 20 messages with each word, as snippets."""
         database = sqlite3.connect(folder / NAME)
         found = []
         for word in Path(words).read_text("utf-8").split():
@@ -56,7 +56,7 @@ class FullText:
 
 
 def text_of(turn: Turn) -> str:
-    """Return what a message says, calls with their arguments and results too."""
+    """Return a message's text, including calls with arguments, and results."""
     return "\n".join(_said(part) for part in turn["content"])
 
 

@@ -39,7 +39,7 @@ ENVIRONMENT = {
 def git(
     folder: Path, *arguments: str, given: bytes = b"", limit_seconds: float | None = None
 ) -> bytes:
-    """Run git in a repository and return what it printed.
+    """Run git in a repository and return its output.
 
     Raises:
         Unavailable: it failed, or took longer than it may.
@@ -123,7 +123,7 @@ class Git:
         git(folder / REPOSITORY, "gc", "-q")
 
     def writer(self, folder: Path, mode: str) -> GitWriter:
-        """Open for appending; `mode` is "all" or "none", what git syncs."""
+        """Open for appending; git syncs "all" or "none", by `mode`."""
         git(folder / REPOSITORY, "config", "core.fsync", mode)
         return GitWriter(folder / REPOSITORY)
 
@@ -153,7 +153,7 @@ class Git:
         return lambda: Work(len(found), characters(map(loads, found)))
 
     def repack(self, folder: Path) -> None:
-        """Pack everything anew, with deltas sought anew."""
+        """Repack everything, and recompute deltas."""
         git(folder / REPOSITORY, "repack", "-adfq")
 
 

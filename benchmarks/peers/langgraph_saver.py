@@ -53,7 +53,7 @@ class Saver:
 
 
 class SaverWriter:
-    """A thread that is open; the list of messages is at hand, as it is in a running graph."""
+    """An open thread with its list of messages in memory, as in a running graph."""
 
     def __init__(self, folder: Path, delta: bool) -> None:
         self._context = SqliteSaver.from_conn_string(str(folder / NAME))
@@ -90,7 +90,7 @@ class SaverWriter:
         self._context.__exit__(None, None, None)
 
     def _state(self, values: dict[str, Any]) -> list[Turn]:
-        """Return the list of messages: as it was stored, or replayed from the last time that it was."""
+        """Return the stored list of messages, replayed from its last snapshot if needed."""
         if not self._delta:
             return list(values[CHANNEL])
         if CHANNEL in values:

@@ -48,7 +48,7 @@ def parted(size: int, wanted: int) -> int:
 
 
 def _with_notes(turns: Iterable[Turn]) -> Iterator[Turn]:
-    """Yield messages, of which the last become notes."""
+    """Yield messages; the last ones become notes."""
     held: deque[Turn] = deque()
     for turn in turns:
         held.append(turn)
@@ -66,7 +66,7 @@ def _note(turn: Turn) -> Turn:
 
 
 class PartedTrace:
-    """A repository of one message a commit, with branches, sealed and packed, and with what looking at them leaves."""
+    """A sealed and packed repository with branches, and with filled caches."""
 
     packages: tuple[str, ...] = ()
 
@@ -145,7 +145,7 @@ class PartedGit:
 
 
 class _Kept(NamedTuple):
-    """A message of main: its commit's mark, its number and what it says."""
+    """A message of main: its commit's mark, its number and its text."""
 
     mark: int
     number: int

@@ -1,10 +1,10 @@
-"""The interpreter itself, and what comes with it."""
+"""The interpreter and its standard library."""
 
 from __future__ import annotations
 
 
 class Python:
-    """Keeps nothing; the standard library is what others are measured against."""
+    """Stores nothing; the standard library as a baseline."""
 
     store = "python"
     packages: tuple[str, ...] = ()

@@ -41,7 +41,7 @@ from trace_store.objects.parts import Part
 from trace_store.odb.compression import compress, decompress
 from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES
 
-decompress(compress(b"", level=1), 0)  # imports what compresses
+decompress(compress(b"", level=1), 0)  # imports the compression library
 NOBODY = Environment(author="benchmark")
 
 
@@ -73,7 +73,7 @@ class Trace:
         return TraceWriter(folder, mode)
 
     def follow(self, folder: Path) -> Iterator[object]:
-        """Return the events of a repository as they come."""
+        """Return the events of a repository as they happen."""
         return Repo.open(folder).store.follow()
 
     def compile_lazy(self, folder: Path) -> Proof:
@@ -87,7 +87,7 @@ class Trace:
         return lambda: Work(len(found), sum(map(_characters, found)))
 
     def hold(self, folder: Path, data: str, count: int) -> Proof:
-        """Return the parts of all messages, made of JSON lines: what they take in memory by themselves."""
+        """Return the parts of all messages from JSON lines, to measure their memory."""
         with open(data, "rb") as lines:
             found = [as_message(json.loads(line)).parts for line in islice(lines, count)]
         return lambda: Work(len(found), sum(map(_characters, found)))
@@ -128,7 +128,7 @@ class Trace:
         return lambda: Work(len(found), sum(len(text_of(each)) for each in found))
 
     def search(self, folder: Path, words: str) -> Proof:
-        """Return the newest 20 messages with each word, with what stands around it."""
+        """Return the newest 20 messages with each word, as snippets."""
         repo = _open(folder)
         found = [
             (hit.role, hit.snippet)
@@ -155,7 +155,7 @@ class Unpacked(Trace):
         return f"unpacked-{super().store}"
 
     def build(self, folder: Path, turns: Iterable[Turn]) -> None:
-        """Append without syncs, and leave in the journal what is there."""
+        """Append without syncs, and leave everything in the journal."""
         repo = Repo.init(folder, durability="fast", environment=NOBODY)
         for turn in turns:
             repo.commit([as_message(turn)])
@@ -223,7 +223,7 @@ def _part(form: dict[str, str]) -> Part:
 
 
 def _content_id(message: CompiledMessage) -> str:
-    """Return the id of what a message says: of its text, or of what its tool result holds."""
+    """Return the id of a message's text, or of its tool result's content."""
     part = message.stored["parts"][0]
     while "parts" in part:
         part = part["parts"][0]

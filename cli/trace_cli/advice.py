@@ -1,6 +1,6 @@
 """The exit code and the hint of each error.
 
-Rule: the library says what is wrong; what to type is said here, or by the command that was called.
+Rule: errors of the library say what is wrong. What to type is said here, or by the command itself.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ BEGUN: dict[str, str] = {
     "cherry-pick": "COMMIT",
     "revert": "COMMIT",
 }
-"""The argument of each command that can stop at a conflict."""
+"""The argument in the usage of each command that can stop at a conflict."""
 
 _GIT_REMOTE = (
     "`git push` and `git pull` carry .trace/ with the project; `trace bundle` shares a file"
@@ -213,7 +213,7 @@ INSTEAD: dict[str, str] = {
     "unpin": "`trace normal ADDRESS` resets the priority of a message",
     "worktree": "nothing is checked out: `trace commit --branch NAME` writes to any branch",
 }
-"""What to use instead of a command that people try and Trace does not have."""
+"""Hints for commands of git and other tools that Trace does not have."""
 
 
 def exit_code(error: BaseException) -> int:
@@ -229,7 +229,7 @@ def exit_code(error: BaseException) -> int:
 
 
 def hint(error: TraceError) -> str:
-    """Return what to do about an error, in one line; "" if there is nothing to say."""
+    """Return the one-line hint for an error; "" if there is none."""
     if isinstance(error, AmbiguousRevisionError):
         candidates = list(error.data.get("candidates") or ())  # type: ignore[call-overload]
         if candidates:

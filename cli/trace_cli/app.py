@@ -192,7 +192,7 @@ def _root(
 
 
 def _explain(error: ClickException, invocation: Invocation, program: str) -> None:
-    """Print what is wrong with the call, and where to read more."""
+    """Print a usage error and where to read more."""
     message = one_line(error.format_message()).rstrip(".").replace(*NOT_A_NUMBER)
     invocation.note(f"trace: error: {message[:1].lower()}{message[1:]}")
     context = error.ctx if isinstance(error, UsageError) else None

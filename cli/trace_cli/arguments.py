@@ -5,7 +5,7 @@ A command declares its options above its function:
     @takes(Option("-n", "limit", "Stop after this many", "N", number=True), Argument("REVISION", "revision", "Where"))
     def run(invocation, *, limit, revision): ...
 
-Rule: the parser below and the Typer command, which adds help, errors and completion, are both built from this
+Rule: the parser below and the Typer command, which adds help, errors and completion, are both generated from this
 declaration. The parser returns None for anything that it does not fully understand.
 
 Every command imports this module, so it must stay cheap.
@@ -86,7 +86,7 @@ class Option:
         self.bare = bare
 
     def start(self) -> Any:
-        """Return the value of its parameter while the option was not met."""
+        """Return the parameter's value if the option is not given."""
         if self.many or self.joins:
             return []
         return self.default if self.metavar else bool(self.off)

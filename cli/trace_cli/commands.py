@@ -1,7 +1,7 @@
 """The table of commands.
 
-Rule: what this table says is said nowhere else. Help, shell completion, the reference page and the lazy imports
-read it. A command declares its options above its function (see `arguments.py`).
+Rule: this table is the only source for help, shell completion, the reference page and the lazy imports. A command
+declares its options above its function (see `arguments.py`).
 
 Every command imports this module, so it must stay cheap.
 """
@@ -172,7 +172,7 @@ _PORCELAIN = (
         "dedupe",
         "trim:dedupe",
         "compression.trim.trim",
-        "Point repeated reads and outputs to the newest",
+        "Replace repeated outputs by pointers to the newest",
     ),
     (
         "suggest",
@@ -342,8 +342,8 @@ _PLUMBING = (
     ),
     ("verify-pack", "odb.verify.PackVerifier", "Verify packs by rehashing every object"),
     ("show-index", "odb.index_scan.IndexContent", "Print the content of a pack index"),
-    ("follow", "store.handle.Store.follow", "Print ref moves and emitted events as they come"),
-    ("emit", "store.handle.Store.emit", "Emit an event to those who follow"),
+    ("follow", "store.handle.Store.follow", "Print ref moves and emitted events as they happen"),
+    ("emit", "store.handle.Store.emit", "Emit an event to `trace follow`"),
     ("count-objects", "store.handle.Store", "Count objects and their disk usage"),
 )
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 READERS = frozenset(("compile", "export", "log", "show", "status", "view"))
-"""These show the newest complete state of a branch if commits are missing."""
+"""Commands that show the newest complete state of a branch if commits are missing."""
 COLLECT_AFTER = 50_000
-"""Objects made before the first garbage collection; few commands make as many."""
+"""Objects before the first garbage collection; few commands create as many."""
 
 
 def run() -> int:
@@ -166,7 +166,7 @@ def _load(target: str):  # type: ignore[no-untyped-def]
 
 
 def _guarded(text: str) -> str:
-    """Escape what a terminal would obey."""
+    """Escape terminal control sequences."""
     return str(_load("trace_cli.render.escape:guarded")(text))
 
 

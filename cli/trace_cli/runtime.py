@@ -99,7 +99,7 @@ class Invocation:
         Raises:
             InvalidInputError: a folder does not exist.
         """
-        for folder in () if self.intact else folders:  # it is run again, and there already
+        for folder in () if self.intact else folders:  # a rerun is in the folder already
             try:
                 os.chdir(folder)
             except OSError as error:
@@ -126,7 +126,7 @@ class Invocation:
             )
         if command.strip() in ("", "cat"):
             return
-        import shlex  # these two load slowly, and only a person waits
+        import shlex  # here, since these two load slowly and only terminals need them
         import subprocess
 
         variables = {**dict(self.environment.secrets), **PAGER_VARIABLES}
@@ -136,7 +136,7 @@ class Invocation:
                 shlex.split(command), stdin=subprocess.PIPE, env=variables
             )
         except (OSError, ValueError):
-            return  # it is not installed
+            return  # the pager is not installed
         self._output = self._pager.stdin  # type: ignore[assignment]
 
     def close(self) -> bool:
@@ -153,7 +153,7 @@ class Invocation:
             if pager.stdin is not None:
                 pager.stdin.close()
         except (OSError, ValueError, OutputClosedError):
-            pass  # it was closed before the end
+            pass  # the pager was closed before the end
         finally:
             self._output = None
             while True:
@@ -161,7 +161,7 @@ class Invocation:
                     pager.wait()
                     break
                 except KeyboardInterrupt:
-                    continue  # it is the pager's, which takes it for the end of a search
+                    continue  # Ctrl-C in the pager cancels a search
         self.output_failed = False
         return True
 
@@ -195,7 +195,7 @@ class Invocation:
             data = self.guard(data.decode("utf-8", "backslashreplace")).encode("utf-8")
         rest = memoryview(data)
         try:
-            # Where output is not buffered (PYTHONUNBUFFERED), less may be taken than was given.
+            # Unbuffered output (PYTHONUNBUFFERED) may accept only part of the data.
             while len(rest):
                 taken = self._output.write(rest)
                 if taken is None:
@@ -226,7 +226,7 @@ class Invocation:
             self._error.write(text.encode("utf-8", "backslashreplace"))
             self._error.flush()
         except (OSError, ValueError):
-            pass  # nobody to tell
+            pass  # standard error is closed, too
 
     def flush(self) -> None:
         """Flush the output; raises like `write`."""
@@ -345,4 +345,4 @@ def _is_terminal(stream: object) -> bool:
     try:
         return bool(stream.isatty())  # type: ignore[attr-defined]
     except (AttributeError, ValueError, OSError):
-        return False  # closed, or replaced by something that is no file
+        return False  # closed, or replaced by an object that is not a file

@@ -1,4 +1,4 @@
-"""Flame graphs: what is sampled, and how it is laid out."""
+"""Flame graphs: sampling and layout."""
 
 from __future__ import annotations
 

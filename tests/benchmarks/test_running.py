@@ -1,4 +1,4 @@
-"""How samples are taken and what is made of them: turns, pairs, budgets, and peers that fail."""
+"""Sampling and its evaluation: turns, pairs, budgets, and peers that fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RATIO = ("median", "p10", "p90", "of_p10")
 
 
 class Fake:
-    """A sampler that says what it is told to."""
+    """A sampler that returns given values."""
 
     def __init__(
         self,

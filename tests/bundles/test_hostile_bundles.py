@@ -213,7 +213,7 @@ class TestDeceit:
         assert here is not None
         other = made({MAIN: [tip]}, [lonely], prerequisites=(here,))
         assert "missing here" in refused(tmp_path, other, ObjectNotFoundError)
-        verify_bundle(io.BytesIO(other).read)  # without a repository nobody can tell
+        verify_bundle(io.BytesIO(other).read)  # cannot be detected without a repository
 
     def test_a_branch_is_a_commit(self, tmp_path: Path) -> None:
         blob = encode_blob(b"said")

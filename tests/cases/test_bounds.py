@@ -33,7 +33,7 @@ def array(count: int, item: bytes) -> bytes:
 
 
 def bomb(item: bytes) -> bytes:
-    """Return an object of 16 million elements, no container of which is over its own bound."""
+    """Return an object of 16 million elements in containers within their own bounds."""
     return b"\x92\xa4list" + array(250, array(65_536, item))
 
 

@@ -1,4 +1,4 @@
-"""Claude Code: compactions that keep a tail, rows of other sessions, and what a session is called by."""
+"""Claude Code: compactions that keep a tail, rows of other sessions, names."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_case_01_02_04_06_07_a_compaction_keeps_its_tail(
 
 
 def grows_into(data: bytes, expected: dict[str, list[str]], folder: Path) -> None:
-    """Import a file after each of its rows: in the end it is what one import makes, and comes back whole."""
+    """Importing after each row equals one import, and exports unchanged."""
     session = next(name for name in expected if "/" not in name)
     path = folder / f"{session}.jsonl"
     with Store.init(str(folder / "growing"), durability="fast") as store:

@@ -65,9 +65,9 @@ def test_case_50_what_git_never_had_survives(
     outcome = project("commit", "-q", "--user", "next")
     assert said(project) == ["base", "one", "two", "next"]
     assert project("fsck").err == "no problems found\n"
-    # Each of these commands but the first leaves what git does not know alone.
+    # All of these commands except the first leave untracked files alone.
     taken_away = words[0] == "clean" or "-qu" in words
-    assert ("put back what git took away" in outcome.err) is taken_away
+    assert ("restored after git removed it" in outcome.err) is taken_away
 
 
 def test_case_50_also_before_git_has_anything(ok: Callable[..., Outcome]) -> None:
@@ -212,7 +212,7 @@ BINARY = (
 
 
 def carried(folder: str) -> dict[str, bytes]:
-    """Return what git carries of a repository: path to bytes."""
+    """Return the tracked files of a repository: path to bytes."""
     names = git("-C", folder, "ls-files", "-z", ".trace").split("\0")
     return {name: Path(folder, name).read_bytes() for name in names if name}
 
@@ -381,7 +381,7 @@ def test_case_50_nothing_acknowledged_is_lost_under_many_writers(
     assert acknowledged <= kept
 
 
-# --- what is really gone --------------------------------------------------------------------------
+# --- permanent losses -----------------------------------------------------------------------------
 
 
 def lose_packs(*, but: Collection[str] = ()) -> None:
@@ -407,7 +407,7 @@ SHOWING = {
 
 @pytest.fixture
 def without_newest(project: Callable[..., Outcome]) -> str:
-    """A branch whose newest commit is gone, and what is left of it; returns the commit's id."""
+    """A branch whose newest commit is missing; returns the commit's id."""
     before = packs()
     project("commit", "--user", "one")
     missing = project("rev-parse", "HEAD").text.strip()
@@ -422,7 +422,7 @@ def test_case_50_readers_show_what_is_whole(
     outcome = trace(*words)
     assert outcome.code == 12
     assert "base" in outcome.text
-    assert f"lacks commit {without_newest}" in outcome.err
+    assert f"commit {without_newest} is missing" in outcome.err
     assert outcome.err.count("\n") == 1
 
 

@@ -1,4 +1,4 @@
-"""Images and documents that a provider would refuse, and what media cost in tokens."""
+"""Images and documents that a provider would reject, and token costs of media."""
 
 from __future__ import annotations
 

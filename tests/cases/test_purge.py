@@ -1,4 +1,4 @@
-"""A purge stays a purge: no door lets the text in again, and the proof says what it proves."""
+"""Purged text cannot return through any command, and proofs say what they cover."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def test_case_51_an_import_brings_nothing_back(
     purge(ok)
     file.write_bytes(change(file.read_bytes()))
     assert repository("import", file.name).code == 0
-    assert repository("import", file.name).code == 0  # what is remembered of the first does no harm
+    assert repository("import", file.name).code == 0  # despite the state of the first import
     ok("seal")
     stands_nowhere(tmp_path / ".trace")
-    assert "texts of 1 purge: in no file" in ok("purge", "--verify").text
+    assert "texts of 1 purge: not in any file" in ok("purge", "--verify").text
     given = repository("export", "--native", "pg")
     assert TEXT.encode() not in given.out
     assert given.code != 0
@@ -204,9 +204,7 @@ def test_case_45_short_content_is_purged_only_by_force(
     ok("commit", "-q", "--user", word)
     ok("purge", oid, "--yes", "--force")
     assert repository("commit", "--user", word).code == 4
-    ok(
-        "commit", "-q", "--user", f"{word} then"
-    )  # short content is no text that others may not hold
+    ok("commit", "-q", "--user", f"{word} then")  # short content may still occur in other content
 
 
 def test_salvage_and_undo_bring_nothing_back(ok: Run, repository: Trace, tmp_path: Path) -> None:

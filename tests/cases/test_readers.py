@@ -1,4 +1,4 @@
-"""How files are read: whatever the size of the pieces, and whatever stands between sound records."""
+"""Reading files in chunks of any size, with anything between valid records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ CHUNK = decode.CHUNK_BYTES
 
 
 def transcript(shift: int = 0, more: int = 20) -> bytes:
-    """Return a transcript in which one line ends `shift` bytes behind the first chunk, and its later lines."""
+    """Return a transcript with a line that ends `shift` bytes after the first chunk.
+
+    Also returns the lines after that.
+    """
     out: list[bytes] = []
 
     def add(text: str) -> None:
@@ -359,7 +362,7 @@ def test_an_interrupted_import_says_how_far_it_is(
         outcome = repository("import", "a.jsonl", "b.jsonl")
     assert outcome.code == 130
     assert "interrupted at b.jsonl" in outcome.err
-    assert "the same command continues" in outcome.err
+    assert "repeat the command to continue" in outcome.err
     assert repository("rev-parse", "sessions/claude-code/s").code == 0
     assert repository("import", "a.jsonl", "b.jsonl").code == 0
     assert len(repository("branch").lines) == 2

@@ -1,4 +1,4 @@
-"""What is taken for a secret, and what is not."""
+"""Texts that count as secrets, and texts that do not."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ BAD_BLOCKS: list[Any] = [
     {"type": "tool_result", "content": "r"},
     {"type": "hologram", "data": "x"},
 ]
-"""What stands where a block should, and is none."""
+"""Values in place of a block that are not blocks."""
 
 
 def compiled(ok: Run, form: str) -> str:
@@ -125,7 +125,7 @@ BAD_PARTS: list[Any] = [
 def test_case_19_every_bad_block_in_every_shape(
     ok: Run, tmp_path: Path, shape: Callable[[Any], Any], bad: list[Any]
 ) -> None:
-    """Each message has a sound text and a bad block; what a provider made itself is kept for it."""
+    """Each message has a valid text and a bad block; providers get their own blocks."""
     kind = "output_text" if shape is responses else "text"
     texts: list[Any] = [{"type": kind, "text": sound(n)} for n in range(len(bad))]
     if shape is gemini:
@@ -207,7 +207,7 @@ CALLS = [
 def test_case_27_28_57_messages_of_other_programs(
     ok: Run, number: str, file: str, tool: str, result: str, asked: str
 ) -> None:
-    """The question, the call with its result, and the answer are what a provider is shown."""
+    """A provider is shown the question, the call with its result, and the answer."""
     outcome = ok("import", str(case(number) / file))
     assert "not read" not in outcome.err
     sent = json.loads(compiled(ok, "openai"))["messages"]

@@ -1,4 +1,4 @@
-"""An edit changes what it is meant to change: parts as they are shown, one result or all, and no pair is torn."""
+"""Edits of parts, of one result or of all; pairs of call and result stay together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Automatic checkpoints: what triggers them, their limits, and that they cost nothing when they are off."""
+"""Automatic checkpoints: triggers, limits, and no cost when they are off."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def repo(tmp_path: Path) -> Repo:
 
 
 def use(repo: Repo, tool: str, said: str, *, is_error: bool = False, **arguments: object) -> None:
-    """Call a tool, and take its result, in a commit each."""
+    """Commit a tool call, then its result."""
     id = f"c{len(repo.compile())}"
     repo.append("assistant", [ToolCall(id, tool, json.dumps(arguments))])
     repo.append("tool", [ToolResult(id, [Text(said)], is_error=is_error)])

@@ -1,4 +1,4 @@
-"""Forks: where they begin, how two compare, and what becomes of the one that is not kept."""
+"""Forks: start points, comparison, and the archived loser."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_bad_starts_and_names(repo: Repo) -> None:
 
 
 def forked(repo: Repo) -> None:
-    """Let `main` and `idea` have parted, with HEAD on main."""
+    """Let `main` and `idea` diverge, with HEAD on main."""
     repo.branches.fork("idea")
     repo.append("user", "Use JSON")
     repo.append("assistant", "I chose JSON because it is plain.")

@@ -1,4 +1,4 @@
-"""Hard checkpoints: an exact state under a name that never moves, whatever happens to the branch later."""
+"""Hard checkpoints: an exact state under a name that never moves."""
 
 from __future__ import annotations
 

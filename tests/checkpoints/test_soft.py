@@ -1,4 +1,4 @@
-"""Soft checkpoints: what the rules find, what a model may write, and injection, once."""
+"""Soft checkpoints: extraction rules, models' answers, and injection at most once."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_inject_at_the_start_of_a_context_without_a_system_message(tmp_path: Pat
 
 
 def test_the_two_forms_are_not_mixed_up(repo: Repo) -> None:
-    """Trap C32: a checkpoint is a restore point, and no summary."""
+    """Trap C32: a checkpoint is a restore point, not a summary."""
     repo.checkpoints.save("hard")
     repo.checkpoints.save("soft", soft=True)
     assert [each.form for each in repo.checkpoints.list()] == ["hard", "soft"]

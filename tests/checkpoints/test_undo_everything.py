@@ -1,6 +1,7 @@
-"""Changes, trims, compressions, checkpoints and forks in random order, then undo of all: the context is what it was.
+"""Random changes, trims, compressions, checkpoints and forks, all undone again.
 
-And a disk that fails at any call of a restore or a choice: the outcome is before or after, and nothing is lost.
+The context must be the same as before. Also: if the disk fails at any call of a restore or a fork merge, the state is
+the one before or after, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from trace_store.testing.disks import FailingDisk
 
 
 def change(repo: Repo, random: Random, number: int) -> None:
-    """Do one thing, which may be impossible now."""
+    """Run one operation, which may be impossible in this state."""
     addresses = [message.address for message in repo.compile().messages]
     known = [entry.address for entry in repo.contexts.fold(repo.resolve("HEAD")).entries]
     size = repo.compile().token_count

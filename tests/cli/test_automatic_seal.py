@@ -1,4 +1,4 @@
-"""Plumbing seals now and then, so that the journal stays short and git sees new commits."""
+"""Automatic seals by plumbing commands, which keep the journal short."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batch modes of plumbing: each question is answered at once, and thousands run in one process."""
+"""Batch modes of plumbing: immediate answers, thousands of them per process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Flushes(io.BytesIO):
-    """Counts how often output is handed over."""
+    """Counts flushes of the output."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Flushes(io.BytesIO):
 
 
 class Chunks(io.BytesIO):
-    """Standard input that comes in pieces."""
+    """Standard input that arrives in pieces."""
 
     def __init__(self, pieces: list[bytes]) -> None:
         super().__init__()

@@ -16,7 +16,7 @@ Run = Callable[..., Outcome]
 
 
 def program(text: str) -> list[str]:
-    """Return a command that runs a program; it has what it is given as `said`."""
+    """Return a command that runs a program with its input in the variable `said`."""
     return [sys.executable, "-c", f"import sys; said = sys.stdin.read(); {text}"]
 
 
@@ -95,7 +95,7 @@ def test_what_cannot_be_told(repository: Trace, talk: Run) -> None:
     refused(repository("bisect", "run", "--", "no-such-program"), 6, "cannot run")
     outcome = repository("bisect", "run", "--", *program("sys.exit(0)"))
     assert outcome.code == 6
-    assert "was said to be bad, and the command finds it good" in outcome.err
+    assert "was marked bad, but the command reports good" in outcome.err
 
 
 def test_a_command_that_is_not_deterministic(repository: Trace, talk: Run, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_command_that_is_not_deterministic(repository: Trace, talk: Run, tmp_p
     talk("bisect", "start", "HEAD", "HEAD~8")
     outcome = repository("bisect", "run", "--repeat", "3", "--", *program(text))
     assert outcome.code == 3
-    assert "2 of 3 runs failed, which is inconclusive" in outcome.err
+    assert "inconclusive: 2 of 3 runs failed" in outcome.err
     assert "--threshold K" in outcome.err
     talk("bisect", "start", "HEAD", "HEAD~8")
     decided = talk("bisect", "run", "--repeat", "3", "--threshold", "2", "--", *program(text))

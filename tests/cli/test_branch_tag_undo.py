@@ -470,7 +470,7 @@ class TestBadInput:
 
 
 def test_c15_the_grammar_of_steps_back(line: Run) -> None:
-    """Trap C15: HEAD~n, @, ORIG_HEAD, and what follows them."""
+    """Trap C15: HEAD~n, @ and ORIG_HEAD, with suffixes."""
     commits = line("rev-list", "HEAD").lines
     line("reset", "--hard", "HEAD~1")
     assert [at(line, text) for text in ("ORIG_HEAD", "HEAD@{1}", "main@{1}")] == [commits[0]] * 3
@@ -487,7 +487,7 @@ def test_c15_the_grammar_of_steps_back(line: Run) -> None:
 
 
 def test_c13_what_was_given_up_outlives_collecting_with_age_0(line: Run) -> None:
-    """Trap C13: ORIG_HEAD, tags, what is staged, the trash, and each entry of the reflogs."""
+    """Trap C13: ORIG_HEAD, tags, staged commits, the trash, and all reflog entries."""
     line("tag", "v1", "HEAD~1")
     line("tag", "-m", "Sent.", "v2")
     line("switch", "-c", "idea")

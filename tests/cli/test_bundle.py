@@ -71,7 +71,7 @@ def test_only_what_is_new(filled: Ok, repository: Trace) -> None:
     assert f"requires a commit that is missing here, such as {first}" in outcome.err
     assert not filled("-C", "other", "ls-objects").out
     assert repository("-C", "other", "bundle", "verify", "../new.bundle").code == 4
-    assert "which is here" in filled("bundle", "verify", "new.bundle").lines[1]
+    assert "found here" in filled("bundle", "verify", "new.bundle").lines[1]
     whole = filled("bundle", "create", "-", first + "..main", stdin=b"")
     assert whole.out == (Path("new.bundle").read_bytes())
 
@@ -82,7 +82,7 @@ def test_no_repository_is_needed_to_look(filled: Ok, repository: Trace, tmp_path
     filled("bundle", "create", "new.bundle", f"{first}..")
     (tmp_path / "nowhere").mkdir()
     looked = filled("-C", "nowhere", "bundle", "verify", "../new.bundle")
-    assert looked.lines[1].endswith("no repository is here to look for it")
+    assert looked.lines[1].endswith("not checked, since there is no repository here")
     assert filled("-C", "nowhere", "bundle", "list", "../new.bundle").lines
     assert repository("-C", "nowhere", "bundle", "import", "../new.bundle").code == 10
     assert repository("--dir", "nowhere", "bundle", "verify", "new.bundle").code == 10
@@ -102,8 +102,8 @@ def test_what_happened_is_said(filled: Ok, repository: Trace) -> None:
     assert outcome.lines[0] == f"main: diverged: it has two tips now, {tip}"
     assert outcome.lines[1].startswith("tags/v1: kept: it differs here")
     assert outcome.err.splitlines()[0] == (
-        "trace: error: 1 ref of the bundle stands elsewhere here, such as refs/tags/v1;"
-        " everything else was taken"
+        "trace: error: 1 ref of the bundle differs here, such as refs/tags/v1;"
+        " everything else was imported"
     )
     assert "--as PREFIX" in outcome.err.splitlines()[1]
     status = filled("-C", "other", "status")
@@ -167,7 +167,7 @@ def test_a_session_goes_with_its_transcript(filled: Ok, tmp_path: Path) -> None:
 def test_real_sessions_come_back_byte_for_byte_on_the_other_side(
     filled: Ok, repository: Trace, tmp_path: Path
 ) -> None:
-    """Every file that is imported here and bundled comes out there as it was."""
+    """Bundled source files of imports are the same in the other repository."""
     files = {path.read_bytes() for path in real_files() if real_format(path)}
     repository("import", *sorted({str(path.parent) for path in real_files()}), "-q")
     filled("bundle", "create", "all.bundle", "--all", "-q")

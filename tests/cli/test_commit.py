@@ -1,4 +1,4 @@
-"""`trace commit`, `trace init` and `trace write-commit`: input they accept and refuse."""
+"""Accepted and refused input of `trace commit`, `init` and `write-commit`."""
 
 from __future__ import annotations
 

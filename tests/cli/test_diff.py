@@ -29,7 +29,7 @@ def test_messages_and_words(two: Run) -> None:
     text = two("diff", "main", "other").text
     assert "There are [-ten-]{+twelve+} words in it." in text
     assert "- And the lines?" in text
-    assert "they part at message 1" in text
+    assert "different from message 1 on" in text
     assert two("diff", "main..other").text == text
     assert two("diff", "main", "main").text == ""
 

@@ -1,4 +1,4 @@
-"""`trace emit` and `trace follow`: what they print, to the byte, and what they refuse."""
+"""`trace emit` and `trace follow`: exact output, and refused input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trace export`: file names, destinations, and reports of what a format cannot hold."""
+"""`trace export`: file names, destinations, and reports of losses."""
 
 from __future__ import annotations
 

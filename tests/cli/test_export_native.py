@@ -107,7 +107,7 @@ def test_refs_that_are_no_files_are_passed_over(
 
 
 class Narrow(io.RawIOBase):
-    """Output as it is without a buffer: it takes what there is room for, and then fails as it was told."""
+    """Unbuffered output that accepts few bytes at a time, and may fail later."""
 
     def __init__(self, error: OSError | None = None) -> None:
         self.taken = b""

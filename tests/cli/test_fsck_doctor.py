@@ -23,7 +23,7 @@ def place(trace: Trace, tmp_path: Path) -> Path:
 
 
 def lose(place: Path) -> None:
-    """Damage the only pack, and take the journal that still has its objects."""
+    """Damage the only pack, and delete the journal that still has its objects."""
     (pack,) = (place / "objects/pack").glob("*.pack")
     data = bytearray(pack.read_bytes())
     data[50] ^= 1

@@ -1,4 +1,4 @@
-"""Options of git on the commands that list and show."""
+"""git's options for the commands that list and show."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Run = Callable[..., Outcome]
 
 @pytest.fixture
 def merged(ok: Run) -> Run:
-    """`side` is merged into `main`, and `ahead` goes on from there."""
+    """`side` is merged into `main`, and `ahead` continues from there."""
     for words in (
         *(["commit", "--user", "a"], ["branch", "side"], ["branch", "old"]),
         *(["commit", "--user", "m"], ["switch", "side"], ["commit", "--user", "s"]),

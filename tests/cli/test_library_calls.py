@@ -1,4 +1,4 @@
-"""Each command calls the library function that its row of the table names, and does not only name it."""
+"""Each command really calls the library function named in its row of the table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RUNS: dict[str, list[str]] = {
     "prune": ["prune"],
     "du": ["du"],
 }
-"""How to run each command whose function is one of the front door."""
+"""How to run each command whose function is a method of `Repo`."""
 
 AROUND = {
     *("init", "import", "export", "status", "log", "diff", "blame", "whohas", "bisect", "sessions"),
@@ -30,7 +30,7 @@ AROUND = {
     *("help", "version", "tag", "reset", "undo", "redo", "checkpoint", "fork", "compress"),
     *("expand", "trim", "dedupe", "suggest", "trash"),
 }
-"""Commands that call the floors below the front door."""
+"""Commands that call layers below `Repo`."""
 
 
 def test_every_command_is_followed_or_known_to_go_around() -> None:

@@ -126,7 +126,7 @@ def test_what_is_drawn() -> None:
         "|/",
         "*",
     ]
-    # Two histories of their own, of which the first ends before the second.
+    # Two unrelated histories; the first ends before the second.
     assert drawn(("m", "ab"), ("b", ""), ("a", "")) == ["*", "|\\", "| *", "*"]
 
 
@@ -231,7 +231,7 @@ def test_what_each_commit_changed(repository: Trace, talk: Run) -> None:
     text = talk("log", "-p").text
     assert text.count("\ncommit ") == 2
     assert "    Look at src/[-app-]{+main+}.py" in text
-    assert "    + Look at src/app.py" in text  # by the first commit, which goes on from nothing
+    assert "    + Look at src/app.py" in text  # by the first commit, which has no parent
     patch = talk("log", "-p", "-1").text.partition("diff ")[2]
     assert patch.strip() == talk("diff").text.partition("diff ")[2].strip()
     lines = talk("log", "--stat", "--oneline", "-1").lines
@@ -255,7 +255,7 @@ def test_what_is_no_number_of_commits_is_said_to_be_none(talk: Run, repository: 
 def test_changes_are_told_from_the_commit_before(
     ok: Run, monkeypatch: pytest.MonkeyPatch, edits: int
 ) -> None:
-    """Where no index tells of a commit, its context follows from that of the one before, and is not folded anew."""
+    """Without an index, each context is derived from the previous one."""
     reads: list[bytes] = []
     read = ObjectDatabase.read
 

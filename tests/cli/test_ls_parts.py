@@ -37,7 +37,7 @@ def rows(outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def rendered(ok: Ok) -> list[tuple[str, str, str, str | None, str]]:
-    """Return address, role, type, tool and text of each content, as the lossless form has them."""
+    """Return address, role, type, tool and text of each content in the lossless form."""
     found: list[tuple[str, str, str, str | None, str]] = []
     tools: dict[str, str] = {}
     for message in json.loads(ok("compile", "--format", "json").out)["messages"]:

@@ -17,7 +17,7 @@ Ok = Callable[..., Outcome]
 
 @pytest.fixture
 def apart(ok: Ok) -> Ok:
-    """Two branches that reworded the same message; HEAD is on main."""
+    """Two branches that edited the same message; HEAD is on main."""
     ok("commit", "--user", "a\nb\nc", "-q")
     ok("update-ref", "refs/heads/side", "HEAD")
     ok("edit", "HEAD.0", "a\nmine\nc", "-q")
@@ -163,7 +163,7 @@ def test_a_revert_on_a_detached_head(ok: Ok, trace: Trace) -> None:
 
 @pytest.fixture
 def rebased_twice(ok: Ok) -> tuple[Ok, str]:
-    """A message that two rebases carried on: its address is that of the commit in which it was born."""
+    """A message carried through two rebases, and the commit that first added it."""
     ok("commit", "--user", "start", "-q")
     ok("tag", "start")
     born = ok("commit", "--user", "work to be found").text.split()[0]
@@ -219,7 +219,7 @@ def test_a_message_is_found_where_the_commit_of_its_birth_is_not_here(
 
 
 def test_a_log_of_all_follows_what_refs_have_and_not_the_trash(ok: Ok) -> None:
-    """A rebase that was taken back leaves its copies there; one that was not leaves what they are of."""
+    """An undone rebase leaves copies in the trash; a kept one the originals."""
     ok("commit", "--user", "base", "-q")
     ok("branch", "-q", "up")
     topic = ok("commit", "--user", "topic").text.split()[0]
@@ -288,7 +288,7 @@ def test_settling_in_an_editor(apart: Ok, trace: Trace, tmp_path: Path) -> None:
     editor.chmod(0o755)
     keeps = Environment(author="Ada", discovery=False, editor="true")
     assert "markers are still there" in trace("resolve", "1", "-e", environment=keeps).err
-    assert "no editor is named" in trace("resolve", "1", "-e").err
+    assert "no editor is set" in trace("resolve", "1", "-e").err
     changes = Environment(author="Ada", discovery=False, editor=str(editor))
     assert trace("resolve", "1", "--edit", environment=changes).code == 0
     assert (tmp_path / "seen").read_text(encoding="utf-8") == (
@@ -392,7 +392,7 @@ def test_a_conflict_keeps_its_number_and_may_be_settled_anew(ok: Ok, repository:
     assert [line[0] for line in left if line[0] != " "] == ["1", "3"]
     listed = ok("resolve").lines
     assert [line[0] for line in listed if line[0] != " "] == ["1", "2", "3"]
-    assert any(line.endswith("settled: ours") for line in listed)
+    assert any(line.endswith("resolved: ours") for line in listed)
     ok("resolve", "1", "another wording")
     ok("resolve", "2", "--theirs")
     ok("resolve", "all", "--ours")

@@ -12,7 +12,7 @@ from trace_store.environment import Environment
 
 @pytest.fixture
 def waiting(repository: Trace) -> Trace:
-    """A merge of `side` into `main` that waits at two conflicts."""
+    """A merge of `side` into `main`, stopped at two conflicts."""
     for words in (
         *(
             ["commit", "--user", "a", "-q"],
@@ -78,7 +78,7 @@ def test_a_list_with_a_mistake_is_kept(waiting: Trace) -> None:
     waiting("switch", "-q", "side")
     outcome = waiting("rebase", "-i", "main", environment=surroundings)
     assert outcome.code == 2
-    assert "there are pick, reword" in outcome.err
+    assert "actions: pick, reword" in outcome.err
     kept = outcome.err.partition("--todo ")[2].split()[0]
     assert "pikc" in Path(kept).read_text(encoding="utf-8")
     mended = Path(kept).read_text(encoding="utf-8").replace("pikc", "pick")
@@ -97,7 +97,7 @@ def test_editors_are_looked_for_as_git_does(waiting: Trace, tmp_path: Path) -> N
         assert read.list_editor == name
         assert read.editor == ("GIT_EDITOR" if name == "GIT_SEQUENCE_EDITOR" else name)
     lists = Environment.read({"GIT_SEQUENCE_EDITOR": "sed -i -e s/^pick/pikc/", "EDITOR": "false"})
-    assert "there are pick" in waiting("rebase", "-i", "main~1", environment=lists).err
+    assert "actions: pick" in waiting("rebase", "-i", "main~1", environment=lists).err
 
 
 def test_a_call_that_loses_its_result_is_told(repository: Trace, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_branch_that_begins_with_nothing_is_told(repository: Trace) -> None:
     assert "note:" not in first.err  # nothing else is there
     repository("switch", "-q", "idea")
     assert (
-        "is a new branch, with nothing before"
+        "is a new branch; this commit is its first"
         in repository("commit", "--user", "b", "--branch", "ideas").err
     )
 

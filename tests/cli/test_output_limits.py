@@ -1,4 +1,4 @@
-"""Output of commands that read: budgets, terminal width, full output for scripts, missing objects."""
+"""Output of reading commands: budgets, terminal width, scripts, missing objects."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ VALUES = st.sampled_from(
 
 
 def words_for(items: Items) -> st.SearchStrategy[list[str]]:
-    """Return command lines that are mostly right: options as they may be spelt, values, and what nobody declared."""
+    """Return mostly valid command lines: all spellings, values, unknown words."""
     flags = [flag for item in items if isinstance(item, Option) for flag in (*item.flags, item.off)]
     known = st.sampled_from([flag for flag in flags if flag] or ["-x"])
     pieces = st.one_of(
@@ -111,7 +111,7 @@ def joined(parts: tuple[list[str], list[str]]) -> list[str]:
 
 
 def stand_in(items: Items, name: str, received: list[object]) -> Any:
-    """Return a command that takes the same, and notes what it was given."""
+    """Return a command with the same declaration that records its arguments."""
 
     @takes(*items)
     def function(_: object, **values: Any) -> int:
@@ -125,7 +125,7 @@ def stand_in(items: Items, name: str, received: list[object]) -> Any:
 def compare(
     command: Any, lines: st.SearchStrategy[list[str]], target: Any, received: list[object]
 ) -> None:
-    """Let Typer run what the small parser takes."""
+    """Run a command line that the small parser accepts through Typer."""
 
     @given(lines)
     def run(words: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Plumbing prints what it always printed, to the byte.
+"""The output of plumbing, byte for byte, compared with golden files.
 
 A golden file is a session in one folder: `$ command` lines, `< text` lines for the command's standard input, then what
 it printed, and `? code` when the exit code is not 0; only then is there something on standard error. In output a
@@ -35,7 +35,7 @@ def shown(outcome: Outcome) -> list[str]:
 
 
 def session(trace: Trace, text: str) -> str:
-    """Run the commands of a session and return it with what they print now."""
+    """Run the commands of a session and return it with their current output."""
     written: list[str] = []
     lines = text.splitlines()
     for number, line in enumerate(lines):

@@ -168,7 +168,7 @@ def test_status_shows_what_is_unsealed_and_diverged(ok: Run, tmp_path: Path) -> 
     (tmp_path / ".trace" / "refs" / "heads" / "main" / other).write_bytes(b"")
     outcome = ok("status")
     assert "diverged: refs/heads/main has 2 tips" in outcome.text
-    assert outcome.err == "note: git brought another tip of refs/heads/main\n"
+    assert outcome.err == "note: git added another tip of refs/heads/main\n"
     assert len(record(ok("status", "--json"))["diverged"]["refs/heads/main"]) == 2
 
 
@@ -269,7 +269,7 @@ def test_compile_has_formats_and_moments(ok: Run, tmp_path: Path) -> None:
     assert "Hello" in ok("compile", "--at", "now").text
     ok("compile", "-o", "out.json", "-f", "openai")
     assert json.loads((tmp_path / "out.json").read_bytes())["messages"]
-    assert "cached as fresh" in ok("compile", "--verify").err
+    assert "same as a fresh context" in ok("compile", "--verify").err
     lines = record(ok("compile", "-f", "json", "--strategy", "messages"))["messages"]
     assert len(lines) == 2
     summary = record(ok("compile", "--json"))

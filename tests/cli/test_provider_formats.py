@@ -39,7 +39,7 @@ def test_what_is_compiled_for_a_provider_can_be_committed(ok: Run, form: str) ->
     request = ok("compile", "-f", form).out
     ok("commit", "--json", "--branch", "other", stdin=request)
     again = json.loads(ok("compile", "other", "-f", form).out)
-    # Lossless JSON says of each message which commit it is in.
+    # Lossless JSON names the commit of each message.
     assert form == "json" or again == json.loads(request)
     texts = [
         line for line in ok("compile", "other").lines if line in ("Be brief.", "Weather?", "4 C")
@@ -90,7 +90,7 @@ def test_what_every_message_needs_is_told_a_few_times(ok: Run) -> None:
     notes = ok("compile", "-f", "gemini").err.splitlines()
     assert sum("has no signature" in note for note in notes) == 3
     assert notes[-1] == "note: 3 more call-unsigned (with --json, all of them)"
-    # What is broken is told each time.
+    # Every fault is reported.
     assert sum("a second result" in note for note in notes) == 6
     summary = json.loads(ok("compile", "-f", "gemini", "--json").out)
     codes = [repair["code"] for repair in summary["repairs"]]

@@ -65,7 +65,7 @@ def test_a_text_is_purged_and_told_and_refused_afterwards(
     ("words", "stdin", "code"),
     [
         ([], b"", 2),
-        ([OID], b"", 2),  # it is not confirmed
+        ([OID], b"", 2),  # without confirmation
         ([OID, "--yes", "--reason", "two\nlines"], b"", 2),
         (["--match", "abc", "--yes"], b"", 2),
         (["f" * 64, "--yes"], b"", 4),
@@ -132,7 +132,9 @@ def test_a_guess_of_short_content_is_warned_of(
     ok: Callable[..., Outcome], words: list[str]
 ) -> None:
     ok("commit", "-q", "--user", SAID)
-    note = "1 object short and without a salt: a guess of the content can still be confirmed, even after --rewrite"
+    note = (
+        "1 object short and without a salt: a correct guess of the content can still be confirmed"
+    )
     assert note in ok("purge", OID, "--yes", *words).err
 
 
@@ -142,10 +144,10 @@ def test_a_rewrite_takes_the_text_out_of_commits_and_keeps_addresses(
     result = json.loads(ok("commit", "--user", SAID, "--result-json").out)
     ok("commit", "-q", "--user", "hello", "-m", f"about {SECRET}")
     plan = ok("purge", "--match", SECRET, "--dry-run")
-    assert "the text stands in 1 commit or tag itself" in plan.err
+    assert "the text is part of 1 commit or tag object" in plan.err
     rewritten = ok("purge", "--match", SECRET, "--yes", "--rewrite")
-    assert "issued anew" in rewritten.out.decode()
-    assert "--rewrite takes it out" not in rewritten.err
+    assert "rewritten: " in rewritten.out.decode()
+    assert "--rewrite removes it" not in rewritten.err
     first = json.loads(ok("compile", "--table", "--json").out)["messages"][0]
     assert first["address"] == result["addresses"][0]
     assert "about [purged]" in ok("log").out.decode()

@@ -36,14 +36,14 @@ BROKEN = json.dumps(
 
 @pytest.fixture
 def broken(ok: Callable[..., Outcome]) -> Callable[..., Outcome]:
-    """Run a command that has to succeed, where the branch holds a call without a result."""
+    """Run a command that has to succeed, on a branch that has a call without a result."""
     ok("commit", "-q", "--json", stdin=BROKEN.encode())
     return ok
 
 
 @pytest.fixture
 def torn(tmp_path: Path) -> Path:
-    """The sample transcript, cut within its last result but one."""
+    """The sample transcript, truncated within its next-to-last result."""
     path = tmp_path / "session.jsonl"
     lines = Path(SAMPLE).read_bytes().splitlines(keepends=True)
     last = max(n for n, line in enumerate(lines) if b'"tool_result"' in line)

@@ -22,7 +22,7 @@ User = Callable[..., Outcome]
 
 @pytest.fixture
 def user(repository: Trace, tmp_path: Path) -> User:
-    """Run a command as somebody whose model is at an address, with two branches that answer one question."""
+    """Run a command with a model server, on two branches that answer one question."""
 
     def run(
         *words: str, url: str = "", stdin: bytes = b"", terminal: bool = False, **more: str
@@ -49,7 +49,7 @@ def user(repository: Trace, tmp_path: Path) -> User:
 
 
 def answering(text: str | Callable[[Any], object]) -> Reply:
-    """Return a reply that is made of what was asked."""
+    """Return a server reply computed from the question."""
 
     def reply(connection: Connection) -> None:
         made = text
@@ -84,7 +84,7 @@ def test_a_proposal_is_shown_and_taken(user: User, serving: Serving) -> None:
         "     because: one machine writes\\x1b[2J",
         "     | One machine writes.",
         "     | So SQLite.",
-        "take it? [y/N] ",
+        "accept it? [y/N] ",
     ):
         assert line in outcome.err
     assert "takes ours" in outcome.err
@@ -121,7 +121,7 @@ def test_away_from_a_terminal_nobody_is_asked(user: User, serving: Serving) -> N
     outcome = user("merge", "idea", "-s", "semantic", "--json", url=server.url)
     record = json.loads(outcome.text)
     assert (record["outcome"], record["settled"][0]["kind"]) == ("merged", "two-answers")
-    assert "take it?" not in outcome.err
+    assert "accept it?" not in outcome.err
     quiet = user("merge", "idea", "-s", "semantic", url=server.url, terminal=True)
     assert "already up to date" in quiet.text
     assert len(server.requests) == 1
@@ -145,15 +145,15 @@ def test_a_model_that_is_of_no_use(
     assert "hint: " in outcome.err
     assert KEY not in outcome.err
     assert standing(user) == before
-    assert user("merge", "--continue").code == 6  # nothing waits
-    assert user("merge", "idea").code == 3  # the ordinary merge still does what it does
+    assert user("merge", "--continue").code == 6  # nothing is in progress
+    assert user("merge", "idea").code == 3  # an ordinary merge still works
 
 
 def test_how_it_may_not_be_called(user: User) -> None:
     for words, code, message in (
         (("-s", "semantic"), 6, "no model is configured"),
         (("-s", "semantic", "--review", "--no-review"), 2, "contradict"),
-        (("--review",), 2, "a review is for what a model proposes"),
+        (("--review",), 2, "--review and --no-review require -s semantic"),
     ):
         outcome = user("merge", "idea", *words)
         assert (outcome.code, message in outcome.err) == (code, True), outcome.err

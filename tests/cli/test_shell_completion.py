@@ -24,7 +24,7 @@ SETUP = {
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """A home of its own, in which `trace` is this one."""
+    """A home folder in which `trace` is this version."""
     folder = tmp_path / "bin"
     folder.mkdir()
     program = folder / "trace"
@@ -69,7 +69,7 @@ def test_branches_and_addresses_are_completed(
     assert shell == "bash" or "Where is the parser?" in shown
 
 
-# What zsh does with the values that it is given, beside showing them.
+# How zsh evaluates completion values besides showing them.
 EVALUATED = '_arguments() {{ local action=${{1#*: :}}; eval ws=\\( "${{action[3,-3]}}" \\) }}; '
 
 SAID = [

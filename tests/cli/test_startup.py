@@ -1,4 +1,4 @@
-"""Which modules a command imports: they decide how long it takes to start (trap C38)."""
+"""Modules that a command imports, which determine its start-up time (trap C38)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEAVY = {
     *("threading", "tiktoken", "tomllib", "typer", "typing"),
     *("trace_store.llm.contract", "trace_store.llm.http_model", "trace_store.llm.settings_file"),
 }
-"""Each costs as much as a plumbing command, or several times that; and what asks a model, which none of them does."""
+"""Modules as expensive as a whole plumbing command, and the model client."""
 ALSO_PLUMBING = {"collections", "contextlib", "datetime", "functools", "msgpack"}
 """What plumbing that reads an object does without, too."""
 OF_FAILURES = {"trace_store.errors.tree", "trace_cli.advice"}
@@ -102,7 +102,7 @@ BRANCHED = [
 ]
 """What is done with another branch."""
 WITH_JSON_OR_PROCESSES = [["show", "--json"], ["compile", "-f", "openai"], ["du"], ["fsck"]]
-"""They need what makes JSON or runs further processes, and with it some of what that imports."""
+"""Commands that need json or subprocess, and some modules that these import."""
 MOST_MODULES = {
     "version": 14,
     "config": 71,
@@ -194,7 +194,7 @@ def test_c38_what_people_type_loads_nothing_dear(words: list[str], folder: Path)
 def test_c38_branches_load_no_editor_and_compare_no_words(
     words: list[str], folder: Path, repository: Trace
 ) -> None:
-    """What stands on one side alone is not compared, and what has no conflict is not edited."""
+    """One-sided changes need no text diff, and messages without a conflict no editor."""
     for asked in (
         ["switch", "-c", "idea"],
         ["commit", "--user", "an idea"],

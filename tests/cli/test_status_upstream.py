@@ -101,7 +101,7 @@ def test_an_empty_revision_is_refused(ok: Run, repository: Trace) -> None:
 
 
 def _failed(trace: Trace, code: int, *arguments: str) -> str:
-    """Return what a command says that fails."""
+    """Return the error output of a failing command."""
     outcome = trace(*arguments)
     assert outcome.code == code
     return outcome.err

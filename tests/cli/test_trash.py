@@ -1,4 +1,4 @@
-"""`trace trash`, as people meet it."""
+"""Output and exit codes of `trace trash`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.command_line import Outcome, Trace
 
 @pytest.fixture
 def filled(ok: Callable[..., Outcome]) -> Callable[..., Outcome]:
-    """Return the command of a repository with two removed messages, a deleted branch and a deleted tag."""
+    """Run commands where two messages are removed, and a branch and a tag deleted."""
     for text in ("first words", "second words", "third words"):
         ok("commit", "--user", text, "-q")
     ok("switch", "-c", "idea", "-q")
@@ -98,7 +98,7 @@ def test_retention_hides_and_gc_applies_it(filled: Callable[..., Outcome]) -> No
     dry = filled("gc", "--dry-run").text
     assert "trash, by age" in dry
     assert "trash, kept: tags" in dry
-    assert "held by these alone" in dry
+    assert "held only by these" in dry
     assert filled("trash", "--expired").lines[-1].endswith("1 branch, 1 tag")
     assert filled("gc").lines[0].startswith("1 ref expired from the trash, ")
     assert filled("trash", "--expired").lines[-1].endswith("; 1 tag")

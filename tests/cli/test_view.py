@@ -19,7 +19,7 @@ CODE = "import sys; from trace_cli.main import main; sys.exit(main(sys.argv[1:])
 
 
 def on_a_terminal(*words: str, **variables: str) -> tuple[str, int]:
-    """Run a command whose standard output is a terminal; return what it shows, and its exit code."""
+    """Run a command on a terminal; return its output and its exit code."""
     ours, theirs = pty.openpty()
     path = os.pathsep.join(filter(None, sys.path))
     environment = {**os.environ, "PYTHONPATH": path, "TERM": "xterm", **variables}
@@ -92,7 +92,7 @@ def test_a_pager_shows_what_a_terminal_gets(session: Callable[..., Outcome]) -> 
 
 
 def test_the_pager_of_git_is_used(session: Callable[..., Outcome], tmp_path: Path) -> None:
-    """The user's own; a work tree's may be a stranger's."""
+    """Only the user's own: the one of a work tree may come from a stranger."""
     (tmp_path / ".gitconfig").write_text('[core]\n\tpager = "sed s/^/G:/"\n')
     home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "none"), "PAGER": "cat"}
     assert on_a_terminal("log", **home)[0].startswith("G:")

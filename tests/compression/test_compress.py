@@ -1,4 +1,4 @@
-"""Compression: what is replaced, what stays, what is refused, and who writes the summary."""
+"""Compression: replaced and kept messages, refusals, and sources of the summary."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WORDS = "The parser reads a line, splits it at every comma, and then forgets wha
 
 
 def talk(store: Store, turns: int = 12, words: str = WORDS * 4) -> list[Address]:
-    """Append so many turns of a user and an assistant, and return the addresses of all messages."""
+    """Append turns of a user and an assistant, and return all addresses."""
     found: list[Address] = []
     for turn in range(turns):
         for role in ("user", "assistant"):
@@ -65,7 +65,7 @@ def range_of(*addresses: Address) -> str:
 
 
 def seen(store: Store) -> dict[Address, bytes]:
-    """What a model sees of each message, as a hash."""
+    """The hash of each message as a model sees it."""
     tip = compiled(store).commit
     assert tip is not None
     return {each.address: seen_of_entry(each) for each in fold_of(store, tip).visible()}
@@ -82,7 +82,7 @@ def commit_of(store: Store, done: CompressionResult) -> Commit:
 
 
 class Script:
-    """A model that gives these answers one after the other, the last again and again."""
+    """A model that gives these answers in order, then repeats the last."""
 
     def __init__(self, *answers: str | Completion) -> None:
         self.answers = answers

@@ -1,4 +1,4 @@
-"""Expansion and reports: the way back from a summary, and what a summary leaves out."""
+"""Expansion of summaries, and reports of what they leave out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every long real transcript, compressed to a half and to a tenth: valid, pins unchanged, and undone."""
+"""Real transcripts compressed to a half and a tenth: valid, pins kept, undone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from trace_store.objects.address import Address
 from trace_store.store.handle import Store
 
 LONG = 5_000
-"""Tokens in messages from which a transcript counts as long."""
+"""Minimum tokens of a long transcript."""
 
 
 @pytest.mark.parametrize("path", each_real_file())
@@ -44,10 +44,10 @@ def test_every_long_transcript(path: Path, kind: str) -> None:
         target = parse_target(branch, share)
         try:
             done = compress(branch, to=target, author="A", model=model, force=True)
-        except errors.BudgetError as error:  # the floor is explained, and can be reached
+        except errors.BudgetError as error:  # the minimum in the error must be reachable
             target = error.needed  # type: ignore[assignment]
             done = compress(branch, to=target, author="A", model=model, force=True)
-        except errors.InvalidInputError:  # all of it is instructions, pinned, or short
+        except errors.InvalidInputError:  # everything is instructions, pinned, or short
             continue
         now = ContextCompiler(store).compile(name)
         assert now.token_count == done.after <= target
@@ -71,7 +71,7 @@ def seen_of(store: Store, name: str, addresses: dict[Address, bytes]) -> dict[Ad
 
 
 def pin_some(store: Store, name: str) -> dict[Address, bytes]:
-    """Pin three short messages, with what belongs to them, and return what a model sees of them."""
+    """Pin three short messages and their units, and return their text for a model."""
     context = ContextCompiler(store).compile(name)
     sizes = [size for size, _ in context.message_tokens()]
     places = [n for n, size in enumerate(sizes) if size < 200][2::7][:3]

@@ -1,4 +1,4 @@
-"""Trimming: the target is met, what matters stays, and everything comes back."""
+"""Trimming: it meets the target, keeps important messages, and can be undone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def half(repo: Repo) -> int:
 
 
 def faults(repo: Repo, revision: str = "HEAD") -> list[str]:
-    """Return what a provider would refuse."""
+    """Return the faults that a provider would reject."""
     shown = repo.compile(revision)
     return [
         f"{provider} {repair.code}"

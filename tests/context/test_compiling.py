@@ -219,7 +219,7 @@ def flip(path: Path, at: int) -> None:
 
 
 def test_a_flipped_bit_in_a_record_is_seen_and_the_index_made_anew(repo: Repo) -> None:
-    """A marker that sets the tools, three messages, and one that is pinned and worded anew."""
+    """A commit that sets the tools, three messages, and one that is pinned and edited."""
     repo.set_tools([{"name": "grep"}])
     for text in "abc":
         repo.append("user", text)

@@ -64,7 +64,7 @@ def test_a_turn_touches_as_much_at_20000_messages_as_at_100(tmp_path: Path, seal
 
 
 def test_a_turn_in_a_new_process_reads_no_more_of_a_longer_history(tmp_path: Path) -> None:
-    """The store is opened anew, as a hook does; packs are looked up, never read through."""
+    """The store is reopened, as by a hook; packs are looked up, never read completely."""
     short = cost_of_a_turn(tmp_path / "short", SHORT, sealed=True, cold=True)
     long = cost_of_a_turn(tmp_path / "long", LONG, sealed=True, cold=True)
     # The table of a pack is searched by halving, so it may take a few more looks.

@@ -1,4 +1,4 @@
-"""The fold of a line: what operations do to messages and their units, and where wordings stand."""
+"""The fold of a line: effects of operations, and places of versions."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_a_carried_message_keeps_its_id_its_state_and_its_wordings(line: Line) -
     assert set(line.fold.unit(answer)) == {asked, answer}
     assert [v.place for v in line.fold.entry(said).versions] == [(oid, 2), (oid, 3), (oid, 4)]
     before = line.fold
-    line.commit(ops.add(carried))  # what is there already is passed over
+    line.commit(ops.add(carried))  # existing messages are skipped
     assert line.order() == [each.address for each in before.entries]
     assert line.fold.entry(said).home == (oid, 2)
 

@@ -1,4 +1,4 @@
-"""Ghosts: informative, short in every encoding, and never another text for the same message."""
+"""Ghosts: informative, short in every encoding, with a constant text per message."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_real_messages_have_at_most_twenty_tokens(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", each_real_transcript())
 def test_every_provider_takes_ghosts_of_real_calls(path: Path, tmp_path: Path) -> None:
-    """Every third unit leaves a ghost; restored, the context is what it was."""
+    """Every third unit leaves a ghost; restoring gives the same context as before."""
     with Store.init(str(tmp_path / ".trace")) as store:
         importers.import_all.import_paths(store, [str(path)])
         repo = Repo(store, author="Ada <ada@example.org>")

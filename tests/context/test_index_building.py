@@ -1,4 +1,4 @@
-"""An index has what a fold has, however it was made: by appends, from what was before, or from nothing."""
+"""An index equals the fold, whether appended to, derived or built from scratch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from trace_store.objects.commit import read_commit
 
 
 def check(repo: Repo, view: IndexView) -> None:
-    """Compare what an index says of a commit with the fold of it."""
+    """Compare an index's content for a commit with its fold."""
     assert view.tip is not None
     state = fold(view.tip, lambda oid: read_commit(oid, repo.store.objects.read))
     prefix, said = bytes(32), []
@@ -54,7 +54,7 @@ def check(repo: Repo, view: IndexView) -> None:
 
 
 def check_earlier(repo: Repo, view: IndexView) -> None:
-    """What records tell of earlier commits is what these have."""
+    """Records about earlier commits match these commits."""
     oid = view.tip
     while oid is not None:
         found = prefix_of(view, oid)
@@ -214,7 +214,7 @@ def test_what_was_measured_is_known_after_edits(repo: Repo) -> None:
 
 
 def test_what_another_way_on_measured_and_set_is_forgotten(repo: Repo) -> None:
-    """Also when its records are the beginning of what there is now."""
+    """Also if its records are a prefix of the current ones."""
     repo.append("user", "hi")
     back = RefEdit("refs/heads/main", repo.resolve("HEAD"), ANY)
     repo.set_tools([{"name": "look"}])

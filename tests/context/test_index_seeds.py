@@ -1,4 +1,4 @@
-"""An index of another branch, or of what the branch was, is gone on from: what stands in both is not read again."""
+"""An index starts from an older one or another branch's, without a full read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FEW = 40
 
 
 class Counting:
-    """A tokenizer that notes what it is asked to count."""
+    """A tokenizer that records the texts it counts."""
 
     encoding = "words"
     exact = True
@@ -33,7 +33,7 @@ class Counting:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a history of which every message was counted, and the fold is kept."""
+    """Return a history with all messages counted and a stored fold."""
     folder = tmp_path_factory.mktemp("seeds")
     with Repo.init(folder, clock=FixedClock(), durability="fast") as repo:
         for number in range(LENGTH):

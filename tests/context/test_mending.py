@@ -1,4 +1,4 @@
-"""What is found in a broken context, and what it is mended to."""
+"""Faults found in broken contexts, and their repairs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def missing(id_: str) -> ToolResult:
 
 
 def mended(messages: Sequence[Any], **options: Any) -> tuple[list[str], list[tuple[str, Any]]]:
-    """Return the codes of what is found, and the roles and parts of what is left."""
+    """Return the codes of faults, and the roles and parts of the repaired context."""
     found = repair_context(messages, **options)
     if not options.get("providers"):
         assert_valid_requests(found.items, strict=True)
@@ -75,7 +75,7 @@ def parts_of(messages: Sequence[Any]) -> list[tuple[str, Any]]:
 ANSWER = says(Text("Done."))
 RESULT_A, RESULT_B = ToolResult("a", "one"), ToolResult("b", "two")
 
-# Each: code, what is broken, and what it becomes.
+# Each: code, broken context, repaired context.
 CASES: list[tuple[str, list[Any], list[Any]]] = [
     ("orphan-call", [ASK, says(call("a"))], [ASK, says(call("a")), answers(missing("a"))]),
     (
@@ -392,7 +392,7 @@ def test_any_tangle_of_calls_and_results_is_mended(
 @settings(max_examples=examples(200), deadline=None)
 @given(entangled)
 def test_no_tool_output_is_made_up(messages: list[Any]) -> None:
-    """What stands in the mended context was said, or says plainly that nothing was recorded."""
+    """Repairs invent nothing: added text only says that nothing was recorded."""
     said = {part for message in messages for part in message.parts if isinstance(part, ToolResult)}
     contents = {part.content for part in said}
     for item in repair_context(messages).items:

@@ -211,7 +211,7 @@ def test_a_response_of_chat_completions() -> None:
 
 
 def test_one_list_may_mix_every_shape() -> None:
-    """Each message is told by itself; only items of Responses belong to their neighbours."""
+    """Each message is parsed by itself; only items of Responses depend on neighbours."""
     mixed = [
         CHAT[1],
         {"type": "reasoning", "summary": [], "encrypted_content": "gAAA"},

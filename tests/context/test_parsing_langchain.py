@@ -79,7 +79,7 @@ def test_roles() -> None:
         [{"type": "tool_call", "id": "t1", "name": "read", "args": {"p": "a"}}],
         [{"type": "function_call", "call_id": "t1", "name": "read", "arguments": '{"p":"a"}'}],
         [{"type": "non_standard", "value": {**CALL, "type": "tool_use", "input": {"p": "a"}}}],
-        # What was streamed in pieces is told in whole by tool_calls.
+        # tool_calls has the complete calls that were streamed in pieces.
         [{"type": "tool_use", "id": "t1", "name": "read", "input": {}, "partial_json": "{"}],
         [{"type": "input_json_delta", "partial_json": "{"}],
         "",

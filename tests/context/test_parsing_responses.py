@@ -1,4 +1,4 @@
-"""Items of OpenAI's Responses become messages: which belong together, and what each holds."""
+"""Items of OpenAI's Responses become messages: grouping and content."""
 
 from __future__ import annotations
 

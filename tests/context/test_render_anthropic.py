@@ -1,4 +1,4 @@
-"""Anthropic: what each part becomes, and what the provider alone forbids."""
+"""Anthropic: rendering of each part, and rules that only this provider has."""
 
 from __future__ import annotations
 

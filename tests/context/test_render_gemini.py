@@ -1,4 +1,4 @@
-"""Gemini: what each part becomes."""
+"""Gemini: rendering of each part."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def test_only_the_first_call_of_a_content_stands_in_for_a_signature() -> None:
     ]
     assert signed == [("a", SKIPS_THE_CHECK), ("b", None), ("c", SKIPS_THE_CHECK)]
     assert [repair.code for repair in found.repairs] == ["call-unsigned"] * 2
-    # Nobody made it, so nobody reads it back.
+    # No model wrote it, so it is not read back.
     assert messages_from_gemini(found.request["contents"])[1].parts == tuple(first)
 
 

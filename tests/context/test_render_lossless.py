@@ -1,4 +1,4 @@
-"""Lossless JSON gives back what it was made of; text and the front door."""
+"""Lossless JSON round-trips; the text format; rendering through `Repo`."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_the_document() -> None:
 
 
 class Compiled(Message):
-    """A message with what a compiled context adds."""
+    """A message with the fields that a compiled context adds."""
 
     __slots__ = ("address", "ghost", "labels", "priority")
 

@@ -1,4 +1,4 @@
-"""OpenAI chat: what each part becomes."""
+"""OpenAI chat: rendering of each part."""
 
 from __future__ import annotations
 

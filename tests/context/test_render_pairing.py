@@ -30,7 +30,7 @@ def user(text: str = "Go on.") -> Message:
 
 
 def outline(messages: list[Message]) -> list[str]:
-    """Say in short what OpenAI is shown; both requests are checked to be valid."""
+    """Summarize the request for OpenAI; both requests are checked to be valid."""
     shown: list[str] = []
     for message in assert_valid_requests(messages)["openai"].request["messages"]:
         words = [message["role"]]
@@ -119,7 +119,7 @@ def test_parallel_calls_recorded_as_several_messages_are_one_turn() -> None:
 
 
 def test_an_id_used_again_is_paired_with_the_newest_call() -> None:
-    """Some providers number calls anew in each message."""
+    """Some providers restart the numbering of calls in each message."""
     messages = [asked("0"), answered("0"), asked("0"), Message("tool", [ToolResult("0", "two")])]
     assert outline(messages) == [
         "assistant +0",

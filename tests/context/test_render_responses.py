@@ -1,4 +1,4 @@
-"""OpenAI Responses: what each part becomes."""
+"""OpenAI Responses: rendering of each part."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_reasoning_goes_back_to_its_model_right_before_what_it_led_to() -> None:
         ("gpt-4", [Reasoning("", "gAAA"), Text("So.")], {"model": GPT}, "reasoning of gpt-4"),
         ("", [Reasoning("", "gAAA"), Text("So.")], {"model": GPT}, "of an unknown model"),
         ("claude-opus-4-6", [Reasoning("Hm.", "Eos"), Text("So.")], {}, "of claude-opus-4-6"),
-        # The form is OpenAI's, so a signature of Claude's goes to nobody here.
+        # The form is OpenAI's, so a signature of Claude's is left out.
         (
             "claude-opus-4-6",
             [Reasoning("Hm.", "Eos"), Text("So.")],

@@ -66,7 +66,7 @@ def test_a_providers_form_loses_what_is_documented_and_nothing_else(form: str) -
 
 @pytest.mark.parametrize("form", PROVIDERS)
 def test_a_second_round_loses_nothing_more(form: str) -> None:
-    """Rendered and read, a context stays what it is: only who spoke with which model must be said again."""
+    """A context round-trips through a request, except for model and provider."""
 
     @settings(max_examples=examples(100), deadline=None)
     @given(sound_contexts(form))
@@ -161,7 +161,7 @@ def test_each_documented_loss_is_one(form: str, name: str) -> None:
 
 @pytest.mark.parametrize("form", PROVIDERS)
 def test_what_one_form_loses_another_may_keep(form: str) -> None:
-    """The smallest contexts of losses that this form has not come back whole but for what it has."""
+    """Minimal contexts of losses of other forms round-trip in this form."""
     for name in set(CASES) - set(LOSSES[form]):
         messages = [
             changed(m, model=MODELS[form] if m.role == "assistant" else "") for m in CASES[name]
@@ -193,7 +193,7 @@ def test_lone_surrogates_come_back_as_what_was_sent(form: str) -> None:
 
 
 def test_everything_at_once() -> None:
-    """A context that every provider takes as it is, and gives back as it was."""
+    """A context that round-trips unchanged for every provider."""
     png = Image("image/png", PNG_BYTES)
     messages = [
         Message("system", "Be brief."),

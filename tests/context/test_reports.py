@@ -25,7 +25,7 @@ def usage(total: int, output: int = 40) -> Usage:
 
 
 def answer(repo: Repo, text: str, total: int, **report: str) -> ObjectId:
-    """Commit an answer and what the provider reported with it."""
+    """Commit an answer and the provider's usage report."""
     with repo.batch() as draft:
         draft.append(Message("assistant", text))
         draft.record_usage(usage(total), model=report.get("model", MODEL))
@@ -34,7 +34,7 @@ def answer(repo: Repo, text: str, total: int, **report: str) -> ObjectId:
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Iterator[Repo]:
-    """Return a repository with a question, an answer, and what the answer was reported to cost."""
+    """Return a repository with a question, an answer and its usage report."""
     with Repo.init(tmp_path) as made:
         made.append("user", "How high is the tower?")
         answer(made, "It has 300 metres.", 5_000)
@@ -151,7 +151,7 @@ def test_what_measures_another_context_does_not_count(repo: Repo) -> None:
     start = repo.resolve("HEAD~1")
     repo.record_usage(usage(70_000), model=MODEL, about=start)
     assert repo.compile().reported_token_count == 5_000
-    with repo.batch() as draft:  # what a summary cost is no size of this context
+    with repo.batch() as draft:  # the cost of a summary is not the size of this context
         draft.replace([(start, 0)], [Message("user", "About a tower.")])
         draft.record_usage(usage(80_000), model=MODEL)
     assert repo.compile().reported_token_count == 5_000

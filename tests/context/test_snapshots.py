@@ -1,4 +1,4 @@
-"""Folds that are kept: each is what its operations make from nothing, and damage costs time only."""
+"""Stored folds: each equals a fold from scratch, and damage costs only time."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_fold_of_many_commits_is_kept_and_gone_on_from(repo: Repo) -> None:
     repo.edit("HEAD.0", "other words")
     assert reads(repo, repo.resolve("HEAD")).total() == 1
     assert len(files(repo)) == 1
-    assert reads(repo, repo.resolve("HEAD~3")).total() == 18  # none is kept of what was before
+    assert reads(repo, repo.resolve("HEAD~3")).total() == 18  # earlier commits have no stored fold
 
 
 def test_one_from_before_is_kept_for_merges(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ def test_counts_of_messages_that_a_branch_left_are_not_taken_for_those_that_came
 
 
 class Counting:
-    """A tokenizer that notes what it is asked to count."""
+    """A tokenizer that records the texts it counts."""
 
     encoding = "words"
     exact = True
@@ -54,13 +54,13 @@ def repo(tmp_path: Path) -> Iterator[Repo]:
         for number in range(30):
             repo.append("user", "word " * (number + 1))
         assert ContextCompiler(repo.store, tokenizer=Counting()).compile().token_count
-        # What contents weigh is remembered too, by their ids, and would hide what the column does.
+        # Token counts are also cached by content id, which would hide the effect of the column.
         shutil.rmtree(Path(repo.store.layout.root, "cache", "tokens"))
         yield repo
 
 
 def counted(repo: Repo) -> list[str]:
-    """Return what is counted to have all tokens of the context, and compare them with those of a cold one."""
+    """Return the texts counted for a context; compare its tokens with a cold count."""
     counting = Counting()
     warm = ContextCompiler(repo.store, tokenizer=counting).compile()
     total, each = warm.token_count, warm.message_tokens()

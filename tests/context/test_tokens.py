@@ -250,12 +250,12 @@ def test_large_texts_are_counted_in_parts(name: str, official: Counter) -> None:
     assert get_tokenizer(name).count(text) == official(text)
 
 
-# --- what tiktoken cannot count -----------------------------------------------------------------
+# --- texts that tiktoken cannot count -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("space", [" ", "\u3000"])
 def test_endless_white_space_is_counted_in_slices(name: str, official: Counter, space: str) -> None:
-    """More than a million in a row, before a letter, is what tiktoken refuses in both encodings."""
+    """tiktoken refuses runs of over a million before a letter, in both encodings."""
     text = "x\n\nx" + space * 1_200_000 + "x"
     if space == " ":
         with pytest.raises(ValueError, match="stack"):

@@ -110,7 +110,7 @@ def test_script_refuses_ranks_that_are_not_official(tmp_path: Path) -> None:
 
 
 def test_script_finds_shipped_data_current(tmp_path: Path) -> None:
-    """The official files, rebuilt from what is shipped, stand in where the real ones are not at hand."""
+    """Files rebuilt from the shipped data replace missing official ones."""
     for name in ENCODINGS:
         (tmp_path / f"{name}.tiktoken").write_bytes(format_ranks(load_tokens(name)))
     run = build(RANKS_DIR or tmp_path, "--check")

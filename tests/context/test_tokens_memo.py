@@ -283,7 +283,7 @@ memo.flush()
 
 
 def test_several_processes_append_to_one_file(path: Path) -> None:
-    """Batches interleave whole; what two counted both stands there twice."""
+    """Batches interleave completely; entries that two processes count occur twice."""
     root = Path(__file__).resolve().parents[2]
     environment = {**os.environ, "PYTHONPATH": str(root)}
     started = [

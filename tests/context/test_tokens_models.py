@@ -1,4 +1,4 @@
-"""Which encoding a model uses, and what a count is worth."""
+"""The encoding of each model, and the precision of its counts."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def test_sums() -> None:
 
 
 class Objects:
-    """Objects in memory that note what is read."""
+    """In-memory objects that record reads."""
 
     def __init__(self) -> None:
         self.data: dict[bytes, bytes] = {}

@@ -1,4 +1,4 @@
-"""Writers whose files an importer reads back: what comes back is the session, but for what they say is lost."""
+"""Agent formats: a reimported file equals the session, except for listed losses."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_nothing_is_lost_but_what_is_listed(name: str, session: ExportSession) -
     try:
         writer_named(name).write(session)
     except InvalidInputError:
-        return  # no message of it can stand in this format
+        return  # this format can represent none of its messages
     _check(session, name)
 
 

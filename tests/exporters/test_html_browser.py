@@ -1,4 +1,4 @@
-"""The page in a real browser: nothing of a hostile session runs, and what was said is there to be read.
+"""HTML pages in a real browser: hostile sessions run no code, text is readable.
 
 It needs Chromium; without one these tests are skipped.
 """
@@ -26,7 +26,7 @@ FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--disable-default-apps", "--disable-extensions", "--virtual-time-budget=3000"),
-    # A name that the page would ask for is answered by nobody, so that a test never leaves the machine.
+    # Host names do not resolve, so that a test never leaves the machine.
     *("--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr", "--log-level=0"),
 )
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium h
 
 
 def browse(path: Path, profile: Path, *flags: str, fragment: str = "") -> tuple[bytes, str]:
-    """Return the page as the browser has it after a while, and what it wrote to its log."""
+    """Return the page's DOM after a while, and the browser's log."""
     run = subprocess.run(
         [
             *(str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}", *flags, "--dump-dom"),
@@ -96,7 +96,7 @@ def test_the_policy_refuses_what_the_page_would_never_write(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("number", [3, 1_500])
 def test_a_link_to_a_message_lands_on_it(tmp_path: Path, number: int) -> None:
-    """A page of 2,000 messages, of which the browser lays out what is in sight."""
+    """A page of 2,000 messages, of which the browser lays out only the visible ones."""
     with Repo.memory() as repo:
         with repo.batch("long") as batch:
             for at in range(2_000):

@@ -1,4 +1,4 @@
-"""Transcripts in Markdown: nothing that is said becomes structure, and a renderer shows what was said."""
+"""Transcripts in Markdown: text never becomes structure, and renders unchanged."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_sentences_show_their_characters(content: str) -> None:
     assert {token.type for token in tokens} <= WHOLE
     assert {token.type for token in inner(tokens)} <= SPANS
     rendered = Page(f"<div>{PARSER.render(shown)}</div>".encode()).said()
-    # Marks of lists, bold words and code are what a renderer makes of them.
+    # Markers of lists, bold words and code are rendered.
     assert without_marks(rendered) == without_marks(content)
 
 

@@ -1,4 +1,4 @@
-"""Requests: a file is what `trace compile` gives, and a provider's own blocks go to that provider alone."""
+"""Exported requests equal `trace compile`; a provider's own blocks go only to it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MAKERS = {
 }
 """Whose blocks a request or a transcript holds."""
 NEW = {"type": "brand_new", "what": "MARKED"}
-# What each provider may send one day: the document, and the provider whose name the block keeps.
+# Possible future blocks of each provider: the document, and the provider named in the block.
 UNKNOWN: dict[str, tuple[Any, str]] = {
     "anthropic": (
         {"type": "message", "role": "assistant", "stop_reason": "end_turn", "content": [NEW]},
@@ -56,7 +56,7 @@ UNKNOWN: dict[str, tuple[Any, str]] = {
     "langchain": ({"type": "ai", "content": [NEW]}, "langchain"),
 }
 
-# What an export lists, one of these words at least, for each repair of a renderer.
+# Words of which at least one is among the losses that an export lists for each repair.
 LISTED = {
     "arguments-wrapped": {"argument-text"},
     "blank-text": {"blank-text"},
@@ -78,7 +78,7 @@ LISTED = {
     "tool-without-call": {"image", "message-role", "opaque-part"},
     "unknown-block": {"opaque-part"},
 }
-# Nothing of the session is missing: something stands beside it, or only the order of the request is another.
+# These repairs lose nothing: they add something, or change only the order.
 NOT_LOST = {
     "call-unsigned",
     "error-without-text",
@@ -100,7 +100,7 @@ def test_a_file_is_what_compile_gives(name: str) -> None:
 
 
 def _unknown(source: str) -> tuple[Message, str]:
-    """A message with a block that no version of Trace knows, and the provider that it has."""
+    """A message with a block unknown to Trace, and the block's provider."""
     document, provider = UNKNOWN[source]
     with damage_kept():
         (message,) = parse_messages(json.dumps(document))
@@ -117,10 +117,10 @@ def test_an_unknown_block_is_rendered_for_its_own_provider_alone(source: str, ta
     message, provider = _unknown(source)
     block = message.parts[0]
     own = provider == {"openai-responses": "openai"}.get(target, target)
-    # Chat completions have no blocks of the model but refusals.
+    # The only blocks from the model in chat completions are refusals.
     holds = own and target != "openai"
     assert (b"MARKED" in to_bytes(render(target, [USER, message]).request)) == holds
-    # Where a provider takes no unknown blocks of the user or of tools, nobody else's get there.
+    # A provider that accepts no unknown blocks of users or tools gets none from others.
     for other in (Message("user", [block, Text("So.")]), _answered(block)):
         sent = to_bytes(render(target, [USER, called(), other]).request)
         assert own or b"MARKED" not in sent

@@ -1,4 +1,4 @@
-"""What is written in another program's format, and read again, is the session but for what was listed as lost."""
+"""Export to another format and back: the same session, except for listed losses."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ NOTHING_LEFT = "this format can hold no message of the session"
 
 
 def write(session: ExportSession, name: str) -> Exported | None:
-    """The session in a format; None when none of its messages can stand there."""
+    """The session in a format; None if the format can represent none of its messages."""
     try:
         return writer_named(name).write(session)
     except InvalidInputError as error:
@@ -68,7 +68,7 @@ def write(session: ExportSession, name: str) -> Exported | None:
 
 
 def round_trip(session: ExportSession, name: str) -> tuple[ExportSession, Words] | None:
-    """The session as it comes back, and what was listed as lost; all that must hold of it is asserted."""
+    """Return the reimported session and the listed losses; check all invariants."""
     exported = write(session, name)
     if exported is None:
         return None
@@ -172,7 +172,7 @@ def test_real_transcripts_into_every_format(path: Path) -> None:
     [("claude-code", "codex"), ("claude-code", "openai"), ("codex", "claude-code")],
 )
 def test_there_and_back_again(start: str, over: str) -> None:
-    """From one agent into another's format and back: with -s what was lost on both ways, and in all."""
+    """From one agent's format to another's and back; -s prints the losses of each way."""
     for path in [SAMPLE, *real_files()]:
         if real_format(path) != start:
             continue
@@ -215,7 +215,7 @@ def _told(words: Words) -> str:
 
 
 def go_on(request: dict[str, Any], name: str) -> dict[str, Any]:
-    """The request with one more question, as somebody would send it who goes on from the file."""
+    """The request with one more question, as for continuing from the file."""
     listed = {"gemini-contents": "contents", "openai-responses": "input"}.get(name, "messages")
     text = {"type": "text", "text": "And?"}
     asked: dict[str, Any] = {"role": "user", "content": [text]}
@@ -294,7 +294,7 @@ def test_the_smallest_sessions(name: str) -> None:
 
 
 def test_every_word_of_losses_is_of_use() -> None:
-    """Each word is told of some case, or of what no case is needed for."""
+    """Each word of a loss occurs in a case, or is exempt."""
     words = {word for word, _ in CASES.values()}
     others = {"original-bytes", "subagent", "image-form", "opaque-form", "session-fact", "text"}
     assert words | others == set(LOSSES)
@@ -323,7 +323,7 @@ def test_reasoning_goes_to_its_maker_only() -> None:
 
 
 def test_a_long_session_is_recognised_by_its_beginning() -> None:
-    """What stands first may be longer than what is looked at."""
+    """The first record may be longer than the part that is sniffed."""
     long = Message("user", "Be patient. " * 60_000)
     for first in (Message("system", "Be brief. " * 60_000), Message("system", "Be brief.")):
         session = of(first, long, Message("assistant", "Yes.", model=CLAUDE))

@@ -1,4 +1,4 @@
-"""Exported files on the disk: whole or not at all, and in nobody's way."""
+"""Exported files on disk: complete or absent, and never over existing files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions, read to be written: which branch, which messages, and what their commits know of them."""
+"""Sessions read for export: branch, messages, and facts from their commits."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_a_report_of_its_own_goes_with_the_answer_before_it() -> None:
 
 
 def test_a_carried_message_is_told_of_as_it_was_made() -> None:
-    """By whom and when, as long as the commit is here in which it was born; else by whoever carried it."""
+    """Author and time are those of the first commit, if present, else of the carrier."""
     store = Store.memory()
     commit.commit(store, [Message("user", "First.")], author="ada", branch="side")
     there = store.refs.read("refs/heads/side")

@@ -1,4 +1,4 @@
-"""The example repository: made again it is the same, and what is in git can be read for ever."""
+"""The example repository: rebuilt with the same bytes, readable by every version."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def copy(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tracked() -> list[str]:
-    """Return what git has of the example."""
+    """Return the example's files in git."""
     if shutil.which("git") is None:
         pytest.skip("git is not installed")
     try:
@@ -242,7 +242,7 @@ def test_it_can_be_gone_on_with(copy: Path) -> None:
 
 
 def test_it_is_whole_without_what_is_derived_or_local(copy: Path) -> None:
-    """But for what was not sealed, a clone that has only what git carries reads the same."""
+    """A clone with only the files in git reads the same, except for unsealed content."""
     with Repo.open(copy.parent, create=False) as repo:
         wanted = [(message.role, message.text) for message in repo.compile()]
     for name in ("HEAD", "journal", "logs", "index", "cache", "tmp", "locks", "local"):

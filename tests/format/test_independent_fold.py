@@ -60,7 +60,7 @@ class Histories:
         self._blobs = 0
 
     def commit(self, fold: Fold, parent: bytes | None) -> Commit:
-        """Return a commit on a fold; its operations name what was there before it."""
+        """Return a commit on a fold, with operations on existing messages."""
         count = self.random.randint(1, 4)
         there = [entry.address for entry in fold.entries]
         self._added = 0
@@ -95,7 +95,7 @@ class Histories:
         if name == ops.MOVE:
             moved = {each for target in some for each in fold.unit(target)}
             rest = [address for address in there if address not in moved]
-            # What this commit adds may join two units, so a neighbour that no unit can take along is none.
+            # This commit may join two units, so a neighbour must not belong to any unit.
             alone = [a for a in rest if a not in fold.links and not self._calls]
             return ops.move(some, after=random.choice(alone) if alone else None)
         if name == ops.TOOLS:

@@ -1,4 +1,4 @@
-"""Whoever has only the pages can read a repository: what the reader written from them finds is what Trace finds."""
+"""A reader written from the format pages alone finds the same as Trace."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_tokens_run_beside_the_messages(read: Repository) -> None:
             assert record.text == sum(map(counts.__getitem__, texts))
 
 
-# --- what the example does not have -----------------------------------------------------------------------------------
+# --- cases that the example does not have -----------------------------------------------------------------------------
 
 
 def test_an_index_made_from_appends(fresh: Store) -> None:
@@ -276,7 +276,7 @@ def test_heads_logs_and_journals_of_all_sorts(fresh: Store) -> None:
     append(fresh, "b", OTHER)
     live = Path(fresh.layout.journal_file(2))
     with live.open("ab") as file:
-        file.write(encode_void())  # takes back what was appended
+        file.write(encode_void())  # cancels the appended transaction
     read = compare(fresh)
     assert OTHER not in read.refs()
     assert len(read.journals) == 2

@@ -1,4 +1,4 @@
-"""The hex examples in docs/format are what the code writes, and its limits are what the pages say."""
+"""The hex examples and limits in docs/format match the code."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def bundle_examples() -> list[bytes]:
 def example_parts() -> list[bytes]:
     """Return the bytes that the comment above each block of the example's page names.
 
-    `<!-- bytes: FILE FROM-TO -->`; `PACK#N` is what frame N of a pack holds.
+    `<!-- bytes: FILE FROM-TO -->`; `PACK#N` is the content of frame N of a pack.
     """
     text = (PAGES / "example.md").read_text(encoding="utf-8")
     found: list[bytes] = []

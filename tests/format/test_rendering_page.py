@@ -1,4 +1,4 @@
-"""The page on rendering names every repair and every renderer, and its JSON is what the code reads."""
+"""The page on rendering names all repairs and renderers, and its JSON is accepted."""
 
 from __future__ import annotations
 

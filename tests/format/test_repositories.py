@@ -1,4 +1,4 @@
-"""Repositories that earlier versions wrote: each is read, checked, compiled to what was recorded, and gone on with."""
+"""Repositories of earlier versions: read, verified, compiled, and continued."""
 
 from __future__ import annotations
 

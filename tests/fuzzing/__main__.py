@@ -36,7 +36,7 @@ _EXECUTED = re.compile(rb"stat::number_of_executed_units:\s*(\d+)")
 
 
 def main() -> int:
-    """Run what the command line asks for, and return the status to exit with."""
+    """Run the requested targets and return the exit status."""
     options = _options()
     if options.child:
         fuzz(options.targets[0], options.seconds, Path(options.work))

@@ -1,4 +1,4 @@
-"""Every input of the stored corpus through its target, without a fuzzer: what was found once is not found again."""
+"""All inputs of the stored corpus, run without a fuzzer: fixed bugs stay fixed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repositories of two sizes on each axis, and what compares the cost of an operation on them with the table."""
+"""Repositories of two sizes on each axis, to compare costs with the table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def repositories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let what is read in one piece be small, so that the small repository has several pieces of it, too."""
+    """Shrink read units, so that even the small repository has several of each."""
     monkeypatch.setattr(rows, "CHUNK_ROWS", 16)
     monkeypatch.setattr(rows, "RECENT_ROWS", 32)
     monkeypatch.setattr(pack_index, "FEW_LOOK_UPS", 1_000_000)
@@ -48,13 +48,13 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def looked(place: Place) -> None:
-    """Let the refs have been looked at since the repository was copied here, as an earlier command has; close it."""
+    """Read the refs once after the copy, as an earlier command would have; close it."""
     place.repo.status()
     place.close()
 
 
 class Growth:
-    """Compares what an operation costs on repositories of two sizes with what the table says of the test."""
+    """Compares an operation's costs on repositories of two sizes with the table."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A turn of an agent goes straight through: few calls, and nothing is asked, checked or parsed twice."""
+"""A turn of an agent takes few calls, and checks or parses nothing twice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ONCE = ("JournalView.refresh", "is_ref_name", "Journal.lock", "encode_commit")
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Iterator[Repo]:
-    """Return a repository that has been written to and compiled by this process."""
+    """Return a repository that this process has written to and compiled."""
     store = Store.init(str(tmp_path), disk=QuickDisk())
     with Repo(store, author="ada", environment=Environment()) as repo:
         for number in range(20):
@@ -33,7 +33,7 @@ def repo(tmp_path: Path) -> Iterator[Repo]:
 
 
 def middle(run: Callable[[], object], times: int = 9) -> Counter[str]:
-    """Return the calls of the run with the median number of them."""
+    """Return the calls of the run with the median call count."""
     return sorted((calls_of(run) for _ in range(times)), key=Counter.total)[times // 2]
 
 

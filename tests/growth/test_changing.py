@@ -16,7 +16,7 @@ def newest(place: Place, back: int = 1) -> Address:
 
 
 def changes(change: Callable[[Place, Address], object]) -> Callable[[Place], object]:
-    """Return what makes a change to the newest message but one, and compiles what comes of it."""
+    """Return a function that changes the next-to-newest message and compiles."""
 
     def run(place: Place) -> None:
         change(place, newest(place, 2))

@@ -1,4 +1,4 @@
-"""What joins lines of history, and what asks a model."""
+"""Operations that merge histories, and operations that ask a model."""
 
 from __future__ import annotations
 

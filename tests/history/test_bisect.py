@@ -1,4 +1,4 @@
-"""A search finds what changed an outcome, in as few tries as halving takes."""
+"""A search finds the commit that changed an outcome, in logarithmic time."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_when_a_command_is_not_deterministic(
 )
 @SLOW
 def test_among_merges(shape: list[list[int]], chosen: int) -> None:
-    """What is bad is what has one commit in its past: any search finds that commit."""
+    """If all descendants of one commit are bad, any search finds that commit."""
     with Repo.memory(author="ada") as repo:
         oids: list[ObjectId] = [repo.append("user", "start").oid]
         pasts = [{0}]

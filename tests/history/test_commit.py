@@ -1,4 +1,4 @@
-"""Commits: what is written, where, and what is refused."""
+"""Commits: content, branch, and refusals."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_a_detached_head_takes_commits(repo: Repo) -> None:
 
 
 def test_two_writers_of_one_detached_head_make_one_line(tmp_path: Path) -> None:
-    """A commit that another one overtakes between reading HEAD and setting it goes on top."""
+    """A commit that loses the race for HEAD goes on top of the other."""
     repo = Repo.init(tmp_path, environment=ADA, durability="fast")
     repo.store.refs.set_head(repo.append("user", "base").oid)
     other = Repo.open(tmp_path, environment=ADA, durability="fast")
@@ -471,7 +471,7 @@ def test_an_edit_takes_no_call_from_its_result_unless_it_is_forced(repo: Repo) -
     calling = [ToolCall("a", "look", "{}"), ToolCall("b", "look", "{}")]
     asked = repo.append("assistant", calling).addresses[0]
     answered = repo.append("tool", [ToolResult("a", "one")]).addresses[0]
-    repo.edit(asked, [ToolCall("a", "look", '{"deep":true}')])  # nobody answered the other one
+    repo.edit(asked, [ToolCall("a", "look", '{"deep":true}')])  # the other call has no result
     with pytest.raises(InvalidOperationError, match="a call that has a result: a") as refused:
         repo.edit(asked, [Text("Never mind.")])
     assert refused.value.calls == ["a"]

@@ -1,4 +1,4 @@
-"""A diff reads what changed and finds the rest by halving: counted in bytes and calls, never in time."""
+"""A diff reads only changes and searches by bisection: counted in bytes and calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHORT, LONG = 4_000, 20_000
 
 
 def cost(folder: Path, count: int) -> dict[str, int]:
-    """Return what it costs to compare two branches that part at the end of so many messages."""
+    """Return the cost of comparing two branches that diverge after this many messages."""
     disk = RecordingDisk()
     store = Store.init(str(folder), clock=FixedClock(), durability="fast", disk=disk)
     for start in range(0, count, 100):

@@ -1,4 +1,4 @@
-"""What `diff` says of two contexts: nothing but what differs, all of it, and the same from either side."""
+"""`diff` of two contexts: exactly the differences, and symmetric."""
 
 from __future__ import annotations
 

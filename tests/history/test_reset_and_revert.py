@@ -1,4 +1,4 @@
-"""Taking commits back, committing again what was staged, and undo, over all kinds of operations."""
+"""Reset, revert, staged commits and undo, over all kinds of operations."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def fold(store: Store, revision: str = "HEAD") -> Fold:
 
 
 def state(found: Fold) -> list[tuple[object, ...]]:
-    """What a model is shown, and what is known of it, without the addresses of commits made on the way."""
+    """The context and its metadata, without addresses of intermediate commits."""
     return [
         (entry.address, entry.parts, entry.priority, entry.labels, entry.keep, entry.is_ghost)
         for entry in found.visible()
@@ -327,7 +327,7 @@ def _pick(store: Store, number: int) -> str:
 
 
 def _step(store: Store, kind: str, number: int) -> None:
-    """Do what a person may type, as far as it can be done here."""
+    """Run a command that a person may type, if it is possible in this state."""
     name, back = f"b{number % 3}", f"HEAD~{number % 3}"
     at = [entry.address for entry in fold(store).entries]
     steps: dict[str, Callable[[], object]] = {

@@ -1,4 +1,4 @@
-"""The revision grammar, each form of it (also what trap C15 asks for)."""
+"""All forms of the revision grammar (also trap C15)."""
 
 from __future__ import annotations
 

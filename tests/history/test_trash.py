@@ -1,4 +1,4 @@
-"""The trash: what is listed, where restored things stand, what expires, and what gc and prune leave."""
+"""The trash: lists, positions after restoring, expiry, gc and prune."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOUR, DAY = 3_600_000, 86_400_000
 
 
 class StepClock(FixedClock):
-    """A clock that can be put forward."""
+    """A clock that tests can advance."""
 
     def advance(self, milliseconds: int) -> None:
         self._next += milliseconds
@@ -61,7 +61,7 @@ def in_trash(repo: Repo) -> list[str]:
 
 
 def delete_branch(repo: Repo, name: str, *said: str) -> ObjectId:
-    """Make a branch with own commits, delete it, and return its tip."""
+    """Create a branch with its own commits, delete it, and return its tip."""
     repo.branches.switch(name, create=True)
     say(repo, *(said or (f"only on {name}",)))
     tip = repo.resolve("HEAD")

@@ -1,4 +1,4 @@
-"""ATIF trajectories, and what their writers make of the schema."""
+"""ATIF trajectories, and their writers' variants of the schema."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def peak_of_import(folder: Path, data: bytes) -> int:
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(data)
     with Store.init(str(folder / "project"), durability="fast") as store:
-        import_paths(store, [str(path)])  # what is loaded once is loaded
+        import_paths(store, [str(path)])  # load lazy modules first
     with Store.init(str(folder / "measured"), durability="fast") as store:
         return peak_of(lambda: import_paths(store, [str(path)]))
 

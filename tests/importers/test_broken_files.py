@@ -1,4 +1,4 @@
-"""Files broken on purpose: each is imported without loss, and repaired to what every provider takes."""
+"""Deliberately broken files: imported without loss, repaired for all providers."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from trace_store.store.handle import Store
 
 
 def assert_sound(context: CompiledContext) -> None:
-    """Every renderer takes it as it is, and the checkers, which know nothing of Trace, take the requests."""
+    """Every renderer accepts it unchanged; independent checkers accept the requests."""
     for name in RENDERERS:
         context.render(name, strict=True)
     assert_valid_requests(list(context.messages), context.tools, strict=True)
 
 
 def assert_nothing_lost(contexts: ContextCompiler, report: RepairReport) -> None:
-    """Every message of the broken context is in the repaired branch as it was first written, shown or hidden."""
+    """The repaired branch has each original message, shown or hidden."""
     read = contexts.store.objects.read
     repaired = contexts.fold(contexts.store.refs.read(report.repaired) or b"")
     wordings = {
@@ -103,7 +103,7 @@ def test_a_whole_file_is_left_alone(transcript: object, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("length", range(1, len(healthy().data), 97))
 def test_a_file_cut_anywhere(length: int, tmp_path: Path) -> None:
-    """Wherever a write was torn, what is left of the session can go on."""
+    """A session can continue wherever a write was torn."""
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(healthy().data[:length])
     store = Store.memory()

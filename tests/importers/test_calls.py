@@ -118,7 +118,7 @@ def test_a_file_that_grows_links_as_one_that_is_read_at_once(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("remembers", [True, False])
 def test_results_that_come_to_a_branch_of_others(tmp_path: Path, remembers: bool) -> None:
-    """The call stands in the history; a call that a message gained later is known as well."""
+    """The call is in the history; calls added to a message later are found, too."""
     t = Transcript()
     t.user("Read both.")
     one = t.assistant("msg_1", call("toolu_a"))

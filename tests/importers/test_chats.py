@@ -1,4 +1,4 @@
-"""Chats in every provider's shape: what is imported is what `parse_messages` reads, in whatever file it stands."""
+"""Chats in every provider's format: imports from all files equal `parse_messages`."""
 
 from __future__ import annotations
 
@@ -333,7 +333,7 @@ def test_lists_of_messages_on_lines(tmp_path: Path) -> None:
 
 
 def log() -> list[dict[str, Any]]:
-    """A log in which each request says again what was said so far; the third begins anew."""
+    """A log in which each request repeats the conversation; the third starts over."""
     later = [SYSTEM, {"role": "user", "content": "Something else."}]
     return [
         {"model": "gpt-5", "messages": CHAT[:2], "response": answer(CHAT[2])},

@@ -1,4 +1,4 @@
-"""Codex's rollouts, of every build: what a session becomes, and that nothing in a file does harm."""
+"""Codex's rollouts of every build: imported sessions, and harmless hostile files."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def reported(commit: Commit) -> list[Any]:
 
 
 def answers(store: Store) -> list[tuple[str, list[Any]]]:
-    """Each commit in which the model speaks, with the usage that was reported of it."""
+    """Each commit with an answer of the model, and its reported usage."""
     found = []
     for commit in commits(store, tip(store)):
         roles = [m["role"] for op in commit.operations for m in op.fields.get("messages", ())]
@@ -300,7 +300,7 @@ def test_usage_of_what_was_not_answered_is_nobodys(tmp_path: Path) -> None:
     assert answers(imported(tmp_path, r)) == [("codex/gpt-5.5", [])]
 
 
-# --- the context begins anew --------------------------------------------------------------------
+# --- the context starts over --------------------------------------------------------------------
 
 
 def test_a_compaction_puts_in_exactly_its_items(tmp_path: Path) -> None:
@@ -711,7 +711,7 @@ def by_model(item: dict[str, Any]) -> bool:
 
 
 def simple(item: dict[str, Any]) -> dict[str, Any]:
-    """An item without what is not sent again, and without what two spellings of the same differ in."""
+    """An item without fields that are never resent or that vary in spelling."""
     left = {"id", "status", "internal_chat_message_metadata_passthrough"}
     found = {k: v for k, v in item.items() if k not in left and v is not None}
     if found["type"] == "agent_message":

@@ -1,4 +1,4 @@
-"""What `codex exec --json` tells: actions, named by what they are."""
+"""Output of `codex exec --json`: typed actions."""
 
 from __future__ import annotations
 

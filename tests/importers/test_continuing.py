@@ -1,4 +1,4 @@
-"""A branch that is not the import's alone: what stands on it stays, and what is new goes on its end."""
+"""Imports onto a branch with other commits, which stay; new messages go last."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_onto_a_branch(tmp_path: Path) -> None:
         tip = store.refs.read("refs/heads/main")
         assert tip is not None
         assert not branches(store)
-        # The summary stands where the first message that it stands for was; one's own stays before it.
+        # The summary is at the position of the first message it replaces; the user's own stays before it.
         assert context(store, tip) == ["system: Be brief.", *expected]
         assert [str(b.ref) for b in report.files[0].branches] == ["refs/heads/main"]
         forget(store)
@@ -214,7 +214,7 @@ def test_what_was_gone_back_behind_stays_out_of_a_branch_that_others_committed_t
 def test_what_is_gone_back_behind_later_leaves_a_branch_that_others_committed_to(
     tmp_path: Path, before: int
 ) -> None:
-    """The talk goes back behind what was imported before somebody committed, and what was settled by then."""
+    """The session rewinds to before the commit on which a user has built."""
     t = Transcript()
     t.user("First.")
     t.assistant("msg_1", text("One."), stop="end_turn")

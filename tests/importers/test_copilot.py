@@ -1,4 +1,4 @@
-"""Copilot's sessions: what their events become."""
+"""Copilot's sessions: conversion of events."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Session:
 
 
 def lively() -> Session:
-    """A session in which everything happens once that an import must tell apart."""
+    """A session with one example of each case that an import must distinguish."""
     s = Session()
     s.add("system.message", role="system", content="You are a terminal assistant.")
     s.user("Fix it.", transformedContent="<now>May</now>\n\nFix it.")
@@ -280,7 +280,7 @@ def test_a_file_that_ends_in_records_without_words_grows_by_such(tmp_path: Path)
     whole = imported(tmp_path, session)
     path = tmp_path / "events.jsonl"
     store = Store.memory()
-    for data in (shorter, session.data, shorter):  # what is older does not move the branch back
+    for data in (shorter, session.data, shorter):  # an older file does not move the branch back
         path.write_bytes(data)
         import_paths(store, [str(path)])
         assert data == shorter or heads(store) == heads(whole)

@@ -1,4 +1,4 @@
-"""Files whose records may hold anything grow like whole ones: cut anywhere, they make what they make at once."""
+"""Growing files with random records: imported in pieces, they equal one import."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trace_store.store.handle import Store
 
 
 def turned() -> Rollout:
-    """A rollout in which the context begins anew and goes back."""
+    """A rollout in which the context starts over and goes back."""
     r = rollout()
     r.add("compacted", message="The parser is fixed.")
     r.prompts("And now?")

@@ -1,4 +1,4 @@
-"""Entire's transcripts: what their records become."""
+"""Entire's transcripts: conversion of records."""
 
 from __future__ import annotations
 

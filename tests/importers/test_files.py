@@ -1,4 +1,4 @@
-"""Which files are imported, and what is said of those that cannot be."""
+"""Files that are imported, and reports on those that cannot be."""
 
 from __future__ import annotations
 

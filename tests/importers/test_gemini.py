@@ -1,4 +1,4 @@
-"""Chats of Gemini CLI: messages that are written again, rewinds, snapshots, and what is told twice."""
+"""Chats of Gemini CLI: rewritten messages, rewinds, snapshots, repeated records."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_lively_chat(tmp_path: Path) -> None:
         "assistant: Renamed.",
     ]
     line = commits(store, found[""])
-    # A call and its result stand in one record, so they are one commit; so is its usage.
+    # A call, its result and its usage are in one record, so they are one commit.
     assert [names_of(c) for c in line] == [
         ["add"],
         ["add"],
@@ -213,7 +213,7 @@ def test_a_grown_chat_makes_what_one_import_makes(tmp_path: Path, seed: int) -> 
         assert import_paths(store, [str(path)]).files[0].skipped == "unchanged"
 
 
-# What the program writes when it has summed up what was said: new messages, and the last ones as they were.
+# Written by the program after a compaction: new messages, and the last ones unchanged.
 SNAPSHOT: Record = {
     "$set": {
         "messages": [
@@ -244,7 +244,7 @@ def test_a_snapshot_that_sums_up(tmp_path: Path) -> None:
     assert len(compaction.operations[0].fields["targets"]) == 6
     valid(store, everywhere=True)
 
-    # To go back over it is to be where the program is then.
+    # A rewind past it leads to the program's state at that point.
     for id_, left in (("u5", 5), ("g4", 4), ("u4", 3), ("s2", 2), ("s1", 1), ("ctx", 0)):
         store, found = imported(tmp_path, [*records, {"$rewindTo": id_}, user("u6", "Again.")])
         assert context(store, found[""]) == [*summed[:left], "user: Again."]
@@ -334,7 +334,7 @@ def test_a_message_that_is_written_again(tmp_path: Path) -> None:
         model("g1"),
         model("g1", "Fixing.", toolCalls=[call("c1"), call("c2", "done")]),
         user("u2", "Faster!"),
-        # Its round is over, so what it gains comes behind.
+        # Its round is over, so its additions come at the end.
         model("g1", "Fixing now.", toolCalls=[call("c1", "done as well"), call("c2", "done")]),
         model("g2", "Fixed."),
     ]

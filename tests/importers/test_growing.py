@@ -205,7 +205,7 @@ STRANGE: list[Any] = [None, 0, -1, 1.5, 2**70, True, "", "x", "00" * 32, [], {},
 
 
 def places_in(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield where each value stands within a JSON value."""
+    """Yield the path of each value within a JSON value."""
     if before:
         yield before
     items: Iterable[tuple[Any, Any]] = ()

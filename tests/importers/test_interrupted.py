@@ -1,4 +1,4 @@
-"""A killed import leaves a valid store, and goes on where it was."""
+"""A killed import leaves a valid store, and can be resumed."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def test_lone_surrogates_and_escaped_nul_pass() -> None:
 
 
 def _told(found: Iterable[Record | Skip]) -> list[Any]:
-    """Return what records and skips say, floats by their spelling: NaN is not equal to itself."""
+    """Return the content of records and skips; floats as text because of NaN."""
     return [
         found
         if isinstance(found, Skip)

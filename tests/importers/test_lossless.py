@@ -1,4 +1,4 @@
-"""Trace's own lossless JSON: what is rendered and imported again is the same, down to the hashes."""
+"""Trace's lossless JSON: a rendered and reimported context has the same hashes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_priorities_labels_and_ghosts(tmp_path: Path) -> None:
 
 
 def test_a_session_goes_on_from_its_export(tmp_path: Path) -> None:
-    """The form names each message's address, so what grew since is added to what was imported."""
+    """The form has each message's address, so that new messages are appended."""
     path = tmp_path / "context.json"
     with Repo.memory() as repo, Store.init(str(tmp_path / "p"), durability="fast") as store:
         for text in ("One.", "Two.", "Three."):

@@ -1,4 +1,4 @@
-"""What records become: messages, parts, usage, and what stays beside the context."""
+"""Conversion of records: messages, parts, usage, and data outside the context."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ LONG = "parser.py, the one that splits at newlines, and reader.py, which reads i
 
 
 def lively() -> Talk:
-    """A session in which everything happens once that an import must tell apart."""
+    """A session with one example of each case that an import must distinguish."""
     t = Talk()
     t.user("List the files, and say what each is for.")
     t.model(
@@ -218,7 +218,7 @@ def test_a_lively_session(tmp_path: Path) -> None:
         ["add", "usage"],
         ["add", "usage"],
     ]
-    # The result is what it was until it was cleared, before the next answer.
+    # The result is complete until it is cleared, before the next answer.
     assert context(store, line[4].parents[0]) == FIRST[:5]
     cleared = [*FIRST[:2], "tool: c1=[Old tool result content cleared] | c2=no such folder: lib"]
     assert context(store, line[6].parents[0]) == [*cleared, *FIRST[3:]]
@@ -285,7 +285,7 @@ def test_summaries_that_failed_and_those_of_old(tmp_path: Path, summary: Map, st
 
 
 def test_going_back(tmp_path: Path) -> None:
-    """A session that was reverted ends where the talk would go on; what was left is a branch."""
+    """A reverted session ends where it would continue; the reverted part is a branch."""
     for place, left, stays in (
         ({"messageID": "msg_003"}, "msg_003", FIRST[:4]),
         ({"messageID": "msg_002"}, "msg_002", FIRST[:1]),
@@ -558,7 +558,7 @@ def test_a_database_that_grows(tmp_path: Path) -> None:
         later.messages = whole[3:]
         base.execute("DELETE FROM session")
         fill(base, later)
-        # What was written is still in the log, and the program goes on.
+        # The data is still in the write-ahead log, and the program is running.
         assert os.path.getsize(f"{path}-wal")
         import_paths(store, [str(path)])
         base.close()
@@ -570,7 +570,7 @@ def test_a_database_that_grows(tmp_path: Path) -> None:
 
 
 def test_an_export_whose_notes_changed_goes_on(tmp_path: Path) -> None:
-    """The program notes things at old messages; what was said there is still what is here."""
+    """The program annotates old messages, whose text stays the same."""
     talk = lively()
     whole, talk.messages = talk.messages, talk.messages[:3]
     with Store.init(str(tmp_path / "project"), durability="fast") as store:

@@ -1,4 +1,4 @@
-"""Items of Codex that are read without being parsed at length mean what they mean when they are."""
+"""The fast path for Codex items gives the same result as full parsing."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ NEEDED = {
 
 @st.composite
 def items(draw: st.DrawFn) -> dict[str, Any]:
-    """Items of each kind with what it needs, more fields or fewer, some of which are anything."""
+    """Items of each kind with required fields, extra, missing or random ones."""
     kind = draw(st.sampled_from(sorted(NEEDED)))
     item: dict[str, Any] = {"type": kind, **{name: draw(FIELDS[name]) for name in NEEDED[kind]}}
     for name in draw(st.lists(st.sampled_from(sorted(FIELDS)), max_size=2)):

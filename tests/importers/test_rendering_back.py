@@ -1,4 +1,4 @@
-"""Sessions of every format, real and invented: what is rendered of them can be read again."""
+"""Sessions of every format, real and invented: rendered requests can be reread."""
 
 from __future__ import annotations
 

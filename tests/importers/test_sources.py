@@ -37,7 +37,7 @@ PARTS = LEAVES | st.lists(LEAVES, max_size=3).map(lambda inner: ToolResult("id",
 
 
 def spelled(part: Part, ascii_only: bool) -> Any:
-    """A JSON value in which a part's contents stand, as a record would hold them."""
+    """A JSON value with a part's contents, as in a record."""
     if isinstance(part, Text):
         return part.text
     if isinstance(part, Reasoning):

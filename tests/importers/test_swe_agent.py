@@ -1,4 +1,4 @@
-"""SWE-agent's and mini-swe-agent's runs: the history is the conversation, however it is told."""
+"""Runs of SWE-agent and mini-swe-agent: the history is the conversation."""
 
 from __future__ import annotations
 

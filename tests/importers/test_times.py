@@ -1,4 +1,4 @@
-"""Times of records: those of one minute are taken apart once, and mean what they mean alone."""
+"""Times of records: each minute is parsed once, with the same results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trajectories of trail and Agent Trace records: what happened, linked, without a word to a model."""
+"""Trail trajectories and Agent Trace records: linked events, hidden from models."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_without_their_words_events_stay(tmp_path: Path) -> None:
 
 
 def test_a_trajectory_goes_on(tmp_path: Path) -> None:
-    """A file that is written anew makes what one import of it makes; what ended it for a time gives way."""
+    """A rewritten file gives the same as a single import; a temporary end is replaced."""
     path = tmp_path / "traj_x.json"
     chapter = TRAJECTORY["chapters"][0]
     steps = [

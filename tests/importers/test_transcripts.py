@@ -39,7 +39,7 @@ from trace_store.store.handle import Store
 
 
 def check(path: Path, tmp_path: Path) -> None:
-    """Hold what every format promises against one file."""
+    """Check the guarantees of all formats on one file."""
     data = path.read_bytes()
     format = format_of(data[:HEAD_BYTES])
     assert format is not None
@@ -50,7 +50,7 @@ def check(path: Path, tmp_path: Path) -> None:
         for (kind, what), count in report.records.items():
             outcomes["unreadable" if kind == "unreadable" else what] += count
 
-        # Every record comes back, byte for byte; only the very same under the same id stands for two.
+        # Every record comes back byte for byte, except for exact duplicates with the same id.
         kept = Counter(raw_records(store))
         assert all(raw in data for raw in kept)
         lost = outcomes["duplicate"] + outcomes["no-messages"]
@@ -59,7 +59,7 @@ def check(path: Path, tmp_path: Path) -> None:
             assert set(kept) <= set(expected)
             assert sum(expected.values()) - sum(kept.values()) == lost
 
-        # Each is counted once, and what is skipped is named.
+        # Each record is counted once, and skipped ones are named.
         assert sum(outcomes.values()) - outcomes["unreadable"] == sum(kept.values()) + lost
         assert len(report.skips) == outcomes["unreadable"] + lost
         if format.NAME == "claude-code":
@@ -120,7 +120,7 @@ def test_real_transcripts(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", each_real_file())
 def test_real_transcripts_that_grow(path: Path, tmp_path: Path) -> None:
-    """Cut anywhere and imported, and then whole, a file makes what it makes at once."""
+    """Importing a truncated and then the complete file equals a single import."""
     data = path.read_bytes()
     format = format_of(data[:HEAD_BYTES])
     assert format is not None

@@ -1,4 +1,4 @@
-"""What readers say becomes commits; and a grown file makes what one import makes."""
+"""Conversion of readers' turns to commits; a grown file equals a single import."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PLACE = "refs/heads/sessions/play/"
 
 
 class PlayReader(DocumentReader):
-    """Reads an invented format in which each record says outright what happens."""
+    """Reads an invented format in which each record names its action."""
 
     AGENT = "play"
     LISTS = ("acts",)
@@ -243,7 +243,7 @@ def test_a_grown_file_makes_what_one_import_makes(tmp_path: Path, seed: int) -> 
 
 
 def test_a_round_that_grows(tmp_path: Path) -> None:
-    """What is said again in a round takes the place of what was said, and usage is found by key."""
+    """A repeated message in a round replaces the earlier one; usage is found by key."""
     words = "Both files are fine, as far as one can see from here without running anything."
     acts = [
         {"play": "hamlet"},
@@ -261,7 +261,7 @@ def test_a_round_that_grows(tmp_path: Path) -> None:
     last = commits(store, tip)[-1]
     (usage,) = [o for o in last.operations if o.name == "usage"]
     assert usage.fields["output_total"] == len(words)
-    # Each of the records is there, and what the message says is not kept beside it again.
+    # All records are there, and the message's text is not stored twice.
     kept = source_records(last, store.objects.read)
     assert kept == [json.dumps(each).encode() for each in acts[2:]]
     assert store.objects.read(last.meta["source"]).count(words.encode()) == 1

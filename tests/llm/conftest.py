@@ -18,7 +18,7 @@ KEY = "sk-acme-7Qm2Vx9TnR4bLk8Zw3Yp6"
 
 
 class Waits(llm.retry.Timing):
-    """Time that passes when somebody waits, and not else; remembers for how long they would have waited.
+    """A clock that advances only when someone waits; records the waiting times.
 
     The alarm of the deadline rings when a server says that it stalls.
     """

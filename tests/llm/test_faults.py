@@ -1,4 +1,4 @@
-"""A model's server that fails, over a real socket: what is tried again, what is told, and what is never sent."""
+"""A failing model server on a real socket: retries, errors, and data never sent."""
 
 from __future__ import annotations
 

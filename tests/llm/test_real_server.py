@@ -1,4 +1,4 @@
-"""An independent server, with a tiny model of random weights: what it sends is not what we think that servers send.
+"""An independent server with a tiny random model, to test against real responses.
 
 It needs torch and `transformers[serving]`, 1.5 GB that nothing else needs, in an interpreter that the variable
 TRACE_TEST_MODEL_PYTHON names: `nox -s model_server` makes one. Nothing is downloaded, and what the model says is

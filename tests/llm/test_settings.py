@@ -25,7 +25,7 @@ VENDOR = "https://api.openai.com/v1"
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Write a file and return what it and these variables settle."""
+    """Write a settings file and return the settings from it and these variables."""
 
     def read(kept: str = "", /, **variables: str) -> llm.settings.ModelSettings:
         path = tmp_path / "trace" / "model.toml"

@@ -1,4 +1,4 @@
-"""Commits that are there already, made anew or copied, come in once; and the plan of a rebase is sound."""
+"""Reapplied or copied commits are merged only once; validation of rebase plans."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_branch_on_a_branch_follows_its_rebase(repo: Repo) -> None:
 
 
 def test_what_is_said_of_a_copy_is_said_of_what_it_is_made_anew_as(repo: Repo) -> None:
-    """The pin is there already, but on what the copy was made from."""
+    """The pin already exists, but on the original of the copy."""
     repo.branches.create("before")
     repo.annotate(repo.compile().messages[-1].address, priority="pinned")
     repo.branches.create("pinned")
@@ -57,7 +57,7 @@ def test_what_is_said_of_a_copy_is_said_of_what_it_is_made_anew_as(repo: Repo) -
 
 
 def test_what_was_squashed_is_there_where_its_message_is(repo: Repo) -> None:
-    """The first of what was put together brought none; what is said of the message since follows it all the same."""
+    """The first squashed commit added no message; later changes still apply."""
     repo.branches.switch("main")
     repo.branches.switch("label", create=True)
     repo.annotate(repo.compile().messages[0].address, labels="decision")
@@ -200,7 +200,7 @@ def test_a_squash_of_what_another_line_squashed_comes_in_once(repo: Repo) -> Non
 
 @pytest.fixture
 def with_third(repo: Repo) -> Repo:
-    """`side` has merged `third`, on which are t1 and t2, and goes on; HEAD is on main."""
+    """`side` has merged `third`, with t1 and t2, and continues; HEAD is on main."""
     repo.branches.switch("third", create=True)
     repo.reset("main~1", hard=True)
     repo.append("user", "t1")

@@ -26,7 +26,7 @@ def repo() -> Iterator[Repo]:
 
 
 def shown(repo: Repo) -> list[str]:
-    """Return what HEAD's context says, pinned messages with a star."""
+    """Return the texts of HEAD's context, pinned ones with a star."""
     return [each.text + "*" * (each.priority == "pinned") for each in repo.compile().messages]
 
 

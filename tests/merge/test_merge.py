@@ -1,4 +1,4 @@
-"""Merging branches of a repository: what becomes of refs, of contexts, and of what stops half-way."""
+"""Merging branches: effects on refs and contexts, and stopped merges."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_a_resolution_holds_for_what_it_was_given_about(repo: Repo) -> None:
     apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
     brought(repo)
     assert resolve(repo.store, "1", Resolution("theirs")) == ()
-    repo.append("user", "meanwhile")  # what has nothing to do with it leaves it settled
+    repo.append("user", "meanwhile")  # an unrelated change keeps the resolution
     assert open_conflicts(repo.store) == ()
     repo.edit(target, "mine, corrected meanwhile")
     (conflict,) = open_conflicts(repo.store)
@@ -243,7 +243,7 @@ def test_what_was_answered_since_is_not_hidden_by_an_older_resolution(repo: Repo
 
 @pytest.mark.parametrize("strategy", ["append", "interleave"])
 def test_a_call_that_a_text_stands_for_waits_for_nothing(repo: Repo, strategy: str) -> None:
-    """The text takes the place of an answer that ends in a call; nobody is asked what that call came to."""
+    """The text replaces an answer that ends in a call, which then needs no result."""
     repo.append("user", "q")
     call = [ToolCall("c1", "look", "{}")]
     apart(
@@ -333,7 +333,7 @@ def test_all_settles_what_is_open(repo: Repo) -> None:
 
 
 def test_a_merge_does_not_go_on_without_its_branch(repo: Repo) -> None:
-    """It would begin the branch anew, with what is theirs alone."""
+    """It would recreate the branch with only their messages."""
     target = (repo.append("user", "a").oid, 0)
     apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
     brought(repo)
@@ -438,7 +438,7 @@ def test_a_resolver_is_asked_once_about_what_it_leaves_open(repo: Repo) -> None:
 
 
 def test_a_squash_puts_a_call_where_theirs_has_it(repo: Repo) -> None:
-    """There it stands behind a message that theirs removed, of which no copy is made."""
+    """There it follows a message that theirs removed, which is not copied."""
     call = repo.append("assistant", [ToolCall("c", "look", "{}")]).addresses[0]
     branch(repo, "side")
     on(repo, "side")
@@ -573,7 +573,7 @@ def test_what_each_side_chose_keeps_what_was_said_of_it(repo: Repo) -> None:
 
 @pytest.mark.parametrize("what", ["hidden", "pinned", "reworded", "labelled"])
 def test_who_takes_his_own_change_back_contradicts_nobody(repo: Repo, what: str) -> None:
-    """Both had taken in the same two lines, and what one of these had done is taken back by who did it."""
+    """Both sides merged the same two lines; the author of a change on one reverts it."""
     repo.append("user", "q")
     address = repo.append("user", "noise").addresses[0]
     there: dict[str, Callable[[], Any]] = {
@@ -609,7 +609,7 @@ def looked(repo: Repo) -> tuple[Any, Any]:
 
 
 def test_a_text_that_stands_for_a_call_takes_its_result_along(repo: Repo) -> None:
-    """Also behind what somebody said meanwhile; and the words are the assistant's, not the tool's."""
+    """Also after other messages; and the text is the assistant's, not the tool's."""
     repo.append("user", "q")
 
     def ours() -> None:
@@ -838,7 +838,7 @@ def test_a_resolver_that_answers_nonsense_is_told(repo: Repo) -> None:
 
 
 def test_who_settles_a_conflict_reads_what_both_sides_say(repo: Repo) -> None:
-    """What is read does not change, and what a resolver does to it changes nothing."""
+    """A resolver gets immutable data, and cannot change the merge through it."""
     first = repo.append("user", "a").oid
     apart(
         repo,

@@ -30,7 +30,7 @@ from trace_store.objects.parts import Text, ToolCall, ToolResult
 
 
 def sides(base: Any, ours: Any, theirs: Any) -> tuple[Fold, Builder, Builder]:
-    """Return the base, and what each side made of it."""
+    """Return the base and both sides."""
     root = Builder("base")
     for change in base:
         root.make(change)
@@ -160,7 +160,7 @@ def test_theirs_is_theirs_whatever_ours_did(base: Any, ours: Any, theirs: Any) -
 def test_a_merge_adds_no_message_and_keeps_calls_with_results(
     base: Any, ours: Any, theirs: Any, strategy: str
 ) -> None:
-    """C3 and C17: nothing that neither side had; results stand at their calls where both sides had them there."""
+    """C3 and C17: no new messages; results stay with calls if both sides had them so."""
     was, mine, yours = sides(base, ours, theirs)
     plan = planned(was, mine, yours, strategy=strategy, favour="ours")
     result = merged(mine, yours, plan)
@@ -207,7 +207,7 @@ class Case:
         return planned(self.base, *sides, strategy=strategy, resolutions=resolutions, put=put)
 
     def said(self, plan: Plan) -> list[Any]:
-        """Return what the merged context says, as stored parts."""
+        """Return the stored parts of the merged context."""
         return [entry.parts for entry in merged(self.ours, self.theirs, plan).visible()]
 
 
@@ -304,7 +304,7 @@ def test_what_is_settled_to_be_shown_is_not_skipped(hides: str) -> None:
 
 
 def test_what_theirs_reworded_and_skips_stays_skipped() -> None:
-    """Ours put a summary in its place: neither side shows it, and only a text says that it is to be shown."""
+    """Ours replaced it by a summary. Only a text resolution would show it again."""
     case = Case()
     case.theirs.commit(ops.edit(case.question, text("edited")))
     case.theirs.commit(ops.annotate([case.question], priority="skip"))
@@ -501,7 +501,7 @@ def test_a_call_has_one_result_wherever_each_side_answers_it(
     call, last = root.call("c1"), root.say("user", "wait")
     ours, theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
     result = ours.result("c1", "here")
-    ours.commit(ops.move([result], after=call))  # among what both have, not at the end
+    ours.commit(ops.move([result], after=call))  # among common messages, not at the end
     theirs.result("c1", "here" if choice == "same" else "there")
     plan = planned(root.fold, ours, theirs)
     assert [each.kind for each in plan.conflicts] == ["two-answers"] * (choice != "same")

@@ -1,4 +1,4 @@
-"""Moving messages: what is looked at among the last messages comes to what the whole context does."""
+"""Moving messages: checking only the last messages gives the same as checking all."""
 
 from __future__ import annotations
 

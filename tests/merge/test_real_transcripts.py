@@ -22,7 +22,7 @@ ADA = Environment(author="ada")
 
 
 def faults(repo: Repo, revision: str) -> Counter[tuple[str, str]]:
-    """Return what no provider would take as it stands, counted by provider and kind.
+    """Count the faults that providers would reject, by provider and kind.
 
     A context that begins with the assistant is left out: in one file a session was cleared and went on, and who merges
     the cleared one takes away the question that the other line answers. Renderers see to it.
@@ -54,7 +54,7 @@ def both(conflict: Conflict) -> str:
 
 @pytest.mark.parametrize("path", each_real_file())
 def test_two_continuations(path: Path, tmp_path: Path) -> None:
-    """One goes on as it did; the other goes on from the same message with what was said at the end."""
+    """One continues unchanged; the other continues from there with the last part."""
     with Repo.init(tmp_path, durability="fast", environment=ADA, secrets="off") as repo:
         import_paths(repo.store, [str(path)])
         lines = {each.name: [e.oid for e in repo.log(each.name)] for each in repo.branches.list()}

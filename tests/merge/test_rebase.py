@@ -1,4 +1,4 @@
-"""Cherry-pick, rebase and move: what commits made anew keep, and what is refused or warned about."""
+"""Cherry-pick, rebase and move: preserved data, refusals and warnings."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def commit_of(repo: Repo, oid: ObjectId | None) -> Commit:
 
 
 def rebased(repo: Repo, upstream: str | None = "side", *lines: str, **more: Any) -> Rewrite:
-    """Rebase HEAD's branch; lines are of a to-do list in which commits are named by their numbers."""
+    """Rebase HEAD's branch with a to-do list that names commits by number."""
 
     def plan(steps: Sequence[Step]) -> Sequence[Step]:
         oids = [step.oid for step in steps]
@@ -284,7 +284,7 @@ def test_a_squashed_edit_names_the_message_of_its_own_commit(repo: Repo) -> None
 
 @pytest.mark.parametrize("implied", [True, False])
 def test_usage_is_about_the_commit_that_it_was_about(repo: Repo, implied: bool) -> None:
-    """A commit cannot name itself, so what is put into the one that usage is about names that as it was."""
+    """A commit cannot name itself, so squashed usage names the original commit."""
     repo.append("user", "q")
     base = str(repo.resolve("HEAD"))
     said_in = repo.append("assistant", "answer").oid
@@ -426,7 +426,7 @@ def test_picking_a_merge_copies_what_it_brought(repo: Repo) -> None:
 def test_picking_what_several_merges_were_squashed_into_copies_what_all_of_them_brought(
     repo: Repo,
 ) -> None:
-    """Its own messages come behind the copies, and what comes later names them."""
+    """Its own messages follow the copies, and later commits name them."""
     repo.append("assistant", "a")
     for name in ("side", "third", "fourth"):
         branch(repo, name)
@@ -463,7 +463,7 @@ def test_a_merge_is_rebased_with_its_other_parent(repo: Repo) -> None:
 
 
 def test_a_rebased_merge_brings_what_was_done_to_what_it_goes_on(repo: Repo) -> None:
-    """It included these messages; the line that it is made anew on has them already, as they were before."""
+    """The merge added these messages; the new base already has older versions of them."""
     repo.append("assistant", "a")
     branch(repo, "side")
     on(repo, "side")
@@ -504,7 +504,7 @@ def test_a_rebased_merge_asks_where_both_reworded_what_it_goes_on(repo: Repo) ->
 
 
 def test_a_conflict_of_an_earlier_step_may_be_settled_anew(repo: Repo) -> None:
-    """It is about what the line was at that step, whatever the steps after it have made of the message."""
+    """It is about the state at that step, regardless of later steps."""
     one, other = (repo.append("user", text).addresses[0] for text in ("one", "other"))
 
     def reworded(text: str) -> None:
@@ -833,7 +833,7 @@ def test_a_result_that_is_listed_before_its_call_is_asked_about(repo: Repo) -> N
 def test_appends_are_picked_and_rebased_without_reading_the_history(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it costs grows with what is made anew, not with what lies before."""
+    """The cost grows with the reapplied commits, not with the history."""
     counts = []
     for number in (20, 400):
         folder = tmp_path / str(number)
@@ -842,7 +842,7 @@ def test_appends_are_picked_and_rebased_without_reading_the_history(
         for at in range(number):
             repo.append("assistant", f"{at}")
         apart(repo, lambda: repo.append("user", "b"), lambda: repo.append("user", "c"))  # noqa: B023
-        assert len(list(repo.log())) == number + 1  # what walks the history later is written down
+        assert len(list(repo.log())) == number + 1  # writes the commit table for later walks
         reads = 0
         whole = ObjectDatabase.read
 
@@ -1142,4 +1142,4 @@ def test_an_id_that_is_used_again_binds_no_results_of_other_calls(repo: Repo) ->
         Text("seen"),
         Text("seen"),
         Text("ours"),
-    ]  # to a rebase, theirs is what is made anew
+    ]  # in a rebase, theirs are the reapplied commits

@@ -1,4 +1,4 @@
-"""What both lines changed is a conflict of a rebase as it is one of a merge, of the same kind."""
+"""Rebase and merge have the same kinds of conflicts."""
 
 from __future__ import annotations
 

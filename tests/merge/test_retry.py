@@ -1,4 +1,4 @@
-"""Somebody else goes on with the branch while a merge, a pick, a rebase or a revert is worked out."""
+"""Another process moves the branch during a merge, pick, rebase or revert."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trace_store.merge.todo import Step
 
 
 class Pair:
-    """A repository in which `main` and `side` contradict each other, and a second handle that goes on with main."""
+    """A repository where main and side conflict, and a handle that commits to main."""
 
     def __init__(self, folder: Path) -> None:
         self.repo = Repo.init(
@@ -41,7 +41,7 @@ class Pair:
         self.other.append("system", f"meanwhile {self.appended}")
 
     def resolver(self, conflict: Conflict) -> str:
-        """Settle, after somebody else was quicker."""
+        """Resolve, after another process has won the race."""
         self.asked.append(conflict)
         self.append()
         return "ours"
@@ -113,7 +113,7 @@ def test_a_revert_is_made_on_what_came_meanwhile(
 def test_a_long_rebase_ends_though_somebody_goes_on_all_the_time(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only what came meanwhile is made anew each time."""
+    """Each retry reapplies only the new commits."""
     writing = replay.Replay._write
 
     def late(*given: Any) -> None:
@@ -150,7 +150,7 @@ def test_advice_is_paid_for_once_where_the_branch_has_only_grown(pair: Pair, app
 
 
 def test_advice_about_something_else_by_now_is_asked_for_again(pair: Pair) -> None:
-    """Meanwhile there is another answer: nobody has said that it is hidden."""
+    """A new answer has arrived, and the advice does not say to hide it."""
     pair.repo.reset("HEAD~1", hard=True)
     pair.repo.append("assistant", "mine")
     pair.repo.branches.switch("side")

@@ -1,4 +1,4 @@
-"""A model's judgement of what was made anew: what it is asked, what of its answer counts, and what is stored."""
+"""A model's review of reapplied commits: prompt, accepted answers, stored data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trace_store.llm.contract import Completion, Prompt
 
 
 class Scripted:
-    """A model that answers as it is told to, given the question."""
+    """A model with scripted answers to each question."""
 
     def __init__(self, *answers: Callable[[Any], Any] | Any) -> None:
         self._answers = list(answers)

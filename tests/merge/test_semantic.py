@@ -1,4 +1,4 @@
-"""The semantic merge: what a model may do to a history, what is kept of it, and what it may not."""
+"""The semantic merge: allowed and forbidden proposals, and stored data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ USAGE = {"input_tokens": 900, "output_tokens": 80, "cache_read_input_tokens": 10
 
 
 class Scripted:
-    """Answers with what a function makes of the question, and remembers what it was asked."""
+    """Answers with a function of the question, and records the questions."""
 
     def __init__(self, *answers: Callable[[Any], Any] | Any) -> None:
         self._answers = list(answers)
@@ -78,7 +78,7 @@ def semantic(repo: Repo, model: Any, review: Any = None, **options: Any) -> Merg
 
 
 def settling(take: str = "both", **more: Any) -> Callable[[Any], dict[str, Any]]:
-    """Return what settles every conflict so, and does more."""
+    """Return a proposal that resolves all conflicts in one way, with extra parts."""
 
     def answer(question: Any) -> dict[str, Any]:
         conflicts = [
@@ -123,7 +123,7 @@ def test_what_is_asked(repo: Repo) -> None:
 
 
 def test_a_summary_stands_where_the_first_of_it_is_shown(repo: Repo) -> None:
-    """What a resolution hides is a source of the summary, and gives it no place."""
+    """A hidden message is a source of the summary, but does not set its position."""
     found = semantic(repo, Scripted(settling("ours", summaries=summary(0, 1))))
     assert said(repo)[2:5] == [
         "SQLite: one file, no server.",
@@ -227,7 +227,7 @@ def test_a_review_sees_it_all_and_may_refuse(repo: Repo) -> None:
     semantic(repo, model, lambda _: True)
     tokens = repo.compile().token_count
     assert tokens is not None
-    assert abs(proposal.tokens - tokens) < 10  # what ends a request is counted with it
+    assert abs(proposal.tokens - tokens) < 10  # the end of a request is counted, too
 
 
 def test_words_around_the_json_and_unknown_fields_do_no_harm(repo: Repo) -> None:
@@ -289,7 +289,7 @@ def test_an_answer_that_cannot_be_used_is_told_why_and_changes_nothing(
 
 
 def test_every_conflict_that_is_left_open_is_named(repo: Repo) -> None:
-    """The model is asked once more, so that it has to be told of all at once."""
+    """The model is asked only once more, so that the error must name all of them."""
     for branch in ("side", "main"):
         repo.branches.switch(branch)
         repo.edit("HEAD~2.0" if branch == "main" else "HEAD~4.0", f"as {branch} says")

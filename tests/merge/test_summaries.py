@@ -1,4 +1,4 @@
-"""Summaries on two lines of history: what stands for what, what is asked, and what was said of what they stand for."""
+"""Merges of lines with summaries: replaced messages, conflicts, changed sources."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def work(tmp_path: Path) -> Work:
 
 @pytest.fixture
 def twice(work: Work) -> Work:
-    """On main, a summary of a summary; on side one of the messages that the first stands for."""
+    """On main, a summary of a summary; on side, a summary of the same first messages."""
     repo, (one, two, three, _) = work.repo, work.messages
     branch(repo, "side")
     first = work.summarise("S1", one, two)

@@ -1,4 +1,4 @@
-"""Git takes the repository back under a process that has it open, which then writes nothing until somebody adopts."""
+"""After git rewinds an open repository, nothing is written until `trace adopt`."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ class Project:
         git(self.folder, "commit", "-q", "-m", text)
 
     def files(self) -> dict[str, bytes]:
-        """Return what every file of the repository says."""
+        """Return the content of all files of the repository."""
         root = self.folder / ".trace"
         found = (path for path in root.rglob("*") if path.is_file())
         return {str(path.relative_to(root)): path.read_bytes() for path in found}
 
     def refuses(self) -> RewoundError:
-        """Assert that the agent writes nothing, and return what it says."""
+        """Assert that the agent writes nothing, and return its error."""
         before = self.files()
         with pytest.raises(RewoundError) as caught:
             self.agent.append("user", "on top of what nobody has seen")
@@ -87,7 +87,7 @@ class Project:
         return caught.value
 
     def texts(self, repo: Repo | None = None) -> list[str]:
-        """Return what main says, oldest first, by a process of its own unless one is given."""
+        """Return the texts of main, oldest first; by default read by a new process."""
         if repo is not None:
             return [message.text for message in repo.compile().messages]
         with Repo.open(self.folder, create=False) as newcomer:
@@ -172,7 +172,7 @@ def test_what_comes_back_before_the_next_commit_is_not_missed(project: Project) 
     project.say("four")
     git(project.folder, "stash", "-q", "-u")
     project.refuses()
-    project.texts()  # git never had these messages: whoever seals next puts them back
+    project.texts()  # git never had these messages; the next seal restores them
     project.say("five")
     assert project.texts() == ["one", "two", "three", "four", "five"]
 

@@ -49,7 +49,7 @@ from trace_store.store.handle import Store
 
 SECONDS = 10
 MEGABYTES = 96
-"""More than any of these takes; most of it is what the test itself makes."""
+"""More than any of these needs; the test itself uses most of it."""
 
 
 @contextmanager
@@ -133,7 +133,7 @@ def test_objects(tmp_path: Path, data: bytes) -> None:
 
 
 def frame_with(**changed: int) -> bytes:
-    """Return a zstd frame of which the head was written by hand."""
+    """Return a zstd frame with a hand-written header."""
     magic = b"\x28\xb5\x2f\xfd"
     head = changed.get("descriptor", 0x20)
     size = changed.get("size", 5)

@@ -1,4 +1,4 @@
-"""Hostile text of any length: what reads, scans, escapes or writes it takes steps in proportion to its length."""
+"""Hostile texts: reading, scanning, escaping and writing take linear time."""
 
 from __future__ import annotations
 

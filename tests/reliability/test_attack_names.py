@@ -117,7 +117,7 @@ def test_in_a_file_that_names_one(tmp_path: Path, name: str) -> None:
     """HEAD, and a frame of a journal, which no Trace need have written."""
     with contextlib.suppress(FormatError):
         head = decode_head(f"ref: refs/heads/{name}\n".encode("utf-8", "surrogatepass"), "HEAD")
-        # White space at the end is nobody's: git may have changed the line's end.
+        # Trailing white space is ignored: git may have changed the line ending.
         assert head == f"refs/heads/{name.rstrip()}"
         assert name != name.rstrip()
     try:
@@ -134,7 +134,7 @@ def test_in_a_bundle(tmp_path: Path, name: str) -> None:
     with Store.init(str(tmp_path)) as store:
         before = state(tmp_path)
         blob = encode_blob(b"said")
-        with contextlib.suppress(InvalidInputError):  # what no header can hold
+        with contextlib.suppress(InvalidInputError):  # not possible in a header
             data = made({f"refs/heads/{name}": [hash_object(blob)]}, [blob])
             with pytest.raises(CorruptBundleError):
                 import_bundle(store, io.BytesIO(data).read)
@@ -183,7 +183,7 @@ FOREIGN = ("..x", "a\nb", "\x1b[2J", "TRACE~1", "con", "-x", "x.lock", "é", "a:
 @pytest.mark.parametrize("name", FOREIGN, ids=ascii)
 @pytest.mark.skipif(os.name == "nt", reason="such names cannot be made there")
 def test_brought_by_git(filled: Trace, tmp_path: Path, name: str) -> None:
-    """A folder of a name that no ref has, and a file in it: passed over, told by fsck, and left where it is."""
+    """A folder with an invalid ref name, and its file: skipped, reported, unchanged."""
     assert filled("seal").code == 0
     folder = tmp_path / ".trace" / "refs" / "heads" / name
     folder.mkdir()

@@ -68,7 +68,7 @@ CODE = ("pickle.find_class", "marshal.loads", "ctypes.dlopen", "code.__new__")
 
 
 class Watch:
-    """Knows what the process did meanwhile that a repository must not bring about."""
+    """Records actions of the process that a repository must not cause."""
 
     def __init__(self) -> None:
         self.on = False
@@ -125,7 +125,7 @@ def test_a_setting_changes_nothing(
         for line in config.read_text().splitlines()
         if line.partition("=")[0].strip() not in named
     ]
-    # Plain keys stand before tables.
+    # Plain keys come before tables.
     config.write_text(text.split("[")[0] + "\n".join(kept) + "\n" + text[len(text.split("[")[0]) :])
     me = Environment(
         author="Ada",
@@ -202,7 +202,7 @@ def test_what_is_written_stays_one_line(place: Path, trace: Trace) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="other variables there")
 def test_what_the_surroundings_may_say() -> None:
-    """Only the user's own process decides: what is read of its variables is this."""
+    """Only the user's environment decides; these variables are read."""
     read: set[str] = set()
 
     class Noting(dict[str, str]):

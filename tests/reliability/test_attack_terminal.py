@@ -90,7 +90,7 @@ RAW: tuple[tuple[str, ...], ...] = (
 
 @pytest.fixture
 def place(tmp_path: Path, trace: Trace) -> dict[str, str]:
-    """A repository in every field of which something is that a terminal would obey."""
+    """A repository with terminal escape sequences in every field."""
     repo = Repo.init(str(tmp_path), environment=Environment(author="x"))
     repo.set_tools([{"name": ATTACK, "description": ATTACK, "input_schema": {}}])
     edited = repo.append("user", ATTACK, name=ATTACK)

@@ -1,4 +1,4 @@
-"""gc and prune: what goes, what stays, and what stops them."""
+"""gc and prune: deleted and kept objects, and errors that stop them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def forget(store: Store) -> None:
 
 
 def abandoned(store: Store) -> ObjectId:
-    """Return a sealed commit that nothing leads to."""
+    """Return a sealed, unreachable commit."""
     lone = append(store, "abandoned", OTHER, parent=None)
     seal(store)
     move(store, OTHER, None)
@@ -316,7 +316,7 @@ def test_a_link_in_quarantine_leads_nowhere(store: Store, tmp_path: Path) -> Non
     folder = Path(store.layout.quarantine_dir, "1")
     folder.mkdir()
     (folder / "objects").symlink_to(Path(other.layout.objects_dir))
-    move(store, "refs/heads/rescued", lone)  # brings back what there is
+    move(store, "refs/heads/rescued", lone)  # restores existing objects
     assert in_store(store, lone)
     assert not in_store(store, oid)
     assert in_store(other, oid)

@@ -35,7 +35,7 @@ KEPT = ["kept", "kept as well", "not sealed"]
 
 
 def prepared(folder: Path) -> tuple[ObjectId, ObjectId]:
-    """Make a store with something of every kind to collect, and return what nothing leads to."""
+    """Create a store with unreachable objects of every kind, and return them."""
     store = new_store(folder)
     append(store, "kept")
     lone = append(store, "lone", "refs/heads/lone", parent=None)
@@ -51,7 +51,7 @@ def prepared(folder: Path) -> tuple[ObjectId, ObjectId]:
 
 
 def collect(store: Store) -> None:
-    """Do all that gc and prune do; at last for good what was taken first."""
+    """Run gc and prune completely, including the deletion from quarantine."""
     gc(store, grace_days=0, reflog_days=0)
     prune(store, grace_days=0)
     gc(store, grace_days=0, reflog_days=0)
@@ -167,7 +167,7 @@ def test_gc_during_an_import_takes_nothing_of_it(
 
 
 def test_a_viewer_reads_all_the_while(tmp_path: Path) -> None:
-    """One that holds the repository open, and lists nothing anew, reads its branch while packs go and come."""
+    """A process with cached listings reads its branch while packs are replaced."""
     store = new_store(tmp_path)
     for number in range(30):
         append(store, f"number {number}")

@@ -31,7 +31,7 @@ Writer = Callable[[Store, ObjectId], None]
 
 
 def prepared(folder: Path) -> ObjectId:
-    """Make a store in which nothing leads to a commit that stands in a pack, with a large text."""
+    """Create a store with an unreachable packed commit that has a large text."""
     store = new_store(folder)
     append(store, "kept")
     lone = support.put(store, "refs/heads/lone", support.large(1))
@@ -80,7 +80,7 @@ def meet(folder: Path, at: int, writer: Writer, *, during: str) -> tuple[bool, l
         try:
             writer(store, lone)
         except ConcurrencyError as error:
-            failed.append(error)  # it is told, and nothing is written
+            failed.append(error)  # reported, and nothing is written
 
     def collect(store: Store) -> None:
         prune(store, grace_days=0)

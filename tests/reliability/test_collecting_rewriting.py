@@ -1,4 +1,4 @@
-"""Packs written anew without some objects: what goes is gone to the byte, what stays is never absent."""
+"""Packs rewritten without some objects: these are gone, no other is ever absent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trace_store.testing.disks import FailingDisk
 
 
 def lone_blobs(store: Store, texts: list[bytes]) -> list[ObjectId]:
-    """Put blobs that nothing names into a pack together with what else there is."""
+    """Add unreachable blobs to a pack with the other objects."""
     oids = [store.objects.write(encode_blob(text)) for text in texts]
     pack(store, level=3)
     return oids
@@ -36,7 +36,7 @@ def similar(number: int) -> bytes:
 
 
 def decoded(folder: Path) -> bytes:
-    """Return everything that stands in the packs of a store, decompressed, dictionaries included."""
+    """Return the decompressed content of a store's packs, including dictionaries."""
     store = reopen(folder)
     assert isinstance(store.objects, ObjectDatabase)
     found = b""

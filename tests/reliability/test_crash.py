@@ -34,7 +34,7 @@ UNMISSED = {
         "nothing: without the new name the old one stands, with the same entries"
     )
 }
-"""The syncs whose loss no workload shows, and why they stand all the same."""
+"""Syncs whose omission no workload detects, and why they are needed."""
 
 
 @cache
@@ -56,7 +56,7 @@ def killed(meeting: Meeting) -> list[tuple[int, frozenset[str]]]:
 
 
 def sites_of(place: Place) -> list[str]:
-    """Return what the log of a disk calls a place, in those workloads that come by it."""
+    """Return the names of a call site in the logs of the workloads that reach it."""
     found = {e.site for w in WORKLOADS for e in log_of(w).log() if place.is_at(e.site)}
     meetings = iter(MEETINGS)
     while not found and (meeting := next(meetings, None)) is not None:
@@ -65,7 +65,7 @@ def sites_of(place: Place) -> list[str]:
 
 
 def workloads_without(site: str) -> Iterator[tuple[str, Recording]]:
-    """Yield (name, recording) of what comes by a sync, with that left out; those with the least to do first."""
+    """Yield (name, recording) of workloads with a sync left out, shortest first."""
     for workload in sorted(WORKLOADS, key=lambda each: len(log_of(each).log())):
         if any(event.site == site for event in log_of(workload).log()):
             yield workload.name, workload.record(without=site)
@@ -80,7 +80,7 @@ def meetings_without(site: str) -> Iterator[tuple[str, Recording]]:
 
 
 def caught_without(site: str, *, met: bool = True) -> tuple[str, str]:
-    """Return (workload, what is wrong) when a sync is left out; nothing when it is not missed."""
+    """Return (workload, faults) without a sync; nothing if its omission has no effect."""
     for recordings, limit in product((workloads_without, meetings_without)[: 1 + met], SITE_LIMITS):
         for name, recording in recordings(site):
             enumeration = Enumeration(limit=limit, thorough=10**9)
@@ -134,7 +134,7 @@ def test_nothing_acknowledged_is_lost_with_the_power(workload: Workload, report:
 
 @pytest.mark.parametrize("meeting", MEETINGS, ids=lambda meeting: meeting.name)
 def test_what_a_killed_process_left_is_no_trap(meeting: Meeting, report: Report) -> None:
-    """One is killed, another builds on what it finds, and then the power is cut."""
+    """A process is killed, another continues from its state, then the power is cut."""
     enumeration = Enumeration(limit=KILLED_LIMIT, thorough=10**9)
     length = len(log_of(meeting.first).log())
     kills = range(length) if FULL else range(1, length, length // 4 or 1)

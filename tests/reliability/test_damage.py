@@ -60,7 +60,7 @@ def test_a_file_of_an_earlier_version_without_its_check_is_taken_as_it_is(matrix
 
 
 def damaged_in_the_middle(folder: Path) -> int:
-    """Make a journal of three transactions of which the second is damaged; return where that begins."""
+    """Create a journal with a damaged second transaction of three; return its offset."""
     with new_store(folder) as store:
         say(store, "one")
         start = store.journal.files[-1].end

@@ -1,4 +1,4 @@
-"""`trace doctor`: what a repository stands on is looked at and said in plain words, and nothing is changed."""
+"""`trace doctor`: checks and reports on the environment, without changes."""
 
 from __future__ import annotations
 

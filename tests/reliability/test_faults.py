@@ -1,4 +1,4 @@
-"""The n-th call to the disk fails, for every n: what was acknowledged is there, and work goes on."""
+"""Each disk call fails once: acknowledged data survives, and work continues."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ all_workloads = pytest.mark.parametrize(
 
 
 class FaultyDisk(FailingDisk, PowerCutDisk):
-    """Fails once, and watches that nobody syncs again what could not be synced."""
+    """Fails once, and checks that a failed sync is never retried."""
 
     def __init__(self, image: DiskImage, at: int, number: int, how: str = NOTHING) -> None:
         self.short = how == SHORT
@@ -115,7 +115,7 @@ class UnreadableDisk(PowerCutDisk):
 
 
 def faults_of(recording: Recording, clean: Recording) -> list[str]:
-    """Return what is wrong with what a failed run left, beside one that went well."""
+    """Return the faults of a failed run's result, compared with a successful run."""
     kill(recording.disk)
     done = recording.steps
     steps = [*done, *clean.steps[len(done) : len(done) + 1]]
@@ -132,7 +132,7 @@ def test_a_call_that_fails_loses_nothing(workload: Workload, how: str) -> None:
         number = CODES[runs % len(CODES)]
         disk = FaultyDisk(workload.start(), at, number, how)
         recording = Recording(workload.start(), workload.look, disk=disk)
-        with suppress(TraceError):  # anything else is no documented error
+        with suppress(TraceError):  # other errors are not documented
             workload.run(recording)
         if disk.count < at:
             break
@@ -200,7 +200,7 @@ def test_a_real_process_that_ends_at_a_call_loses_nothing(tmp_path: Path) -> Non
 
 
 def end_at(folder: Path, at: int, tell: int) -> None:
-    """Write a history and tell what was acknowledged, until the n-th call that changes the disk."""
+    """Write a history until the n-th write call, and return the acknowledged part."""
     try:
         store = new_store(folder, disk=FailingDisk(at, lambda call: os._exit(9)))
         for text in ("first", "second", "third"):

@@ -1,4 +1,4 @@
-"""A command meets a disk that fails: a documented exit code, one line that says why, and a store that goes on."""
+"""Commands on a failing disk: documented exit code, one error line, usable store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from trace_store.store.handle import Store
 STRIDE = 1 if os.environ.get("TRACE_TEST_FULL") else 9
 CODES = (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 TOLERATED = 0
-"""What fails for derived files, which are made anew, is not worth a word."""
+"""Failures of derived files, which are rebuilt, are not reported."""
 REFUSED = 14
 TRANSCRIPT = str(Path(trace_store.__file__).with_name("samples") / "claude-code.jsonl")
 
@@ -64,7 +64,7 @@ class Failing:
         return create
 
     def names(self, folder: Path) -> set[str]:
-        """Return what the file that was refused may be called: what it is, or is to be."""
+        """Return the possible names of the refused file: its own or its final name."""
         return {os.path.relpath(path, folder) for path in (self.target, self.other) if path}
 
     def fail(self, target: Any, other: str = "") -> None:

@@ -1,4 +1,4 @@
-"""`trace fsck --repair`: what has a second copy comes back, the rest is told, and nothing is ever deleted."""
+"""`trace fsck --repair`: recovers from copies, reports the rest, deletes nothing."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_damaged_pack_is_written_anew_from_loose_copies(tmp_path: Path) -> Non
 
 
 def flip_in_content(path: Path) -> bytes:
-    """Change one bit in the middle of the first frame of a pack; return what it is then."""
+    """Flip one bit in the middle of a pack's first frame; return the new content."""
     flip(path, 60)
     return path.read_bytes()
 
@@ -147,7 +147,7 @@ def test_what_is_found_nowhere_is_told_with_who_names_it(tmp_path: Path) -> None
 
 
 def test_what_was_set_aside_is_looked_through_again(tmp_path: Path) -> None:
-    """A copy that turns up later heals what an earlier repair could not."""
+    """A copy found later repairs objects that an earlier repair could not."""
     packed_twice(tmp_path)
     journal_path(tmp_path, 1).unlink()
     shutil.copytree(tmp_path / ".trace", tmp_path / "clone/.trace")
@@ -344,7 +344,7 @@ def test_a_repair_may_be_interrupted_at_any_call(tmp_path: Path) -> None:
 
 
 def test_each_damage_of_the_matrix_is_repaired_or_told(tmp_path: Path) -> None:
-    """Whatever the damage: no traceback, nothing lost that is not told, and a second repair has nothing to do."""
+    """For any damage: no traceback, no unreported loss, no work for a second repair."""
     matrix = Matrix(tmp_path)
     outcomes: dict[str, int] = {}
     for case in cases(

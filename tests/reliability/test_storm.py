@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has
 
 
 def rage(folder: Path, *options: str) -> dict[str, int]:
-    """Let a storm rage, and return what came of it."""
+    """Run a storm and return its result."""
     done = subprocess.run(
         [sys.executable, "-m", STORM, "--json", "--folder", str(folder), *options],
         cwd=ROOT,

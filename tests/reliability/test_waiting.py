@@ -1,4 +1,4 @@
-"""Who waits is told for whom, and where locks and syncs cannot be relied on that is known."""
+"""Reports of lock holders, and detection of unreliable locks and syncs."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_a_refusal_names_who_holds_the_lock(held: Held, monkeypatch: pytest.Monk
 
 @linux
 def test_who_leaves_no_word_is_found_by_the_system(held: Held) -> None:
-    """A seal is too short to leave word; its command is told without arguments, which may be secret."""
+    """A seal is too short to record its owner; arguments, perhaps secret, are omitted."""
     process = held.by(SEALER)
     with pytest.raises(LockedError) as caught:
         seal(held.repo.store, wait=False)
@@ -282,7 +282,7 @@ def test_a_terminal_is_told_who_holds_the_journal(
 def test_a_commit_beside_a_long_pack_is_made_and_not_refused(
     held: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is durable; a command that failed would be given once more, and the message stand there twice."""
+    """It is durable; after an error the user would retry, and duplicate the message."""
     held.by(LONG)
     monkeypatch.setattr(lock, "WAIT_SECONDS", 0.05)
     done = held.trace("commit", "--user", "two")
@@ -324,7 +324,7 @@ def test_closing_beside_a_long_pack_is_no_error_and_all_is_durable(
 def test_closing_on_a_full_disk_is_no_error_when_all_is_durable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Who fails here would be asked for the message again, and it would stand there twice."""
+    """After an error here the user would retry, and duplicate the message."""
 
     def refused(*_: object) -> None:
         raise StorageError("no space left on device", path="pack", errno=errno.ENOSPC)
@@ -371,7 +371,7 @@ def test_a_program_that_listens_is_told_for_whom_it_waits(
 
 
 def test_nothing_that_a_terminal_obeys_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """Who holds a lock is told by a file of the repository, and a log may end on a terminal."""
+    """The lock holder is read from the repository, and may be shown on a terminal."""
     with caplog.at_level("INFO", logger="trace_store"):
         LoggedPatience().tell("trace\x1b[2J\n\u202epack\x9b (pid 1)")
         warn_of_unsealed(StorageError("\x1b]0;title\x07", path="x"))

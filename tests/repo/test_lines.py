@@ -1,4 +1,4 @@
-"""Verbs on branches that are not checked out: through `repo.line(name)`, and through `ref=`."""
+"""Verbs on branches other than HEAD's, with `repo.line(name)` and `ref=`."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_every_verb_of_history_works_on_the_branch(repo: Repo, how: str) -> None
 
 
 def stopped_on_idea(repo: Repo, verb: str) -> Any:
-    """Let a verb stop on idea, while HEAD is on main."""
+    """Let a verb stop at conflicts on idea, while HEAD is on main."""
     asked = repo.compile().messages[0].address
     repo.branches.create("idea", force=True)
     idea = repo.line("idea")

@@ -1,4 +1,4 @@
-"""The verbs of history from Python: what git's users would write, without taking anything apart."""
+"""The verbs of history from Python, as git users would write them."""
 
 from __future__ import annotations
 

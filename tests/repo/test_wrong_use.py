@@ -1,4 +1,4 @@
-"""What an agent's author gets wrong at first: it is refused by name, or means what is written, and breaks nothing."""
+"""Common mistakes of agent authors: clear errors or the obvious result, no damage."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_an_address_is_that_of_a_message(repo: Repo, wrong: Any) -> None:
 
 
 def test_nothing_is_no_wish(repo: Repo) -> None:
-    """An empty call is a mistake of whoever computed what it is given."""
+    """An empty call is a mistake of the caller."""
     before = repo.resolve("HEAD")
     favour: Any = None
     message: Any = b"said"

@@ -1,4 +1,4 @@
-"""`trace search`: what is found, and what an index costs."""
+"""`trace search`: results, and the cost of the index."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_block_leaves_the_store_as_it_is(repository: Trace, settings: Path, tmp_
     assert repository("commit", "--user", TOKEN).code == 3
     assert stored(tmp_path) == before
     run = repository("commit", "--secrets", "warn", "--user", TOKEN)
-    assert run.err == "1 secret found, and stored as they are (github-token 1)\n"
+    assert run.err == "1 secret found, but not replaced (github-token 1)\n"
     assert TOKEN.encode() in said(repository)
     assert repository("commit", "--secrets", "off", "--user", TOKEN).err == ""
     run = repository("commit", "--secrets", "never", "--user", TOKEN)

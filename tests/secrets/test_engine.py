@@ -1,4 +1,4 @@
-"""The engine: what is found, where, and what stands in its place."""
+"""The engine: findings, positions and placeholders."""
 
 from __future__ import annotations
 

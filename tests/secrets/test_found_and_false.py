@@ -1,4 +1,4 @@
-"""What is found of a set of secrets, and what of harmless texts that look like some.
+"""Recall on a set of secrets, and false positives on similar harmless texts.
 
     pytest -s tests/secrets/test_found_and_false.py
 

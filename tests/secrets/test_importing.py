@@ -1,4 +1,4 @@
-"""Secrets in transcripts: what is imported, what is kept of the file, and what a file that grew costs."""
+"""Secrets in transcripts: imported messages, kept files, cost for growing files."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def purged(
 
 
 def stands_nowhere(folder: Path, text: str = SECRET) -> None:
-    """See that a text is in no file, with nothing of the library but what reads compressed bytes."""
+    """Assert that a text is in no file, using only the library's decompression."""
     needles = Needles([("text", text.encode())])
     for path in folder.rglob("*"):
         if path.is_file():
@@ -201,7 +201,7 @@ def test_content_that_others_hold_too_is_told(tmp_path: Path) -> None:
         assert plan.elsewhere == (blob(SAID),)
         report = purge(repo.store, plan, verify=True)
         assert report.absence is not None
-        assert report.absence.is_proven  # of the object, which is what was asked for
+        assert report.absence.is_proven  # for the object, as requested
         assert texts(repo.store)[1] == SAID
 
 
@@ -372,7 +372,7 @@ def test_a_bundle_of_a_purged_history_carries_its_tombstones(tmp_path: Path) -> 
     with Repo.init(str(tmp_path / "c")) as third:
         third.append("user", SAID)
         import_bundle(third.store, bundle, prefix="theirs")
-        assert texts(third.store) == [SAID]  # nobody else's word takes away what is here
+        assert texts(third.store) == [SAID]  # other people's tombstones do not delete local content
 
 
 def test_a_bundle_from_before_the_purge_is_taken_without_what_was_purged(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A purge that the disk stops anywhere: content is readable or purged, nothing else is lost, and it goes on."""
+"""An interrupted purge: content is readable or purged, and it can be resumed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def run(folder: Path, disk: FailingDisk) -> bool:
 
 
 def check(folder: Path) -> None:
-    """See that what was to go is readable or purged, and that all else is readable."""
+    """Assert that the content is readable or purged, and everything else is readable."""
     with Store.open(str(folder / ".trace")) as store:
         for text in (PACKED, PENDING, LOOSE):
             oid, data = blob(text)

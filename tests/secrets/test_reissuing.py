@@ -1,4 +1,4 @@
-"""A purge that writes history anew: the content and the old ids of its commits are in no file any more."""
+"""A purge that rewrites history: no file has the content or the old commit ids."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_who_counts_says_of_what(tmp_path: Path) -> None:
 
 
 def state_of(found: Fold, before: bytes = b"", after: bytes = b"") -> list[Any]:
-    """Return what a fold says but for ids of commits, with one content in the place of another."""
+    """Return a fold's state without commit ids, with one content replaced by another."""
 
     def said(parts: Any) -> Any:
         if isinstance(parts, dict):
@@ -237,7 +237,7 @@ def test_a_context_is_the_same_but_for_what_goes(history: list[list[tuple[Any, .
         for changed in history:
             write_changes(repo, changed, known)
         old, tip = OID, repo.resolve("HEAD")
-        for why in ("once", "twice"):  # what was issued anew is issued anew like all else
+        for why in ("once", "twice"):  # rewritten history can be rewritten again
             new = hash_object(encode_blob(f"[purged: {why}]".encode()))
             before = state_of(fold_at(repo, tip), old, new)
             done = rewrite_history(repo.store, [old], Needles(), why=why, author="ada")

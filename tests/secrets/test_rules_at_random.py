@@ -115,11 +115,11 @@ def test_a_rule_finds_values_of_its_alphabet(rule: Rule) -> None:
 
 
 CHOSEN = {"url-password", "netrc-password"}
-"""Where a password stands whatever it is: words may be one."""
+"""Contexts in which any value is a password, even words."""
 
 
 def look_alike(source: random.Random, length: int, begins: str, *, words_count: bool) -> str:
-    """Return what people and programs write in a secret's place: words, a path, a reference, a run of one letter."""
+    """Return typical stand-ins for secrets: words, paths, references, repetitions."""
     sign = source.choice("-_./")
     words = sign.join(source.choices(WORDS, k=2 + length // 5))
     begins = source.choice(("", begins))

@@ -1,4 +1,4 @@
-"""`trace secrets scan`: what is stored is searched wherever it lies, and no value is told."""
+"""`trace secrets scan`: searches all stored content, and never prints a value."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def database(store: Store) -> ObjectDatabase:
 
 
 def write(store: Store, blobs: list[bytes]) -> None:
-    """Write a frame with blobs, also those that the store has, and one that stands there twice."""
+    """Write a frame with blobs, including existing ones and a duplicate."""
     objects = [(hash_object(blob), blob) for blob in blobs]
     store.transact(lambda refs: Transaction(objects, [], "write"), author="tester")
 
@@ -118,7 +118,7 @@ def test_ids_among_are_those_that_are_found(
 
 
 def test_a_damaged_index_is_made_again(tmp_path: Path) -> None:
-    """Its pack is whole, so what is in it is not written again."""
+    """Its pack is complete, so its objects are not written again."""
     blobs = [encode_blob(b"%d" % number) for number in range(100)]
     with new_store(tmp_path) as store:
         write(store, blobs)

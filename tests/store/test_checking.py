@@ -1,4 +1,4 @@
-"""fsck: what is damaged is named, nothing is raised, nothing is changed."""
+"""fsck: reports damage, raises nothing, changes nothing."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_missing_object_is_an_error_where_a_ref_leads_there(tmp_path: Path) ->
 
 
 def test_a_damaged_loose_file_is_an_error_where_something_leads_there(tmp_path: Path) -> None:
-    """One that was stored without a sync is nobody's loss until then."""
+    """Stored without a sync, it may be lost until a ref reaches it."""
 
     def found(code: str, severity: str) -> bool:
         (finding,) = [f for f in fsck(store) if f.code.endswith(("-damaged", "-cut-off"))]
@@ -132,7 +132,7 @@ def test_changed_bytes_in_a_journal_are_named(tmp_path: Path) -> None:
 
 
 def test_every_file_is_deleted_in_turn(tmp_path: Path) -> None:
-    """Whatever goes, nothing is raised but what the library's own errors say, and fsck tells."""
+    """For any missing file, only the library's errors are raised, and fsck reports it."""
     store = new_store(tmp_path)
     append(store, "one")
     append(store, "side", "refs/heads/side")
@@ -229,7 +229,7 @@ def test_kept_folds_are_compared_with_their_histories(tmp_path: Path) -> None:
         assert list(check_folds(store)) == []
         other = snapshots.fold_of(store, tips[0])
         last.write_bytes(kept_folds.pack(tips[1], other))
-        first.write_bytes(b"damaged")  # which nobody uses
+        first.write_bytes(b"damaged")  # unused
         (found,) = check_folds(store)
         assert (found.code, found.what) == ("kept-fold-differs", f"cache/folds/{last.name}")
         assert [each.what for each in repair(store).mended] == [found.what]

@@ -94,7 +94,7 @@ def test_packs_do_not_depend_on_the_number_of_threads(
 
 def test_no_thread_is_begun_for_little(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(work: object) -> None:
-        raise AssertionError("a thread is begun")
+        raise AssertionError("a thread was started")
 
     monkeypatch.setattr(compression, "_start", start)
     objects = made_of(1, 100)

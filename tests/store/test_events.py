@@ -1,4 +1,4 @@
-"""Emitting and following: what followers are told, over seals, removed journals, failures and several processes."""
+"""Emitting and following across seals, removed journals, failures and processes."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def emitted(events: Iterable[Event]) -> list[tuple[str, Any]]:
 
 
 def now(store: Store) -> Callable[[], list[Event]]:
-    """Begin to follow, and return what gives the events until now."""
+    """Start to follow, and return a function that returns the events until now."""
     follower = store.follow(timeout=60)
 
     def until_now() -> list[Event]:
@@ -438,7 +438,7 @@ class TestFailures:
         assert emitted(told) == [("progress", {"number": n}) for n in (1, 2)]
 
     def test_a_removed_journal_is_found_again(self, tmp_path: Path) -> None:
-        """Its transactions are written once more by whoever has it open, and are not told once more."""
+        """A writer rewrites its transactions; followers do not get them again."""
         writer, other = new_store(tmp_path), reopen(tmp_path)
         one = append(writer, "one")
         follower = reopen(tmp_path).follow(timeout=60)
@@ -500,7 +500,7 @@ def test_another_process_sees_an_emit_and_a_move(tmp_path: Path) -> None:
 
 
 def test_eight_writers_and_three_followers_across_seals(tmp_path: Path) -> None:
-    """Followers get every move once, in order, and every event of each writer once, in its order."""
+    """Followers get each move and each event of a writer exactly once and in order."""
     store = new_store(tmp_path)
     append(store, "first")
     count, names = 15, [f"w{number}" for number in range(8)]

@@ -1,4 +1,4 @@
-"""Writers that sync at once: what is acknowledged survives a power cut, and what failed has no effect.
+"""Concurrent syncs: acknowledged writes survive power cuts, failed ones do nothing.
 
 A disk that models the kernel stands between: what was not synced is lost with power, a write that fails behind a
 file's back is lost at once, and each descriptor that is open then learns of it in its next sync, once.
@@ -48,7 +48,7 @@ class Killed(BaseException):
 
 
 class Kernel:
-    """What all processes share: which bytes are on the disk, and which descriptors have an error to learn of."""
+    """Shared by all processes: durable bytes, and descriptors with a pending error."""
 
     def __init__(self) -> None:
         self.images: dict[int, bytearray] = {}
@@ -65,7 +65,7 @@ class Kernel:
         self.dirty.setdefault(inode, []).append((start, start + size))
 
     def lose(self, inode: int) -> None:
-        """Let all that is not on the disk fail to get there."""
+        """Lose all bytes that are not yet durable."""
         self.dirty[inode] = []
         self.errors.update(fd for fd, other in self.open.items() if other == inode)
 
@@ -121,7 +121,7 @@ class Cached(Disk):
         inode = self.kernel.open[fd]
         ranges = list(self.kernel.dirty.get(inode, []))
         act = self.doing
-        if act is not None and not self.held:  # whoever holds a lock keeps the others waiting
+        if act is not None and not self.held:  # others wait while a lock is held
             self.doing = None
             self.run(act.during)
         if act is not None:
@@ -133,7 +133,7 @@ class Cached(Disk):
             if act.end == "write fails":
                 self.kernel.lose(inode)
             if act.end == "flush fails":
-                self.kernel.errors.add(fd)  # nobody else is told of that
+                self.kernel.errors.add(fd)  # only this descriptor sees the error
         if fd in self.kernel.errors:
             self.kernel.errors.discard(fd)
             self.before_lock = act
@@ -155,7 +155,7 @@ class Cached(Disk):
 
 
 class Act(NamedTuple):
-    """What one writer does, what others do during its first sync, and before it takes the lock after a failure."""
+    """A writer's action, and others' actions during its first sync or after a failure."""
 
     writer: int
     kind: str
@@ -181,7 +181,7 @@ def acts(depth: int, ends: Sequence[str]) -> st.SearchStrategy[Act]:
 
 
 class World:
-    """Some writers, and what each of their messages came to."""
+    """Several writers, and the outcome of each of their messages."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -262,7 +262,7 @@ def test_removals_in_any_order(tmp_path_factory: pytest.TempPathFactory, script:
 
 
 def test_a_removed_journal_explains_what_its_writer_knew(tmp_path: Path) -> None:
-    """Only that writer holds it still; another has begun one anew from before, and sealed it."""
+    """Only that writer has it open; another has started and sealed a new one."""
     world = World(tmp_path)
     removed = Act(3, APPEND, "removed", [], [])
     world.do([plain(0), Act(0, APPEND, "removed", [removed], [])])
@@ -305,7 +305,7 @@ def test_a_failed_journal_is_recognized_by_who_opens_it_later(tmp_path: Path) ->
 
 
 def test_a_sync_begins_without_the_lock(tmp_path: Path) -> None:
-    """Others write during a flush, and each sync covers what was written before it."""
+    """Others write during a flush; each sync covers all earlier writes."""
 
     class Watching(Disk):
         free = 0

@@ -34,7 +34,7 @@ NO_ENVIRONMENT = Environment()
 
 
 class ReadOnlyDisk(Disk):
-    """Files that may be read and not written, as somebody else's are."""
+    """Read-only files, like those of another user."""
 
     def open(self, path: str, mode: str = READ) -> int | None:
         if mode != READ:
@@ -368,7 +368,7 @@ class TestCost:
         if is_sealed:
             seal(store)
         store.close()
-        sleep(2 * SETTLED_MS / 1000)  # what was changed just now is looked at again
+        sleep(2 * SETTLED_MS / 1000)  # recent changes are checked again
         disk = RecordingDisk()
         with reopen(folder, disk=disk) as handle:
             append(handle, "warm up: AAAAAAAAAA", durability="durable")

@@ -166,7 +166,7 @@ class TestTail:
         }
         for length in sorted(lengths):
             if torn[:length] + bytes(room) >= torn:
-                continue  # what is missing were zeros
+                continue  # the missing bytes were zeros
             for number in journals(tmp_path):
                 journal_path(tmp_path, number).unlink()
             journal_path(tmp_path, 1).write_bytes(torn[:length] + bytes(room))
@@ -519,7 +519,7 @@ class TestLock:
 def test_what_is_committed_behind_a_journal_that_does_not_begin_is_kept(
     tmp_path: Path, content: bytes
 ) -> None:
-    """So it stands where a file system has no links, and its maker was killed."""
+    """The state after a kill on a file system without hard links."""
     with new_store(tmp_path) as store:
         append(store, "one")
     journal_path(tmp_path, 2).write_bytes(content)
@@ -535,7 +535,7 @@ def test_what_is_committed_behind_a_journal_that_does_not_begin_is_kept(
 
 
 def test_a_frame_without_its_first_sector_was_cut_off() -> None:
-    """A head may stand on both sides of the border of two sectors."""
+    """A header may cross a sector boundary."""
     data = transaction(Move(MAIN, None, A))
     rest = bytes(11) + data[11:]
     assert is_cut_off(rest, 512 - 11)

@@ -1,4 +1,4 @@
-"""What names a journal, what its content rests on, and what it may not hold: lines, predecessors, voids, names."""
+"""Journal headers: lines, predecessors, void frames and names."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ RECOVERED = "refs/trash/recovered/heads/main"
 
 
 def wipe(folder: Path) -> None:
-    """Remove what git does not track."""
+    """Remove untracked files."""
     for name in LOCAL:
         shutil.rmtree(folder / ".trace" / name, ignore_errors=True)
 
 
 class Faulty(Disk):
-    """A disk whose syncs, creations or writes fail while it is told so; it notes what it synced."""
+    """A disk whose syncs, creations or writes fail on demand; it records syncs."""
 
     def __init__(self) -> None:
         self.full = False
@@ -226,7 +226,7 @@ class TestPredecessors:
 
 class TestVoids:
     def test_a_transaction_that_is_built_again_is_not_brought_back(self, tmp_path: Path) -> None:
-        """Another process holds the removed journal too, and is quicker to write it anew."""
+        """Another process also has the removed journal open, and rewrites it first."""
         disk = Faulty()
         one = new_store(tmp_path, disk=disk)
         append(one, "base")

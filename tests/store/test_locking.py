@@ -1,4 +1,4 @@
-"""One lock, taken in two ways: a seal and a pack exclude each other, whoever comes first."""
+"""One lock for seal and pack, which exclude each other in either order."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_each_way_excludes_both(
         holder.kill()
         holder.communicate()
     with wanted(store, wait=False):
-        pass  # what a killed process held is free
+        pass  # a killed process releases its lock
 
 
 def test_handles_of_one_process_exclude_each_other(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ if sys.platform != "win32":
 
 
 def wipe(folder: Path) -> None:
-    """Remove what git does not track."""
+    """Remove untracked files."""
     for name in ("journal", "local", "logs", "tmp", "locks", "index", "cache"):
         shutil.rmtree(folder / ".trace" / name, ignore_errors=True)
 
@@ -102,7 +102,7 @@ def test_what_a_ref_would_lose_is_kept_in_the_trash(tmp_path: Path) -> None:
 
 
 def test_a_second_value_that_a_ref_would_lose_is_kept_beside_the_first(tmp_path: Path) -> None:
-    """What was rescued once is not given up for what is rescued next, and is not rescued again under its own name."""
+    """A recovered value stays when another is recovered, and is not recovered twice."""
     store = new_store(tmp_path)
     append(store, "shared")
     seal(store)
@@ -205,7 +205,7 @@ def test_another_file_under_the_same_name_is_noticed(tmp_path: Path) -> None:
 
 
 def test_two_journals_that_are_begun_at_once_become_one(tmp_path: Path) -> None:
-    """Numbers begin anew where all is removed; who has the lower journal learns that it is not the live one."""
+    """Numbers restart if all journals are removed; the lower one is not the live one."""
     new_store(tmp_path).close()
     newcomers: list[Store] = []
 
@@ -240,7 +240,7 @@ def test_two_journals_that_are_begun_at_once_become_one(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there, locks are taken in another way")
 def test_who_waits_for_an_older_journal_holds_no_other(tmp_path: Path) -> None:
-    """Else two processes wait for each other, of which one has for lost what the other has for live."""
+    """Otherwise two processes could deadlock, each holding the other's journal."""
     store = new_store(tmp_path)
     append(store, "one")
     later = tmp_path / ".trace/journal/5"
@@ -277,7 +277,7 @@ def test_what_is_brought_back_and_sealed_is_not_written_again(tmp_path: Path) ->
 
 
 def test_what_a_lost_transaction_named_comes_back_from_quarantine(tmp_path: Path) -> None:
-    """Who removes what nothing leads to does not see what a lost journal says."""
+    """Pruning does not see the refs in a lost journal."""
     text = "large, so that it is not written twice " * 200
     store = new_store(tmp_path)
     append(store, text, OTHER)
@@ -320,7 +320,7 @@ def test_who_waits_for_a_lost_journal_holds_no_other(tmp_path: Path) -> None:
 
 
 def test_a_removed_journal_that_is_closed_cuts_no_other_of_its_number(tmp_path: Path) -> None:
-    """Who closes a journal and begins its successor may not know yet that it was removed, and its number begun anew."""
+    """The process may not know that the journal was removed and its number reused."""
     one = new_store(tmp_path)
     append(one, "one")
     os.unlink(journal_path(tmp_path, 1))
@@ -359,7 +359,7 @@ def test_a_removed_journal_is_not_sealed_with_its_successor(tmp_path: Path) -> N
 
 
 def test_those_before_a_missing_journal_stay_sealed(tmp_path: Path) -> None:
-    """They count once more else, and what was written since does not follow on them."""
+    """Otherwise they would be applied again, on top of later changes."""
     holder = new_store(tmp_path)
     for text in ("one", "two", "three"):
         append(holder, text)
@@ -406,7 +406,7 @@ def begin_successor(store: Store) -> None:
 
 
 def messages_of(store: Store) -> set[str]:
-    """Return what all refs lead to."""
+    """Return all reachable objects."""
     return {
         text
         for _, tips in store.refs.iterate_tips("refs/")

@@ -1,4 +1,4 @@
-"""What `du` counts: every object once, each branch whole, and what storing saved."""
+"""`du`: every object once, each branch completely, and the space saved."""
 
 from __future__ import annotations
 

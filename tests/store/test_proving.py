@@ -126,7 +126,7 @@ class TestFindings:
         assert found == check_in_full(tmp_path / "again" / ".trace"), what
 
     def test_what_is_named_across_packs(self, tmp_path: Path) -> None:
-        """A proof of one pack says nothing of what others hold."""
+        """Verifying one pack proves nothing about others."""
         with new_store(tmp_path) as store:
             append(store, "one")
             seal(store)

@@ -227,7 +227,7 @@ def test_a_lost_table_only_forgets(tmp_path: Path) -> None:
     st.lists(st.tuples(st.sampled_from([b"a" * 16, b"b" * 16]), st.integers(1, 30)), max_size=40)
 )
 def test_what_is_sealed_is_exactly_what_was_said(added: list[tuple[bytes, int]]) -> None:
-    """One that went missing between others stays unsealed, for whoever holds it open."""
+    """A missing journal between others stays unsealed for its holder."""
     sealed = Sealed()
     for line, number in added:
         sealed.add(line, number, number)

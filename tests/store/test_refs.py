@@ -138,7 +138,7 @@ class TestResolving:
             # Both moved: both are tips, this working copy's first.
             ([RIGHT], [BASE], fold(BASE, LEFT), (LEFT, RIGHT)),
             ([RIGHT, BASE], [BASE], fold(BASE, LEFT), (LEFT, RIGHT)),
-            # An ancestor of another tip is no tip.
+            # An ancestor of another tip is not a tip.
             ([BASE, LEFT], [BASE], None, (LEFT,)),
             ([ROOT, LEFT, RIGHT], [LEFT], None, (LEFT, RIGHT)),
             ([LEFT], [ROOT], fold(ROOT, BASE), (LEFT,)),

@@ -1,4 +1,4 @@
-"""Sealing: its order, its repetition after an interruption anywhere, and what it leaves on disk."""
+"""Sealing: order of writes, resumption after interruptions, and files on disk."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_the_disk_fails_at_every_step_of_a_seal(tmp_path: Path, partly: bool) ->
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_process_is_killed_at_every_step_of_a_seal(tmp_path: Path) -> None:
-    """kill -9 in the middle of a seal: opens, fsck clean, goes on."""
+    """kill -9 in the middle of a seal: the store opens, is clean, and continues."""
     for at in range(1, 400):
         folder = tmp_path / str(at)
         folder.mkdir()
@@ -140,7 +140,7 @@ def test_a_process_is_killed_at_every_step_of_a_seal(tmp_path: Path) -> None:
 
 
 class OrderedDisk(Disk):
-    """Notes what happens to which file."""
+    """Records the operations on each file."""
 
     def __init__(self) -> None:
         self.log: list[tuple[str, str]] = []
@@ -396,7 +396,7 @@ class MeddledDisk(FailingDisk):
 
 
 def test_a_seal_in_the_midst_of_another(tmp_path: Path) -> None:
-    """Somebody deletes the lock's file: what the second seal has written is not taken back by the first."""
+    """The lock file is deleted: the first seal does not undo the second."""
     met = set()
     for at in range(1, 400):
         folder = tmp_path / str(at)

@@ -1,4 +1,4 @@
-"""Tombstones: purged objects are reported, and neither given out nor accepted."""
+"""Tombstones: purged objects are reported, and neither read nor stored."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ changes = st.one_of(
     st.tuples(st.just("tools"), number),
 )
 commits = st.lists(st.lists(changes, min_size=1, max_size=3), min_size=1, max_size=10)
-"""Lists of what each commit changes."""
+"""Lists of the changes of each commit."""
 long_histories = st.lists(st.lists(changes, min_size=1, max_size=2), min_size=5, max_size=14)
 """The same, for a context that has messages to begin with."""
 
@@ -103,7 +103,7 @@ def draft_of(draft: Draft, change: tuple[Any, ...], known: list[Any]) -> None:
 
 
 def write_changes(repo: Repo, changed: list[tuple[Any, ...]], known: list[Any]) -> bool:
-    """Write a commit with these changes and tell whether it could be applied; what it adds becomes known."""
+    """Commit these changes if possible, record added messages, and return success."""
     draft = commit.new_draft(repo.store)
     before = len(known)
     try:

@@ -109,7 +109,7 @@ def calls(made: list[dict[str, Any]], used: set[str], where: str) -> Iterator[st
 
 
 def responses(parts: list[Any], waiting: list[dict[str, Any]], where: str) -> Iterator[str]:
-    """Responses stand in a content of their own, right behind the calls, one for each."""
+    """Responses are in their own content, right after the calls, one for each."""
     made = [part["functionResponse"] for part in parts if "functionResponse" in part]
     if made and len(made) != len(parts):
         yield f"{where}: responses and other parts in one content"

@@ -39,7 +39,7 @@ def check_sound(state: Fold) -> None:
 
 
 def check_changes(base: Fold, before: Fold, other: Fold, after: Fold, clash: set[Address]) -> None:
-    """Assert that what one side alone changed is so, but for messages that conflicts are about."""
+    """Assert that one-sided changes are merged, except for messages in conflicts."""
     for theirs in other.entries:
         address = theirs.address
         if address not in before or address not in base or address in clash:

@@ -11,7 +11,7 @@ from tests.support.pictures import PNG
 from trace_store.objects.message import KINDS, ROLES, Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
-# Lone surrogates and pairs of them, controls, separators, blanks, and what JSON escapes.
+# Lone and paired surrogates, control characters, separators, blanks, JSON escapes.
 characters = st.one_of(
     st.characters(codec="utf-8"),
     st.sampled_from('\ud83d\ude00\udc00\x00\x1b \n\t\u2028"\\\ufeff'),

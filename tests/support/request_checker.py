@@ -146,7 +146,7 @@ def check_anthropic(request: Any) -> list[str]:
 
 
 def anthropic_results(content: list[Any], waiting: list[str], where: str) -> Iterator[str]:
-    """Results stand first, answer each call of the message before once, and nothing else."""
+    """Results come first, and answer exactly the calls of the previous message."""
     types = [block.get("type") for block in content]
     front = 0
     while front < len(types) and types[front] == "tool_result":

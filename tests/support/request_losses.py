@@ -83,7 +83,7 @@ def opaque_form(messages: list[Message]) -> list[Message]:
 
 
 def results_apart(messages: list[Message]) -> list[Message]:
-    """Every result a tool message by itself, in the order of ids, before what its message says besides."""
+    """Each result becomes a tool message, by id, before the rest of its message."""
     found: list[Message] = []
     results: list[ToolResult] = []
     rest: list[Message] = []
@@ -154,7 +154,7 @@ def error_flag(messages: list[Message]) -> list[Message]:
 
 
 def front(messages: list[Message]) -> list[Message]:
-    """What stands at the front, as one message of the system's."""
+    """The leading instructions as one system message."""
     count = 0
     while count < len(messages) and messages[count].role in ("system", "developer"):
         count += 1
@@ -198,7 +198,7 @@ TAKEN_AWAY: dict[str, Loss] = {
     "split-calls": split_calls,
     "calls-last": calls_last,
 }
-"""How to take away what is lost, in the order in which it is done."""
+"""Functions that remove each loss, in the order in which they are applied."""
 LOSSES: dict[str, dict[str, Loss]] = {"json": {}} | {
     form: {
         word: loss

@@ -27,7 +27,7 @@ OWN_CALLS = {
     "local_shell_call": "local_shell_call_output",
     "shell_call": "shell_call_output",
 }
-# What comes from the caller, and so cannot be what reasoning led to.
+# Items from the caller, which cannot follow from reasoning.
 NOT_THE_MODELS = (*OUTPUTS, *OWN_CALLS.values(), "tool_search_output", "mcp_approval_response")
 IMAGE = re.compile(r"https?://|data:image/(jpeg|png|gif|webp);base64,")
 
@@ -113,7 +113,7 @@ def call(item: dict[str, Any], place: str) -> Iterator[str]:
 
 
 def pairs(items: list[dict[str, Any]]) -> Iterator[str]:
-    """Each call has one output of its kind, and nothing but calls and outputs stands between."""
+    """Each call has one output of its kind, with only calls and outputs in between."""
     used: set[str] = set()
     waiting: dict[str, str] = {}
     for index, item in enumerate(items):

@@ -29,7 +29,7 @@ CHECKS = {
 def assert_valid_requests(
     messages: Sequence[Renderable], tools: Sequence[dict[str, Any]] = (), **options: Any
 ) -> dict[str, Rendered]:
-    """Assert that every provider would take the context, and return what was rendered.
+    """Assert that every provider would accept the context, and return the requests.
 
     A request without messages, which no provider takes, must say so in its repairs.
     """

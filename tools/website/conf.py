@@ -46,7 +46,7 @@ python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 toc_object_entries_show_parents = "hide"
 
-# Excerpts of JSON with an ellipsis are no JSON; they are shown without colours.
+# JSON excerpts with an ellipsis are not valid JSON; they get no highlighting.
 suppress_warnings = ["misc.highlighting_failure"]
 
 html_theme = "furo"
@@ -65,7 +65,7 @@ pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 
 
-# Made by what hands them out: how they are made is nobody's concern.
+# Created by other functions only, so constructors are not documented.
 HANDED_OUT = {
     "trace_store.CompiledContext",
     "trace_store.CompiledMessage",
@@ -105,7 +105,7 @@ def prepare_signature(
     signature: str | None,
     returned: str | None,
 ) -> tuple[str | None, str | None]:
-    """Return the signature and the type of what is returned, as they are shown."""
+    """Return the displayed signature and return type."""
     if name in HANDED_OUT:
         return "", None
     return signature and docstrings.written(signature), returned
@@ -124,7 +124,7 @@ def tidy(_app: Any, page: nodes.document) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Teach Sphinx what our pages and docstrings have of their own."""
+    """Register our page and docstring extensions with Sphinx."""
     for language in ("hex", "jsonl"):
         app.add_lexer(language, TextLexer)
     app.connect("autodoc-process-docstring", prepare)

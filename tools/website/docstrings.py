@@ -1,4 +1,4 @@
-"""From the form of our docstrings to what Sphinx reads.
+"""Conversion of our docstrings for Sphinx.
 
 Rule: pure functions of lines; conf.py hands them what Sphinx has.
 """
@@ -15,24 +15,24 @@ _AS = re.compile(r"As `[\w.]+`")
 
 
 def prepared(lines: list[str]) -> list[str]:
-    """Return the lines of a docstring as a reader of Google's form understands them."""
+    """Return the lines of a docstring in Google style."""
     return with_code([with_names(line) for line in with_as(lines)])
 
 
 def written(signature: str) -> str:
-    """Return a signature in which a default that cannot be written in Python is an ellipsis."""
+    """Return a signature with an ellipsis for defaults that are not Python literals."""
     return _UNWRITABLE.sub("...", signature)
 
 
 def with_names(line: str) -> str:
-    """Return a line in which only the name of something in Python is looked up; other code is code."""
+    """Return a line in which only Python names are references; other code is literal."""
     return _QUOTED.sub(
         lambda found: found[0] if _NAME.fullmatch(found[1]) else f"`{found[0]}`", line
     )
 
 
 def with_as(lines: list[str]) -> list[str]:
-    """Return the lines with "Raises: As `append`." as a sentence: it names no error that could stand in a list."""
+    """Return the lines with "Raises: As `append`." as a sentence instead of a list."""
     done: list[str] = []
     index = 0
     while index < len(lines):

@@ -76,13 +76,13 @@ class Page(HTMLParser):
 
 
 def styled(css: str) -> list[str]:
-    """Return what a browser fetches for a style sheet."""
+    """Return the URLs that a browser fetches for a style sheet."""
     found = _CSS_URL.findall(_CSS_COMMENT.sub("", css))
     return [one or other for one, other in found if not (one or other).startswith("data:")]
 
 
 def problems(site: Path) -> list[str]:
-    """Return what is wrong, a sentence each, in the order of the files."""
+    """Return the problems, one sentence each, in file order."""
     pages = {
         path.relative_to(site).as_posix(): Page(path.read_text(encoding="utf-8"))
         for path in sorted(site.rglob("*.html"))

@@ -1,4 +1,4 @@
-"""Which pages the site has, in which order, and what becomes of their links.
+"""The pages of the site, their order, and their links.
 
 The pages are written to be read as files too, so a link names a file of the project. On the site a link to a file
 that is a page leads to that page; a link to any other file becomes plain text.
@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 
-# Pages that stand outside docs/, and what they are called on the site.
+# Pages outside docs/, and their names on the site.
 OUTSIDE = {
     "README.md": "readme.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -131,7 +131,7 @@ _ELSEWHERE = re.compile(r"[a-z]+:|#")
 
 
 def site_name(path: str) -> str | None:
-    """Return where a file of the project stands on the site; None when it is no page of it."""
+    """Return the path of a project file on the site; None if it is not a page."""
     if path in OUTSIDE:
         return OUTSIDE[path]
     if path.startswith("docs/") and path.endswith(".md"):
@@ -169,7 +169,7 @@ def _relinked_prose(text: str, path: str) -> str:
 
 
 def navigation(name: str) -> str:
-    """Return what stands at the end of a page for the sidebar's sake: the home page has all, others what is below."""
+    """Return a page's table of contents for the sidebar: its subpages, or all pages."""
     if name == f"{HOME}.md":
         return "".join(
             _tree(f":caption: {title}", "", *map(_entry, pages))
@@ -202,7 +202,7 @@ def _tree(*lines: str) -> str:
 
 
 def stage(folder: Path) -> list[str]:
-    """Write every page as the site has it, and the pictures, into a folder made anew; return the names of the pages."""
+    """Write all pages and pictures of the site to a new folder; return the page names."""
     shutil.rmtree(folder, ignore_errors=True)
     names: list[str] = []
     paths = [*OUTSIDE, *(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/**/*.md"))]

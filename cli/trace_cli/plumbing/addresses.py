@@ -1,4 +1,4 @@
-"""What `trace rev-parse` prints for a revision, a range or an address."""
+"""Output of `trace rev-parse` for a revision, a range or an address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def addressed(store: Store, text: str, short: bool) -> list[str]:
-    """Return the lines for one argument; ids have 12 characters when they shall be short.
+    """Return the lines for one argument; short ids have 12 characters.
 
     Raises:
         RevisionNotFoundError, AmbiguousRevisionError, InvalidInputError: as in `trace_store.revision`.

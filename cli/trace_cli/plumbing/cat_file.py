@@ -64,7 +64,7 @@ def run(
     as_json: bool,
     revision: str | None,
 ) -> int:
-    """Print what is asked for of one object, or of each that standard input names."""
+    """Print one object, or each object named on standard input."""
     asked = show_kind + show_size + pretty + exists + batch + batch_check + (raw and not batch)
     if asked != 1:
         raise usage_error("give one of -t, -s, -p, -e, --raw, --batch and --batch-check")
@@ -96,7 +96,7 @@ def run(
 
 
 def _named(store: Store, name: str) -> ObjectId:
-    """Return the id that a name means; one that is written out needs no looking up."""
+    """Resolve a name to an id; a full id needs no lookup."""
     return ObjectId.parse(name) if is_full_id(name) else plumbing.ranges.resolve(store, name)
 
 
@@ -110,7 +110,7 @@ def _print(invocation: Invocation, store: Store, oid: bytes, data: bytes) -> Non
 
 
 def _fields(data: bytes) -> Any:
-    """Return what a structured object holds after its kind."""
+    """Return the content of a structured object without its kind."""
     values = decode(data)[1:]
     return values[0] if len(values) == 1 else values
 
@@ -123,7 +123,7 @@ def _is_chunks(value: list[Any]) -> bool:
 def _each(
     invocation: Invocation, store: Store, write: Callable[[str, ObjectId | None, bytes, str], None]
 ) -> int:
-    """Give each object that standard input names to `write`, or what is the trouble with it."""
+    """Call `write` with each object named on standard input, or with its problem."""
     for line in invocation.lines():
         name = plumbing.contents.object_name(line.decode("utf-8", "replace").rstrip("\r\n"))
         try:

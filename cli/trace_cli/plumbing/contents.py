@@ -1,4 +1,4 @@
-"""How plumbing commands name objects, and show what is in them."""
+"""Object names and contents in the input and output of plumbing commands."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 def object_name(line: str) -> str:
-    """Return the object that a line of standard input names: what follows a full id is passed over.
+    """Return the object name in an input line, ignoring everything after a full id.
 
-    So what one command lists another takes, whatever stood between them.
+    So the output of one command can be the input of another, whatever else is on the line.
     """
     first, space, _ = line.partition(" ")
     return first if space and is_full_id(first) else line
 
 
 def size_of(data: bytes) -> int:
-    """Return the size that objects are listed with: of a blob its content's, else of its canonical bytes."""
+    """Return the size of a blob's content, or of another object's canonical bytes."""
     return len(content_of(data))
 
 
@@ -42,7 +42,7 @@ def content_fields(content: bytes) -> dict[str, str]:
 
 def json_line(record: dict[str, Any], *, ascii_only: bool) -> bytes:
     """Return a record as JSON on one line, without its end; lone surrogates as escapes."""
-    import json  # as dear as the rest of a command, which does without it otherwise
+    import json  # its import takes as long as the rest of the command
 
     text = json.dumps(record, ensure_ascii=ascii_only)
     try:

@@ -1,11 +1,11 @@
-"""`trace emit`: tell followers something that need not last.
+"""`trace emit`: send a transient event to followers.
 
     trace emit KIND [KEY=VALUE ...]     one event; each value is text
     trace emit KIND --json              one event for each line of standard input, which is a JSON object
 
 KIND is a name of lower-case letters, digits, `_`, `-` and `.`; `ref` is taken. An event has at most 64 KiB. It is
-written without a sync, is part of no history, and is dropped by the next seal; `trace follow` prints it. Nothing is
-printed here. If a line is not valid, those before it were emitted.
+written without a sync, is not part of any history, and is dropped by the next seal. `trace follow` prints it; this
+command prints nothing. If a line is invalid, the lines before it have already been emitted.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 @takes(
-    Option("--json", "json", "Take the data of each event from a line of standard input, as JSON"),
-    Argument("KIND", "kind", "What kind of event it is"),
+    Option("--json", "json", "Read one event per line of standard input, as JSON"),
+    Argument("KIND", "kind", "The kind of the event"),
     Argument("KEY=VALUE", "pairs", "The data of the event", ANY),
 )
 def run(invocation: Invocation, *, json: bool, kind: str, pairs: list[str]) -> int:
     """Emit one event, or one for each line of standard input."""
     if json and pairs:
-        raise usage_error("--json takes the data from standard input alone")
+        raise usage_error("--json reads the data from standard input only")
     author = invocation.environment.author
     with open_store(invocation) as store:
         for data in _parsed(invocation) if json else [_paired(pairs)]:

@@ -1,17 +1,17 @@
-"""`trace follow`: what happens in the repository, as it happens, in any process.
+"""`trace follow`: ref moves and emitted events of all processes, live.
 
-Prints a line for each ref that moves and for each event that somebody emitted (`trace emit`), each once:
+Prints one line for each ref move and for each event that `trace emit` sent:
 
     <time> SP ref SP <full name> SP <old id> SP <new id>
     <time> SP <kind> SP <data as JSON>
 
-Times are ISO 8601 in UTC with milliseconds. 64 zeros stand for a ref that was or became absent. With `--json` each line
-is a JSON object with the keys `kind`, `time`, `author`, `data`, `ref`, `old` and `new`; the last three are null for
-events that were emitted, and the data of a ref move is its reflog message, as `message`. Bytes in data are
+Times are ISO 8601 in UTC with milliseconds. 64 zeros mean that the ref did not exist, or was deleted. With `--json`
+each line is a JSON object with the keys `kind`, `time`, `author`, `data`, `ref`, `old` and `new`. The last three are
+null for emitted events. The data of a ref move is its reflog message, as `message`. Bytes in data are
 `{"$bin": "hex"}`.
 
-It goes on until it is interrupted, unless `--timeout` or `--count` ends it. With `--since` it begins with the ref moves
-after that time, and those emitted events that no seal has dropped.
+It runs until interrupted, or until `--timeout` or `--count` ends it. With `--since` it first prints the ref moves after
+that time, and the emitted events that no seal has dropped.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ ABSENT = "0" * 64
 
 @takes(
     Option("--json", "json", "Print one JSON object a line"),
-    Option("--since", "since", "Begin with what came after this time", "TIME"),
-    Option("--timeout", "timeout", "Stop when nothing came for so long", "SECONDS", number=True),
+    Option("--since", "since", "First print the events after this time", "TIME"),
+    Option("--timeout", "timeout", "Stop after this long without an event", "SECONDS", number=True),
     Option("-n --count", "count", "Stop after this many events", "NUMBER", number=True),
 )
 def run(

@@ -59,7 +59,7 @@ NO_TEXT = ("image", "opaque")
 RESULT = "tool_result"
 CALL = "tool_call"
 NEAR = 64
-"""How many commits before the first are looked at for the call that a result answers."""
+"""Commits before the range that are searched for the calls of its first results."""
 
 
 @takes(
@@ -112,7 +112,7 @@ def run(
 
 
 class _Row:
-    """One content of a message; `content_type` is its own type, also inside of a result."""
+    """One content of a message; `content_type` is its own type, even inside a result."""
 
     __slots__ = (
         "address",
@@ -162,7 +162,7 @@ class _Row:
         try:
             return read_content(self.oid, self.store.objects.read)
         except errors.PurgedError as error:
-            return str(error.placeholder).encode()  # what a context shows
+            return str(error.placeholder).encode()  # as in a context
 
 
 _FIELDS: dict[str, Callable[[_Row], str]] = {
@@ -180,7 +180,7 @@ _FIELDS: dict[str, Callable[[_Row], str]] = {
 
 
 class _Counting:
-    """Counts tokens, and remembers them where contexts do."""
+    """Counts tokens, using the cache of token counts that contexts use."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -188,7 +188,7 @@ class _Counting:
         self._memo: TokenMemo | None = None
 
     def tokens(self, row: _Row) -> str:
-        """Return the tokens of a content as text; "-" of what is no text."""
+        """Return the token count as text, or "-" if the content is not text."""
         if row.content_type in NO_TEXT:
             return "-"
         if self._tokenizer is None or self._memo is None:
@@ -203,7 +203,7 @@ class _Counting:
         return str(count)
 
     def finish(self) -> None:
-        """Keep what was counted."""
+        """Write new counts to the cache."""
         if self._memo is not None:
             self._memo.flush()
 
@@ -236,7 +236,7 @@ def _rows(store: Store, commits: tuple[list[ObjectId], set[ObjectId]]) -> Iterat
             _note_calls(message, calls)
         for address, message in added:
             if address in listed:
-                continue  # it was carried here
+                continue  # merged or picked from elsewhere
             listed.add(address)
             for part in message["parts"]:
                 tool = _tool(part, calls)
@@ -254,14 +254,14 @@ def _note_calls(message: Mapping[str, Any], calls: dict[str, str]) -> None:
 
 
 def _tool(part: Mapping[str, Any], calls: dict[str, str]) -> str | None:
-    """Return the tool of a part, nothing where there is none; None when the call is not known."""
+    """Return the tool of a part; "" if it has none, None if its call is unknown."""
     if part.get("type") == CALL:
         return str(part.get("name", ""))
     return calls.get(part.get("id", "")) if part.get("type") == RESULT else ""
 
 
 def _look_back(store: Store, commit: Commit, known: set[ObjectId], calls: dict[str, str]) -> None:
-    """Note the calls before a range, so that its first results know their tools."""
+    """Collect calls before the range, so that its first results have tool names."""
     for _ in range(NEAR):
         if not commit.parents or commit.parents[0] in known:
             return
@@ -275,7 +275,7 @@ def _look_back(store: Store, commit: Commit, known: set[ObjectId], calls: dict[s
 
 
 def _contents(part: Mapping[str, Any]) -> Iterator[tuple[ObjectId, str]]:
-    """Yield (id, type) of the contents of a part, those of a result's own parts too."""
+    """Yield (id, type) of each content of a part, including the parts of a result."""
     for field in ("blob", "url"):
         if isinstance(part.get(field), bytes):
             yield ObjectId(part[field]), str(part.get("type", ""))

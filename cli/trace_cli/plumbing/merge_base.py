@@ -23,7 +23,7 @@ from trace_store.revision import commits_of, resolve_commit
 def run(
     invocation: Invocation, *, everything: bool, is_ancestor: bool, one: str, other: str
 ) -> int:
-    """Print the ids, or tell by the exit code."""
+    """Print the ids, or answer with the exit code."""
     if everything and is_ancestor:
         raise usage_error("--all and --is-ancestor exclude each other", "give one of them")
     with open_store(invocation) as store:

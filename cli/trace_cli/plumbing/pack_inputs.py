@@ -1,4 +1,4 @@
-"""Packs from outside: named by a path, or read from standard input."""
+"""Packs from outside the repository: given by path or on standard input."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 STANDARD_INPUT = "standard input"
 ADVICE = "copy or send the file again"
-"""What goes with packs that are no part of the repository."""
+"""The hint for a corrupt pack that is not part of the repository."""
 
 
 def packs_on_stdin(invocation: Invocation) -> Iterator[bytes]:
     """Yield the bytes of each pack on standard input.
 
     Raises:
-        CorruptPackError: something else than a whole pack follows.
+        CorruptPackError: the input is not a sequence of complete packs.
     """
     try:
         yield from read_packs(invocation.stdin.read, STANDARD_INPUT)
@@ -37,10 +37,10 @@ def packs_on_stdin(invocation: Invocation) -> Iterator[bytes]:
 
 
 def examined(pack: Pack | bytes) -> PackVerifier:
-    """Return the examination of a pack, or of the bytes of one, of which all is sound.
+    """Verify a whole pack, or the bytes of one, and return its verifier.
 
     Raises:
-        CorruptPackError: something is not.
+        CorruptPackError: the pack is corrupt.
     """
     try:
         look = PackVerifier(pack if isinstance(pack, Pack) else pack_of(pack, STANDARD_INPUT))
@@ -53,20 +53,20 @@ def examined(pack: Pack | bytes) -> PackVerifier:
 
 
 def open_pack(disk: Disk, path: str) -> Pack:
-    """Return the pack in a file, which has to be closed. A link is followed, since it was named.
+    """Open the pack in a file; the caller closes it. Symbolic links are followed.
 
     Raises:
-        UnreadableInputError: it is not there, is no file, or cannot be read.
+        UnreadableInputError: the file does not exist, is not a file, or cannot be read.
         CorruptPackError: it does not begin and end like a pack.
     """
     return Pack(disk, path, name_in(path), open_file(disk, path))
 
 
 def open_file(disk: Disk, path: str) -> int:
-    """Return a descriptor of a file that the caller names.
+    """Open a file given by path and return its descriptor.
 
     Raises:
-        UnreadableInputError: it is not there, is no file, or cannot be read.
+        UnreadableInputError: the path does not exist, is not a file, or cannot be read.
     """
     try:
         fd = disk.open(os.path.realpath(path))
@@ -78,7 +78,7 @@ def open_file(disk: Disk, path: str) -> int:
 
 
 def name_in(path: str) -> str:
-    """Return the name of a pack that its file's name ends with, or the file's name when it has none."""
+    """Return the pack name at the end of a file name; else the file name."""
     stem = os.path.basename(path).removesuffix(PACK_SUFFIX).removesuffix(INDEX_SUFFIX)
     last = stem[-HEX_CHARACTERS:]
     return last if is_full_id(last) else stem

@@ -1,6 +1,6 @@
 """`trace pack-objects`: write objects to packs.
 
-Reads one object name per line from standard input and writes the objects, each once and in this order, to a pack
+Reads one object name per line from standard input and writes the objects, each once and in that order, to a pack
 `BASE-<name>.pack` with its index `BASE-<name>.idx`. Objects that link to others follow the content that is packed with
 them. Prints the name, 64 hex characters and a newline: the hash of the pack's bytes. A pack holds at most 32 MiB, or
 256 MiB of content; more objects go to further packs, one line each. Without objects there is no pack. Anything after a
@@ -109,13 +109,13 @@ def _files(store: Store, base: str) -> PackFiles:
 
 
 class _Output:
-    """Standard output as the place of packs."""
+    """A destination that writes packs to standard output."""
 
     def __init__(self, invocation: Invocation) -> None:
         self._invocation = invocation
 
     def begin(self) -> _Output:
-        """Return the place of the next pack."""
+        """Return the destination of the next pack."""
         return self
 
     def write(self, data: bytes) -> None:

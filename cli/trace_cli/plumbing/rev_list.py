@@ -32,7 +32,7 @@ def run(
     stdin: bool,
     revisions: list[str],
 ) -> int:
-    """Print the ids, or how many there are."""
+    """Print the ids, or their number."""
     words = [*revisions, *(invocation.input_lines() if stdin else ())]
     if not (words or everything):
         raise usage_error("no revision to start from", "give one, or --all")

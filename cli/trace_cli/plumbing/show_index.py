@@ -32,7 +32,7 @@ from trace_store.odb.pack_index import MAXIMUM_INDEX_BYTES
     Argument("FILE", "file", "The index (default: standard input)", OPTIONAL),
 )
 def run(invocation: Invocation, *, frames: bool, pack: bool, file: str | None) -> int:
-    """Print what the index holds."""
+    """Print the content of the index."""
     if frames and pack:
         raise usage_error("give --frames or --pack, not both")
     content = IndexContent(_read(invocation, file))
@@ -59,5 +59,5 @@ def _read(invocation: Invocation, path: str | None) -> bytes:
         finally:
             disk.close(fd)
     if len(data) > MAXIMUM_INDEX_BYTES:
-        raise errors.CorruptIndexError(f"more than {MAXIMUM_INDEX_BYTES} bytes are no pack index")
+        raise errors.CorruptIndexError(f"not a pack index: larger than {MAXIMUM_INDEX_BYTES} bytes")
     return data

@@ -12,8 +12,8 @@ def open_store(invocation: Invocation) -> Store:
     """Return the repository of this run, open, as a context manager.
 
     Raises:
-        RepositoryNotFoundError: there is none here.
-        UnsupportedFormatError: a newer version wrote it.
+        RepositoryNotFoundError: there is no repository here.
+        UnsupportedFormatError: a newer version of Trace wrote it.
     """
     return Store.open(
         find(invocation.folder, invocation.environment, explicit=invocation.directory)
@@ -30,8 +30,8 @@ def full_ref(store: Store, text: str) -> str:
     """Return the full name of the ref to move: a checked name, or the branch of HEAD.
 
     Raises:
-        InvalidRefNameError: not the name of a ref.
-        DetachedHeadError: HEAD is on no branch.
+        InvalidRefNameError: the text is not a ref name.
+        DetachedHeadError: HEAD is not on a branch.
     """
     if text != "HEAD":
         return refs.names.check_ref_name(text)

@@ -23,7 +23,7 @@ HEADS = "refs/heads/"
     Argument("REF", "ref", "The branch to set HEAD to", OPTIONAL),
 )
 def run(invocation: Invocation, *, short: bool, name: str, ref: str | None) -> int:
-    """Print or set what HEAD stands for."""
+    """Print or set the branch of HEAD."""
     if name != "HEAD":
         raise usage_error(f"{name!r} is not a symbolic ref", "HEAD is the only one")
     if ref is not None and not ref.startswith(HEADS):
@@ -32,7 +32,7 @@ def run(invocation: Invocation, *, short: bool, name: str, ref: str | None) -> i
         if ref is not None:
             left = store.refs.head()
             was = left.ref.removeprefix(HEADS) if left.ref else str(left.oid)
-            # `@{-1}` looks for these words, as git's does.
+            # `@{-1}` searches the reflog for this wording, as in git.
             store.refs.set_head(ref, message=switch_message(was, ref.removeprefix(HEADS)))
             return 0
         head = store.refs.head()

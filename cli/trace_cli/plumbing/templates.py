@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def filler(template: str, fields: Mapping[str, Callable[[Row], str]]) -> Callable[[Row], bytes]:
-    """Return what makes the bytes of a row out of a template.
+    """Compile a template into a function that formats a row as bytes.
 
     Raises:
-        InvalidInputError: the template names no such field, or holds a % that means nothing.
+        InvalidInputError: the template has an unknown field or an invalid % sequence.
     """
     pieces = _parsed(template, fields)
 

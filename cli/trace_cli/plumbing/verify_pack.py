@@ -37,7 +37,7 @@ from trace_store.odb.verify import PackVerifier
 from trace_store.oid import is_full_id
 
 MAXIMUM_LINES = 100
-"""How many things are told that are wrong with a pack."""
+"""How many problems are printed for a pack."""
 
 
 @takes(
@@ -45,7 +45,7 @@ MAXIMUM_LINES = 100
     Argument("PACK", "packs", "Paths or names of packs (default: all of the repository)", ANY),
 )
 def run(invocation: Invocation, *, verbose: bool, packs: list[str]) -> int:
-    """Print what is wrong."""
+    """Print the problems of each pack."""
     disk = Disk()
     paths = _paths(invocation, packs)
     damaged = [path for path in paths if not _Check(invocation, disk, path, verbose).run()]
@@ -70,7 +70,7 @@ def _pack_path(path: str) -> str:
 
 
 class _Check:
-    """The check of one pack."""
+    """Verifies one pack and prints its problems."""
 
     def __init__(self, invocation: Invocation, disk: Disk, path: str, verbose: bool) -> None:
         self._invocation = invocation
@@ -80,7 +80,7 @@ class _Check:
         self._problems = 0
 
     def run(self) -> bool:
-        """Print, and tell whether the pack is whole."""
+        """Print the problems; return True if there are none."""
         try:
             pack = open_pack(self._disk, self._path)
         except errors.CorruptPackError as error:
@@ -107,7 +107,7 @@ class _Check:
             self._invocation.line(f"frame {number} {place.offset} {sizes}")
         name = name_in(self._path)
         if is_full_id(name) and pack.digests()[0] != name:
-            self._tell("its bytes have another hash than its name says")
+            self._tell("its hash differs from the hash in its name")
         self._compare_index(look)
 
     def _compare_index(self, look: PackVerifier) -> None:
@@ -121,7 +121,7 @@ class _Check:
             self._tell(error.message)
             return
         if not self._problems and not look.agrees_with(content):
-            self._tell("its index says something else")
+            self._tell("its index does not match it")
 
     def _tell(self, what: str) -> None:
         self._problems += 1

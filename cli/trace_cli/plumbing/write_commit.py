@@ -86,11 +86,9 @@ def _parsed(text: bytes) -> dict[str, Any]:
             line=error.lineno,
             column=error.colno,
         ) from error
-    except (ValueError, RecursionError) as error:  # a number may have too many digits
+    except (ValueError, RecursionError) as error:  # ValueError: a number with too many digits
         what = "nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise errors.UnreadableInputError(
-            f"the input is not JSON that can be read: {what}"
-        ) from error
+        raise errors.UnreadableInputError(f"the input cannot be read as JSON: {what}") from error
     if not isinstance(value, dict):
         raise errors.UnreadableInputError("the input is not a JSON object")
     fields = from_json(value)
@@ -113,7 +111,7 @@ def _checked(store: Store, data: bytes, fields: dict[str, Any]) -> Commit:
     for oid in links(data):
         if not store.objects.contains(oid):
             raise errors.ObjectNotFoundError(
-                f"the commit names an object that is not here: {oid}", oid=oid
+                f"the commit links to a missing object: {oid}", oid=oid
             )
     _check_messages(store, commit)
     if not only_appends(commit):
@@ -133,7 +131,7 @@ def _decoded(data: bytes, fields: dict[str, Any]) -> Commit:
 
 
 def _check_messages(store: Store, commit: Commit) -> None:
-    """Load every message and wording, as compiling would."""
+    """Load every message and every edit, as compiling would."""
     for operation in commit.operations:
         try:
             if operation.name in ADDS_MESSAGES:
@@ -148,7 +146,7 @@ def _check_messages(store: Store, commit: Commit) -> None:
 
 
 def _check_folds(store: Store, commit: Commit) -> None:
-    """Apply the operations to the context they continue, and see whether it holds what they name."""
+    """Check that the operations apply to the context of the first parent."""
     state = context.fold.Fold()
     if commit.parents:
         state = context.snapshots.fold_of(store, commit.parents[0]).copy()

@@ -1,6 +1,6 @@
-"""Commands for people, one file a family.
+"""Commands for people, one file per family of commands.
 
-What only some calls of a command come to is imported by way of this package, when it is first asked for.
+Modules needed on rare paths are reached through this package, which loads them on first use.
 """
 
 from trace_store.lazy_import import submodules

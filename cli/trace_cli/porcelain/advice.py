@@ -1,4 +1,4 @@
-"""What a model proposes about a merge, shown to a person who takes it or does not."""
+"""A model's proposal for a merge, and its review by the user."""
 
 from __future__ import annotations
 
@@ -28,15 +28,17 @@ YES = ("y", "yes")
 def advisor(
     invocation: Invocation, store: Store, strategy: str, *, review: bool, no_review: bool
 ) -> Advisor | None:
-    """Return who advises a merge by a strategy, or None; on a terminal the proposal is reviewed unless that is said.
+    """Return the advisor of a semantic merge; None for other strategies.
+
+    On a terminal the user reviews the proposal by default.
 
     Raises:
-        InvalidInputError: a review is asked for where there is nothing to review, or asked for and not.
-        StateError: no model is named.
+        InvalidInputError: a review option without a proposal to review, or both review options.
+        StateError: no model is configured.
     """
     if strategy != SEMANTIC:
         if review or no_review:
-            raise usage_error(f"a review is for what a model proposes: -s {SEMANTIC}")
+            raise usage_error(f"--review and --no-review require -s {SEMANTIC}")
         return None
     if review and no_review:
         raise usage_error("--review and --no-review contradict each other")
@@ -46,7 +48,7 @@ def advisor(
     def accept(proposal: Proposal) -> bool:
         for line in proposal_lines(invocation, proposal):
             invocation.note(line)
-        invocation.note("take it? [y/N] ", end="")
+        invocation.note("accept it? [y/N] ", end="")
         said = invocation.stdin.readline().decode("utf-8", "replace")
         return said.strip().lower() in YES
 
@@ -55,10 +57,10 @@ def advisor(
 
 
 def judge(invocation: Invocation, store: Store, *, wanted: bool) -> Judge | None:
-    """Return who judges what is made anew, when that is wanted; nobody is asked else.
+    """Return the model that judges reapplied commits if wanted, else None.
 
     Raises:
-        StateError: no model is named.
+        StateError: there is no model in the settings.
     """
     if not wanted:
         return None
@@ -67,7 +69,7 @@ def judge(invocation: Invocation, store: Store, *, wanted: bool) -> Judge | None
 
 
 def proposal_lines(invocation: Invocation, proposal: Proposal) -> list[str]:
-    """Return the lines that tell a person what a model would do."""
+    """Return the lines that describe a proposal."""
     advice = proposal.advice
     lines = [f"{one_line(proposal.model or 'the model', 100)} proposes:"]
     for number, conflict in enumerate(proposal.conflicts, 1):
@@ -79,15 +81,17 @@ def proposal_lines(invocation: Invocation, proposal: Proposal) -> list[str]:
         if settled.choice == TEXT:
             lines += _quoted(settled.text)
     for each in advice.summaries:
-        lines.append(f"in the place of {_named(each.targets)}")
+        lines.append(f"replacing {_named(each.targets)}")
         lines += _written(each)
     if advice.conclusion is not None:
         lines.append(f"at the end, from {_named(advice.conclusion.sources)}")
         lines += _written(advice.conclusion)
     if not (advice.resolutions or advice.summaries or advice.conclusion):
-        lines.append("nothing besides the merge itself")
+        lines.append("nothing beyond the merge itself")
     change = proposal.tokens - proposal.tokens_without
-    lines.append(f"the context has {proposal.tokens:,} tokens, {change:+,} by this")
+    lines.append(
+        f"the context would have {proposal.tokens:,} tokens, {change:+,} with the proposal"
+    )
     return lines
 
 

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.store.handle import Store
 
-HELP = """A search starts with a bad commit and an earlier good one. Trace then picks a commit between them. Tell
-whether it works with `trace bisect good`, `bad` or `skip`, or let `trace bisect run` try a command on each. With
---messages the search is over the messages of one context: each step is the context up to one message."""
+HELP = """A search starts with a bad commit and an earlier good one. Trace then picks a commit between them. Mark it
+with `trace bisect good`, `bad` or `skip`, or let `trace bisect run` run a command on each. With --messages Trace
+searches the messages of one context instead: each step is the context up to one message."""
 SKIPS = 125
 _STANDARD_ERROR = 2
 
@@ -72,8 +72,8 @@ def start(invocation: Invocation, *, revisions: list[str], messages: bool, as_js
                 f"`trace compile {bad.short()}`, cut" if messages else "`trace compile ID` shows it"
             )
             invocation.note(
-                f"note: HEAD stays; {shown}, then tell with `trace bisect good` or `bad`. "
-                "`trace bisect run COMMAND` gives each to a command on its standard input"
+                f"note: HEAD does not move; {shown}; then mark it with `trace bisect good` or `bad`. "
+                "`trace bisect run COMMAND` runs a command with each context on standard input"
             )
 
 
@@ -184,7 +184,7 @@ def run(
             told = trial.told(each.point, repeat, threshold)
             if told.word not in (each.word, SKIP):
                 raise errors.StateError(
-                    f"{each.point[:12]} was said to be {each.word}, and the command finds it {told.word}"
+                    f"{each.point[:12]} was marked {each.word}, but the command reports {told.word}"
                 )
             search = search.with_verdict(Verdict(each.word, each.point, told.failed, told.runs))
         step = bisect.next_step(store, search, count)
@@ -219,11 +219,11 @@ class _Trial:
         self._form = form
 
     def told(self, point: str, repeat: int, threshold: int | None) -> Verdict:
-        """Return what a command says of a point.
+        """Run the command on a point and return its verdict.
 
         Raises:
-            ConflictError: its runs do not agree, and nothing says what that means.
-            StateError: it cannot be run, or was killed.
+            ConflictError: its runs disagree, and there is no threshold.
+            StateError: the command cannot be run, or was killed.
         """
         data = self._context(point)
         failed = 0
@@ -237,7 +237,7 @@ class _Trial:
         self._invocation.note(f"{point[:12]}: {failed} of {repeat} failed{word and f', {word}'}")
         if not word:
             raise errors.ConflictError(
-                f"at {point[:12]} {failed} of {repeat} runs failed, which is inconclusive",
+                f"inconclusive: {failed} of {repeat} runs failed at {point[:12]}",
                 hint="--threshold K sets how many failures are bad; `trace bisect skip` skips it",
             )
         return Verdict(word, point, failed, repeat)
@@ -281,7 +281,7 @@ class _Trial:
 
 
 def _going_on(store: Store) -> tuple[Bisection, int]:
-    """Return the search that is going on, and how many messages it is about."""
+    """Return the search in progress, and its number of messages (0 for commits)."""
     search = bisect.load(store)
     if search is None:
         raise errors.StateError(
@@ -302,7 +302,7 @@ def _current(store: Store, search: Bisection, count: int) -> str:
 
 
 def _point(store: Store, search: Bisection, count: int, text: str) -> str:
-    """Return a point as it is written down."""
+    """Return a point in its stored form."""
     if search.kind == COMMITS:
         return str(resolve_commit(store, text))
     if not (text.isascii() and text.isdigit() and 0 < int(text) <= count):
@@ -313,7 +313,7 @@ def _point(store: Store, search: Bisection, count: int, text: str) -> str:
 def _say(
     invocation: Invocation, store: Store, search: Bisection, step: Step, *, as_json: bool
 ) -> None:
-    """Say what to try, or what was found."""
+    """Print the next point to test, or the result."""
     if as_json:
         record = {
             "kind": search.kind,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 ROOMY = 140
-"""On a terminal with fewer columns all but the text is shortened."""
+"""Terminals with fewer columns get shorter cells, except for the text."""
 
 
 @takes(
@@ -63,9 +63,7 @@ def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool)
     """
     with opened_store(invocation) as store:
         invocation.page()
-        resolve_commit(
-            store, revision
-        )  # on a branch without a commit there is no context to tell of
+        resolve_commit(store, revision)  # a branch without a commit has no context
         contexts = ContextCompiler(store)
         asked = resolve_address(store, address) if address else None
         found: Iterable[Blame] = _blamed(contexts, revision, asked)
@@ -85,14 +83,17 @@ def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool)
 
 
 def _blamed(contexts: ContextCompiler, revision: str, address: Address | None) -> Iterator[Blame]:
-    """Yield where the messages of a context come from, or that one of them."""
+    """Yield the origin of each message of a context, or of one message."""
     for each in history.blame.blame(contexts, revision):
         if address is None or each.message.address == address:
             yield each
 
 
 def _blame_lines(invocation: Invocation, rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the table; on a terminal one branch is told once, and on a narrow one all but the text is shortened."""
+    """Yield the table.
+
+    On a terminal a branch that all rows share is printed once. On a narrow one every cell but the text is shortened.
+    """
     header = ("address", "time", "author", "branch", "role", "tools", "since", "text")
     if not rows:
         return
@@ -116,7 +117,7 @@ def _blame_lines(invocation: Invocation, rows: Sequence[Sequence[str]]) -> Itera
 
 
 def _narrow(row: Sequence[str]) -> tuple[str, ...]:
-    """Return a row with less of all but the text: no year, of an author the end, of what was done since the names."""
+    """Shorten a row for a narrow terminal: no year, a short author, change names only."""
     address, time, author, branch, role, tools, since, text = row
     names = ", ".join(dict.fromkeys(each.partition(" ")[0] for each in since.split(", ")))
     author = fit(author.rpartition("/")[2], 12)
@@ -180,7 +181,10 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_
 def _found(
     store: Store, contexts: ContextCompiler, what: str, *, as_text: bool
 ) -> tuple[list[str] | None, list[VersionHolders], bool]:
-    """Return the refs that have a commit (None: it is none), the wordings that were looked for, and if by a text."""
+    """Return (refs with the commit, holders of each version, whether WHAT was a text).
+
+    The refs are None if WHAT is not a commit.
+    """
     if not as_text:
         try:
             address = resolve_address(store, what)
@@ -208,7 +212,7 @@ def _show_found(
     *,
     trash: bool,
 ) -> None:
-    """Show a wording and the refs that have it; `text` is what it was found by, "" when it was named."""
+    """Show a version and the refs with it; `text` is the search text, or ""."""
     wording = found.wording
     parts = wording_at(wording.place, contexts.read_commit)
     where = paint(invocation, short_address(wording.address), "yellow")
@@ -237,7 +241,7 @@ def _show_found(
 
 
 def _show_left_out(invocation: Invocation, refs: Iterable[str], indent: str) -> None:
-    """Say how many refs in the trash were not named."""
+    """Print how many refs in the trash are not listed."""
     count = sum(name.startswith(TRASH) for name in refs)
     if count:
         said = "1 ref" if count == 1 else f"{count:,} refs"

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 SUMMARY_WIDTH = 72
 ROOMY, NAME_WIDTH = 120, 30
-"""On a terminal with fewer columns `-v` leaves out times, and shows so much of a name."""
+"""On a terminal with fewer columns `-v` omits times and cuts names to this width."""
 RELATIONS = ("contains", "merged", "unmerged")
-"""How branches may stand to a commit that is asked about."""
+"""The relations between branches and a commit that can be listed."""
 
 
 @takes(
@@ -212,7 +212,7 @@ def _list(
     as_json: bool,
     asked: Sequence[bool] = (),
 ) -> None:
-    """List branches; where it is asked how they stand to a commit, the first pattern is that."""
+    """List branches; with a relation in `asked`, the first pattern is its commit."""
     related: dict[str, ObjectId] = {}
     if any(asked):
         commit = resolve_commit(store, patterns[0] if patterns else "HEAD")
@@ -237,7 +237,7 @@ def _list(
         name = fit(safe(each.name), NAME_WIDTH) if narrow else safe(each.name)
         rows.append((mark, name, each.oid.short(), _compared(each), told))
         styles.append(("", "green" if each.is_current else "", "yellow", "cyan", ""))
-    if not any(row[3] for row in rows):  # none is compared with another
+    if not any(row[3] for row in rows):  # no branch has an upstream
         rows, styles = ([(*row[:3], row[4]) for row in each] for each in (rows, styles))
     for line in table(invocation, (), rows, LEFT * len(rows[0]) if rows else "", styles):
         invocation.line(line)
@@ -267,7 +267,7 @@ def _compared(each: Branch) -> str:
 
 
 def tracking_text(tracking: Tracking | None) -> str:
-    """Return how a branch stands to its upstream, in brackets as git has it; "" when it has none."""
+    """Return e.g. `[main: ahead 2]`, as git prints it; "" without an upstream."""
     if tracking is None:
         return ""
     name = safe(tracking.upstream.removeprefix("refs/heads/"))
@@ -287,7 +287,7 @@ def tell_deleted(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Say what was deleted, and where it is kept."""
+    """Print the deleted refs and where they are kept."""
     for each in found:
         if as_json:
             write_record(
@@ -301,7 +301,7 @@ def tell_deleted(
 
 
 def _tell_kept(invocation: Invocation, store: Store, kept: str, anew: str) -> None:
-    """Say where something is kept that a ref stood for; nothing is undone while something waits."""
+    """Print where an old tip is kept; `trace undo` is no hint during a merge."""
     place = safe(kept.removeprefix("refs/"))
     back = f"trace {anew} {place}" if something_waits(store) else "trace undo"
     invocation.line(f"kept as {place}; `{back}` restores it")

@@ -87,7 +87,7 @@ def create(
 ) -> None:
     """Write refs and everything reachable from them to one file.
 
-    A branch includes the branches below its name, and a session the source files that are kept of it. With --since or a
+    A branch includes the branches below its name, and a session includes its kept source files. With --since or a
     range, the bundle holds only what is new, and can be imported where the rest exists.
 
         trace bundle create work.bundle --all
@@ -167,7 +167,7 @@ def verify(invocation: Invocation, *, file: str, as_json: bool, quiet: bool) -> 
         return
     invocation.line(f"{_shown(file)}: sound, {_contents(report)}")
     if report.prerequisites:
-        here = "no repository is here to look for it" if store is None else "which is here"
+        here = "not checked, since there is no repository here" if store is None else "found here"
         invocation.line(f"it requires {_named(report.prerequisites)}: {here}")
 
 
@@ -232,8 +232,8 @@ def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, qu
     kept = [each.name for each in report.refs if each.outcome == outcomes.KEPT]
     if kept:
         raise ConflictError(
-            f"{counted(len(kept), 'ref')} of the bundle stand{'s' if len(kept) == 1 else ''}"
-            f" elsewhere here, such as {kept[0]}; everything else was taken",
+            f"{counted(len(kept), 'ref')} of the bundle differ{'s' if len(kept) == 1 else ''}"
+            f" here, such as {kept[0]}; everything else was imported",
             refs=kept,
             hint="--as PREFIX imports all refs under a prefix",
         )
@@ -241,7 +241,7 @@ def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, qu
 
 @contextmanager
 def _advised() -> Iterator[None]:
-    """Give advice that goes with bundles."""
+    """Add hints about bundles to errors."""
     try:
         yield
     except AlreadyExistsError as error:
@@ -249,7 +249,7 @@ def _advised() -> Iterator[None]:
         raise
     except ObjectNotFoundError as error:
         if "missing" in error.data:
-            advice = "import the bundle that has them first, or create one without --since"
+            advice = "first import a bundle that has them, or create one without --since"
             error.data.setdefault("hint", advice)
         raise
 
@@ -263,7 +263,7 @@ def _shown(file: str) -> str:
 
 
 def _store(invocation: Invocation) -> Store | None:
-    """Return the repository of this folder, if there is one; one that is named has to be there."""
+    """Return the repository of this folder, if any; one given with --dir must exist."""
     try:
         found = find(invocation.folder, invocation.environment, explicit=invocation.directory)
     except RepositoryNotFoundError:

@@ -168,7 +168,7 @@ def commit(
         try:
             messages += _read(invocation, file, role, from_json, from_jsonl)
         except errors.UnreadableInputError as error:
-            if messages and file is None:  # what was to be recorded is here
+            if messages and file is None:  # --json was likely meant as --result-json
                 error.data.setdefault("hint", RESULT)
             elif file is None and not (from_json or from_jsonl):
                 error.data.setdefault("hint", "for example: trace commit --user TEXT")
@@ -196,7 +196,7 @@ def commit(
 
 
 def _facts(given: Sequence[str]) -> dict[str, str]:
-    """Return names and values, each given as NAME=VALUE."""
+    """Parse options of the form NAME=VALUE."""
     found: dict[str, str] = {}
     for each in given:
         name, sign, value = each.partition("=")
@@ -247,7 +247,7 @@ def _read(
 def commit_staged(
     invocation: Invocation, *, message: str, as_json: bool, quiet: bool, seals: bool
 ) -> None:
-    """Commit what is staged for HEAD's branch, seal, and say what was written."""
+    """Commit what is staged for HEAD's branch, seal, and print the result."""
     with opened_store(invocation, quiet=quiet) as store:
         check_nothing_waits(store)
         author = invocation.environment.author

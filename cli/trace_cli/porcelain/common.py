@@ -1,4 +1,4 @@
-"""What everyday commands share: opening the repository, common options, messages."""
+"""Shared by everyday commands: opening the repository, common options, messages."""
 
 from __future__ import annotations
 
@@ -59,13 +59,12 @@ TARGETS = Argument(
 
 
 def opened_store(invocation: Invocation, *, quiet: bool = False, hurried: bool = False) -> Store:
-    """Return the repository that the command is about, open, and say what git did to it meanwhile.
+    """Open the repository of this run, and report what git changed in it.
 
-    It is a context manager, and is closed as it is found: reading seals nothing. If `hurried`, HEAD's branch is the
-    only ref that is looked at.
+    The result is a context manager. Closing it does not seal. If `hurried`, only HEAD's branch is checked.
 
     Raises:
-        RepositoryNotFoundError: there is none here.
+        RepositoryNotFoundError: there is no repository here.
     """
     where = find(invocation.folder, invocation.environment, explicit=invocation.directory)
     return ready(invocation, Store.open(where), quiet=quiet, hurried=hurried)
@@ -74,7 +73,7 @@ def opened_store(invocation: Invocation, *, quiet: bool = False, hurried: bool =
 def ready(
     invocation: Invocation, store: Store, *, quiet: bool = False, hurried: bool = False
 ) -> Store:
-    """Return a repository that was opened for a command, and say what git did to it meanwhile."""
+    """Prepare an open repository for a command, and report what git changed in it."""
     if invocation.interactive:
         store.journal.patience = _Patience(invocation)
     try:
@@ -95,7 +94,7 @@ def ready(
 
 
 class _Patience:
-    """Says on a terminal for whom a command waits, once that takes longer than a second."""
+    """Names the holder of a lock on a terminal after a second of waiting."""
 
     __slots__ = ("_invocation",)
 
@@ -103,12 +102,12 @@ class _Patience:
         self._invocation = invocation
 
     def lock(self, disk: Disk, fd: int, path: str) -> None:
-        """Take the exclusive lock of an open file, however long that takes."""
+        """Take the exclusive lock of an open file; wait as long as necessary."""
         if not disk.lock(fd, blocking=False):
             maintenance.lock_wait.lock_patiently(disk, fd, path, self)
 
     def tell(self, holder: object) -> None:
-        """Say who holds the lock."""
+        """Print the holder of the lock."""
         self._invocation.note(f"waiting for {one_line(str(holder), 200)}…")
 
 
@@ -146,12 +145,15 @@ class opened:  # noqa: N801 - it is called like a function
 
 
 def something_waits(store: Store) -> bool:
-    """Tell whether a merge, a pick, a revert or a rebase stopped half-way, at the price of one look for a file."""
+    """Return True if a merge, pick, revert or rebase is in progress.
+
+    This costs one file lookup.
+    """
     return store.local and store.disk.exists(store.layout.stopped_file)
 
 
 def is_revision(store: Store, text: str) -> bool:
-    """Tell whether a text names a commit, rather than a time."""
+    """Return True if a text names a commit rather than a time."""
     try:
         resolve_commit(store, text)
     except (errors.NotFoundError, errors.InvalidInputError):
@@ -160,18 +162,18 @@ def is_revision(store: Store, text: str) -> bool:
 
 
 def finish(invocation: Invocation, store: Store, *, seals: bool = True) -> None:
-    """Make what was written visible to git; without `seals` only when it has waited long, or is much."""
+    """Seal, to make commits visible to git; without `seals` only if a seal is due."""
     if seals:
         try:
             maintenance.seal.seal(store)
         except (errors.LockedError, errors.StorageError) as error:
-            # What was written is durable, and who fails here would be asked for it again.
+            # The commit is durable. An error here would make callers repeat it.
             invocation.note(f"note: not sealed: {one_line(error.message, 200)}")
         return
     try:
         due = store.unsealed().due(store.clock.now())
     except errors.TraceError:
-        return  # what was written is durable, and that is what was asked for
+        return  # the commit is durable, so the command succeeded
     if due:
         maintenance.schedule.seal_if_due_by_age(store)
 
@@ -188,11 +190,11 @@ def recorded(
     secrets: str = "",
     seals: bool = True,
 ) -> None:
-    """Write one commit with the operations that `add` puts in a draft, seal, and say what was written.
+    """Commit the operations that `add` puts in a draft, seal, and print the result.
 
-    Private content has a salt, under the user's key for this repository.
+    Private content is salted with the user's key for this repository.
 
-    Tokens are told on a terminal only: a script that commits should not wait for a tokenizer to be loaded.
+    Tokens are printed on a terminal only: a script should not wait for the tokenizer to load.
     """
     with opened_store(invocation, quiet=quiet, hurried=not seals) as store:
         salt = None
@@ -219,9 +221,7 @@ def recorded(
             porcelain.in_progress.tell_stopped(invocation, store, [result.ref])
         tell_secrets(invocation, result.secrets, guard)
         if branch and not result.parents and store.refs.head().oid is not None:
-            invocation.note(
-                f"note: {safe(branch)} is a new branch, with nothing before this commit"
-            )
+            invocation.note(f"note: {safe(branch)} is a new branch; this commit is its first")
         if as_json:
             waits = (
                 trace_store.records.waiting(porcelain.in_progress.what_waits(store))
@@ -250,10 +250,10 @@ def recorded(
 
 
 def guarded_message(invocation: Invocation, store: Store, message: str) -> str:
-    """Return what is to be said about a commit or a tag, without secrets, as a commit's own words are stored.
+    """Redact secrets from the message of a commit or a tag.
 
     Raises:
-        SecretFoundError: there is one, and the settings let none pass.
+        SecretFoundError: the message has a secret, and the settings block secrets.
     """
     if not message:
         return message
@@ -265,19 +265,17 @@ def guarded_message(invocation: Invocation, store: Store, message: str) -> str:
 
 
 def tell_secrets(invocation: Invocation, found: Mapping[str, int], guard: Guard) -> None:
-    """Say how many secrets of each kind were found, and what became of them."""
+    """Report the secrets found by kind, and whether they were replaced."""
     if found:
         kinds = ", ".join(f"{rule} {count:,}" for rule, count in found.items())
         became = (
-            "replaced"
-            if guard.mode == secret_files.modes.REDACT
-            else "found, and stored as they are"
+            "replaced" if guard.mode == secret_files.modes.REDACT else "found, but not replaced"
         )
         invocation.note(f"{counted(sum(found.values()), 'secret')} {became} ({kinds})")
 
 
 def _line(store: Store, name: str, result: CommitResult) -> str:
-    """Return a commit's id and how many messages it made, or in one line what it did instead."""
+    """Return a commit's id and number of messages, or its summary if it has none."""
     if result.message_count:
         return f"{name} {counted(result.message_count, 'message')}"
     commit = read_commit(result.oid, store.objects.read)
@@ -291,37 +289,40 @@ def _context_tokens(store: Store, branch: str | None) -> int:
 
 
 def _put_back(invocation: Invocation, store: Store) -> bool:
-    """Put back what git took away before it ever had it, say so, and return whether there was anything."""
+    """Restore packs and refs that git deleted before they were in git.
+
+    Returns True if there were any.
+    """
     found = maintenance.second_copies.restore_missing(store)
     if found:
         what = [counted(len(found.packs), "pack")] if found.packs else []
         what += [safe(name) for name, _ in found.tips[:SHOWN_REFS]]
         more = len(found.tips) - SHOWN_REFS
         what += [f"{more:,} more"] if more > 0 else []
-        invocation.note(f"note: put back what git took away: {', '.join(what)}")
+        invocation.note(f"note: restored after git removed it: {', '.join(what)}")
     return bool(found)
 
 
 def _show_intact(invocation: Invocation, store: Store) -> None:
-    """Read branches with missing commits at their newest whole state, and say which commit is missing."""
+    """Read incomplete branches at their newest complete state, and report them."""
     if not isinstance(store.refs, RefDatabase):
         return
     for gap in maintenance.repair_refs.gaps(store):
-        shown = "no earlier state of it is whole"
+        shown = "no earlier state is complete"
         if gap.whole is not None:
             store.refs.substitutes[gap.ref] = gap.whole
-            shown = f"what follows is its state at {gap.whole.short()}"
+            shown = f"showing its state at {gap.whole.short()}"
         invocation.note(
-            f"trace: error: {safe(gap.ref)} is at {gap.tip.short()}, and lacks commit {gap.missing}: {shown}"
+            f"trace: error: {safe(gap.ref)} is at {gap.tip.short()}, but commit {gap.missing} is missing: {shown}"
         )
 
 
 def _tell_moved(invocation: Invocation, moved: list[Change]) -> None:
     for name, before, now in moved:
         if name.startswith((FILES, TRASH)):
-            continue  # these come and go with the branches of sessions, and with what commands leave behind
+            continue  # these change along with other refs
         if before == now:
-            invocation.note(f"note: git brought another tip of {safe(name)}")
+            invocation.note(f"note: git added another tip of {safe(name)}")
         else:
             was = before.short() if before else "nothing"
             became = now.short() if now else "nothing"
@@ -329,7 +330,7 @@ def _tell_moved(invocation: Invocation, moved: list[Change]) -> None:
 
 
 def tell_unknown_model(invocation: Invocation, model: str) -> None:
-    """Say that a model is unknown, with the known one that has the closest name."""
+    """Report that a model is unknown, and suggest the closest name."""
     if not model:
         return
     near = context.tokens.models.nearest_model(model)
@@ -341,6 +342,9 @@ def tell_unknown_model(invocation: Invocation, model: str) -> None:
 
 
 def check_nothing_waits(store: Store, *refs: str) -> None:
-    """Raise StateError if a merge, pick, revert or rebase is in progress; with refs, only if it moves one of them."""
+    """Raise StateError if a merge, pick, revert or rebase is in progress.
+
+    With `refs`, only if it moves one of them.
+    """
     if something_waits(store):
         porcelain.in_progress.refuse_while_stopped(store, refs)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 
-# How many adaptations of one sort are told; another provider's session has one for each of its messages.
+# How many adaptations of each kind are printed; a session of another provider needs one per message.
 TOLD_ADAPTATIONS = 3
 
 
@@ -59,7 +59,7 @@ TOLD_ADAPTATIONS = 3
         number=True,
         least=1,
     ),
-    Option("--heat", "heat", "Like --table, with how much later messages use each"),
+    Option("--heat", "heat", "Like --table, plus how much later messages use each"),
     Option("--at", "at", "Compile the context as of a time or revision", "WHEN", default=""),
     Option(
         "--strategy",
@@ -175,21 +175,21 @@ def compile_(
 def _expander(
     store: Store, targets: Sequence[str], strategy: str
 ) -> Callable[[CompiledContext], list[Message]] | None:
-    """Return what shows some messages of a context in full, or None if there are none to show."""
+    """Return the function that expands the given messages; None if none are given."""
     if not targets:
         return None
     if strategy != "full":
-        raise usage_error("--expand goes with the strategy full")
+        raise usage_error("--expand requires the strategy full")
     return lambda context: compression.expand.expanded_messages(store, context, targets)
 
 
 def _check_budget(
     invocation: Invocation, store: Store, context: CompiledContext, *, strict: bool
 ) -> None:
-    """Say that a context is over its budget.
+    """Report that a context is over its budget.
 
     Raises:
-        BudgetError: it is, and `strict` is asked.
+        BudgetError: it is over its budget, and `strict` is set.
     """
     budget = store.config.budget
     if not budget or context.token_count <= budget:
@@ -210,7 +210,9 @@ def _verified(
 ) -> bool:
     found = contexts.verify("HEAD" if revision is None else revision)
     if found.matches:
-        invocation.note(f"verified: {counted(found.message_count, 'message')}, cached as fresh")
+        invocation.note(
+            f"verified: {counted(found.message_count, 'message')}, same as a fresh context"
+        )
         return True
     position = "the end" if found.first_difference is None else f"message {found.first_difference}"
     invocation.note(f"trace: error: the cached context differs from a fresh one at {position}")
@@ -219,7 +221,7 @@ def _verified(
 
 
 def _write(invocation: Invocation, data: bytes, output: str | None, *, safe: bool) -> None:
-    """Write data to a file or standard output; `safe` when a terminal can be given it as it is."""
+    """Write data to a file or standard output; `safe` data is not escaped."""
     if output is None or output == "-":
         if safe:
             invocation.write(data)
@@ -236,7 +238,7 @@ def _write(invocation: Invocation, data: bytes, output: str | None, *, safe: boo
 
 
 def _tell_repairs(invocation: Invocation, rendered: Rendered) -> None:
-    """Say what stands otherwise than in the context: every fault, and of each adaptation the first few."""
+    """Report repairs: all faults, and the first few adaptations of each kind."""
     told: dict[str, int] = {}
     for repair in rendered.repairs:
         told[repair.code] = told.get(repair.code, 0) + 1
@@ -311,14 +313,14 @@ def _of_budget(context: CompiledContext, budget: int | None) -> str:
 
 
 def _beginning(parts: Sequence[Part], width: int = 120) -> str:
-    """Return the beginning of what a message says, on one line."""
-    # What is in a provider's own form is named where there is nothing else.
+    """Return the beginning of a message on one line."""
+    # Provider-specific parts are shown only if there is nothing else.
     said = [part for part in parts if not isinstance(part, Opaque)] or parts
     return one_line(" ".join(_said(part, 8 * width) for part in said), width)
 
 
 def _said(part: Part, limit: int) -> str:
-    """Return the first `limit` characters or so of what a part says, not yet safe to show."""
+    """Return about the first `limit` characters of a part, unescaped."""
     if isinstance(part, Text | Reasoning):
         return part.text[:limit]
     if isinstance(part, ToolCall):

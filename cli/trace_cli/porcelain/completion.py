@@ -1,6 +1,6 @@
 """`trace completion`: shell completion of commands, branches and addresses.
 
-Rule: completing reads the repository and writes nothing; where there is none, there is nothing to complete.
+Rule: completion never writes. Without a repository it completes nothing.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ def completion(invocation: Invocation, *, shell: str) -> None:
 PLACES = ("refs/heads/", "refs/tags/")
 MAXIMUM_ADDRESSES = 40
 MAXIMUM_COMMITS = 400
-"""How many are looked through: a key press should not read a long history."""
+"""How many commits are searched: a key press should not read a long history."""
 SHOWN_CHARACTERS = 60
 
 _HARMLESS = str.maketrans({'"': "”", "'": "’", "`": "‘", "$": "＄", "\\": "＼"})
-"""zsh evaluates what is shown beside a completion, and what is shown was said by anybody."""
+"""zsh evaluates the descriptions of completions, and these are untrusted text."""
 
 
 def one_of(names: Iterable[str]) -> Callable[[str], list[str]]:
-    """Return what completes one of the names."""
+    """Return a completion function for fixed names."""
     known = tuple(names)
 
     def complete(incomplete: str) -> list[str]:
@@ -69,27 +69,27 @@ def one_of(names: Iterable[str]) -> Callable[[str], list[str]]:
 
 
 def revisions(incomplete: str) -> list[str]:
-    """Return HEAD and the short names of branches and tags that begin like this."""
+    """Complete HEAD and the short names of branches and tags."""
     return _shown(_names(PLACES, "HEAD"), incomplete)
 
 
 def branches(incomplete: str) -> list[str]:
-    """Return the short names of branches that begin like this."""
+    """Complete the short names of branches."""
     return _shown(_names(PLACES[:1]), incomplete)
 
 
 def checkpoints(incomplete: str) -> list[str]:
-    """Return the names of checkpoints that begin like this."""
+    """Complete the names of checkpoints."""
     return _shown(_names(("refs/checkpoints/",)), incomplete)
 
 
 def refs(incomplete: str) -> list[str]:
-    """Return HEAD and the full names of refs that begin like this."""
+    """Complete HEAD and the full names of refs."""
     return _shown(_names(("",), "HEAD"), incomplete)
 
 
 def addresses(incomplete: str) -> list[tuple[str, str]]:
-    """Return addresses of HEAD's latest messages that begin like this, newest first, each with what it says."""
+    """Complete addresses of HEAD's latest messages, newest first, with their texts."""
     found: list[tuple[str, str]] = []
     try:
         with _opened() as store:
@@ -110,12 +110,15 @@ def addresses(incomplete: str) -> list[tuple[str, str]]:
 
 
 def revisions_and_addresses(incomplete: str) -> list[tuple[str, str]]:
-    """Return what names a commit or a message."""
+    """Complete names of commits and addresses of messages."""
     return [*((name, "") for name in revisions(incomplete)), *addresses(incomplete)]
 
 
 def _names(places: Iterable[str], *others: str) -> list[str]:
-    """Return the names of refs, without the places they are in, behind other names; nothing without a repository."""
+    """Return `others`, then the names of refs below `places` without that prefix.
+
+    Returns nothing without a repository.
+    """
     try:
         with _opened() as store:
             found = (
@@ -129,7 +132,10 @@ def _names(places: Iterable[str], *others: str) -> list[str]:
 
 
 def _shown(names: Iterable[str], incomplete: str) -> list[str]:
-    """Return the names that a shell takes as they are: others would be commands on somebody's command line."""
+    """Return the matching names that need no shell quoting.
+
+    Any other name could run a command when the shell inserts it.
+    """
     return [name for name in names if name.startswith(incomplete) and quote(name) == name]
 
 
@@ -154,4 +160,4 @@ COMPLETED: dict[str, str] = {
     "RENDERER": f"{_HERE}:renderers",
     "REVISION": f"{_HERE}:revisions_and_addresses",
 }
-"""What completes arguments and options, by what their declarations say; imported when it does."""
+"""Completion functions by the kind of value in a declaration; imported on use."""

@@ -42,8 +42,8 @@ def config(
         automatic_checkpoint_tokens    a checkpoint each time the context passes a multiple of this
         trash_retention  how long the trash keeps things: by hand, or such as "30 days"
         trash_count      how many refs the trash keeps
-        trash_size       how much only the trash may hold: 500k, 100M or 2G
-        trash_keep       what it keeps all the same: pinned, checkpoints, tags, summaries
+        trash_size       maximum size of data held only by the trash: 500k, 100M or 2G
+        trash_keep       what it keeps regardless: pinned, checkpoints, tags, summaries
 
     `trace config model` lists your own settings for the model that Trace asks. They are in `trace/model.toml` in your
     settings folder, never in a repository:
@@ -75,7 +75,7 @@ def config(
             if key == "tokenizer" and value is not None:
                 tokens.tokenizer.get_tokenizer(
                     value
-                )  # the configuration stands below tokens, and takes any word
+                )  # checked here, since the configuration cannot import the tokenizers
             settings.set(key, None if unset else value)
         else:
             found = settings.get(key)
@@ -96,14 +96,14 @@ def _list(invocation: Invocation, settings: dict[str, object], as_json: bool) ->
 
 
 def _model(invocation: Invocation, key: str, value: str | None, unset: bool, as_json: bool) -> None:
-    """Show or change what the user keeps about their model, of which the key is never shown."""
+    """Show or change the user's model settings; the key is never shown."""
     disk, environment = Disk(), invocation.environment
     if not key and (unset or value is not None):
         raise usage_error("give one of the model settings", _model_keys())
     if unset or value is not None:
         if key == "key" and value not in (None, "-"):
             raise usage_error(
-                "a key in a command line could be read by others",
+                "other users could read a key on the command line",
                 "`trace config model.key -` reads it from standard input",
             )
         if key == "key" and value is not None:

@@ -1,4 +1,4 @@
-"""How conflicts are shown, and settled by somebody at a terminal."""
+"""Display of conflicts and of the ways to resolve them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OPTIONS = {OURS: "--ours", THEIRS: "--theirs", BOTH: "--both", TEXT: "TEXT"}
 
 
 def conflict_lines(invocation: Invocation, store: Store, found: Sequence[Conflict]) -> list[str]:
-    """Return the lines that tell people what is to be settled, and how the rest was."""
+    """Return the lines that list open and resolved conflicts."""
     lines = []
     for conflict in found:
         name = " ".join(short_address(address) for address in conflict.addresses[:1])
@@ -32,7 +32,7 @@ def conflict_lines(invocation: Invocation, store: Store, found: Sequence[Conflic
         head = f"{conflict.number}  {kind}  {name}".rstrip()
         if said is not None:
             how = one_line(said.text, WIDTH) if said.choice == TEXT else said.choice
-            lines.append(f"{head}  settled: {how}")
+            lines.append(f"{head}  resolved: {how}")
             continue
         lines.append(f"{head}  {conflict.meaning}")
         for side, entries in (("ours", conflict.ours), ("theirs", conflict.theirs)):
@@ -45,7 +45,7 @@ def conflict_lines(invocation: Invocation, store: Store, found: Sequence[Conflic
 
 
 def entry_line(store: Store, entry: Entry) -> str:
-    """Return a message, as it is worded now, in one line."""
+    """Return the current version of a message on one line."""
     stored = {**entry.message, "parts": entry.parts}
     return one_line(message_line(stored, store.objects.read, WIDTH), WIDTH)
 
@@ -58,7 +58,7 @@ def _state(entry: Entry) -> str:
 
 
 def choices_line(found: Sequence[Conflict]) -> str:
-    """Return how the open conflicts may be settled."""
+    """Return the command that resolves one of the open conflicts."""
     allowed = [name for name in _OPTIONS if all(name in each.choices for each in found)]
     ways = " | ".join(_OPTIONS[name] for name in allowed or [OURS])
     return f"trace resolve NUMBER {ways}"

@@ -1,6 +1,6 @@
-"""`trace demo`: the main job, done on a packaged sample in a folder of its own.
+"""`trace demo`: the main workflow, run on a packaged sample in its own folder.
 
-Rule: each command that is shown is the one that runs, and what follows it is what it prints.
+Rule: the demo runs exactly the commands that it shows, and shows their real output.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def demo(invocation: Invocation, *, folder: str | None, sample: bool) -> None:
     first, longest, failed = _targets(invocation, place)
     steps.say("Shorten the longest tool result, remove a failed run, and pin the task:")
     steps.run("edit", longest, "(wordcount.py as it was; read it again when it is needed)")
-    steps.run("remove", *failed, "-m", "a run that failed tells nothing any more")
+    steps.run("remove", *failed, "-m", "a failed run is of no use any more")
     steps.run("pin", first)
     steps.run("compile", "--table")
     steps.say("Nothing is lost. A request in the format of Anthropic, ready to send:")
@@ -88,7 +88,7 @@ def demo(invocation: Invocation, *, folder: str | None, sample: bool) -> None:
 
 
 def _activation() -> list[tuple[str, str]]:
-    """Return what puts `trace` on the path, when it was started from an environment that is not active."""
+    """Return a command that puts `trace` on the path, if it is not there yet."""
     script = os.path.join(sys.prefix, "bin", "activate")
     if shutil.which("trace") is None and sys.prefix != sys.base_prefix and os.path.isfile(script):
         return [(f". {shlex.quote(script)}", "put `trace` on your path")]
@@ -96,7 +96,7 @@ def _activation() -> list[tuple[str, str]]:
 
 
 class _Steps:
-    """Shows commands and runs them, in the folder of the demonstration."""
+    """Shows commands and runs them in the demo folder."""
 
     def __init__(self, invocation: Invocation, folder: str) -> None:
         self._invocation = invocation
@@ -113,7 +113,7 @@ class _Steps:
         invocation.line(paint(invocation, safe(shown), "cyan"))
         if invocation.run is None:
             raise usage_error("the demo runs from the command line only")
-        # Named, so that neither TRACE_DIR nor --dir leads the commands elsewhere.
+        # Explicit, so that TRACE_DIR and --dir have no effect.
         named = os.path.join(self._folder, DIRECTORY_NAME)
         code = invocation.run(["-C", self._folder, "--dir", named, *words])
         if code:

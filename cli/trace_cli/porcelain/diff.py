@@ -1,4 +1,4 @@
-"""`trace diff`: what differs between two contexts."""
+"""`trace diff`: changes between two contexts."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def diff(
 
 
 def _two(store: Store, revisions: list[str]) -> tuple[str | ObjectId, str | ObjectId]:
-    """Return from where and to where to compare."""
+    """Return the two revisions to compare."""
     if len(revisions) > 2:
         raise usage_error("give two revisions", "`trace diff A B`")
     if len(revisions) == 2:

@@ -219,7 +219,7 @@ def restore(
 
 
 def _is_pinned(store: Store, target: str) -> bool:
-    """Return True if a message is pinned in HEAD's context; what is not in it is for the draft to refuse."""
+    """Return True if a message is pinned in HEAD's context; the draft reports errors."""
     head = store.refs.head().oid
     if head is None:
         return False
@@ -232,10 +232,10 @@ def _is_pinned(store: Store, target: str) -> bool:
 
 
 def _ask(invocation: Invocation, pinned: Sequence[str]) -> None:
-    """Ask whether pinned messages are to be hidden.
+    """Ask for confirmation to hide pinned messages.
 
     Raises:
-        InvalidInputError: nobody is there to ask, or the answer is no.
+        InvalidInputError: there is no terminal to ask on, or the answer is no.
     """
     said = ", ".join(pinned)
     if not invocation.waits_for_keyboard:

@@ -1,6 +1,6 @@
-"""The user's editor: a text to look at and change, given back as it was saved.
+"""Texts edited in the user's editor.
 
-Rule: the editor is the one that the environment names; nothing that a repository says is run.
+Rule: only the environment names the editor; nothing that a repository names is run.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ OPENING, MIDDLE, CLOSING = "<<<<<<< ours", "=======", ">>>>>>> theirs"
 def edited(
     invocation: Invocation, text: str, name: str, otherwise: str, editor: str | None = None
 ) -> str:
-    """Return a text as an editor left it.
+    """Open a text in an editor and return the saved text.
 
     Args:
         invocation: the run.
-        text: what is edited.
-        name: what the file is called in which the editor finds it.
-        otherwise: how it is given without an editor.
-        editor: which one; None is the user's editor of texts.
+        text: the text to edit.
+        name: the name of the temporary file.
+        otherwise: the hint about how to give the text without an editor.
+        editor: the editor's command; None for the user's text editor.
 
     Raises:
-        InvalidInputError: the environment names no editor, or it failed.
+        InvalidInputError: no editor is set, or it failed.
     """
     editor = invocation.environment.editor if editor is None else editor
     if not editor:
-        raise usage_error("no editor is named", f"set VISUAL or EDITOR, or {otherwise}")
-    import shlex  # here, since they take longer to load than most merges, and few open an editor
+        raise usage_error("no editor is set", f"set VISUAL or EDITOR, or {otherwise}")
+    import shlex  # here, since these imports take longer than most merges, and few need an editor
     import subprocess
     import tempfile
 
@@ -56,16 +56,16 @@ def edited(
         except (OSError, ValueError) as error:
             raise usage_error(f"the editor cannot be run: {error}") from error
         if done.returncode:
-            raise usage_error(f"the editor ended with {done.returncode}; nothing was changed")
+            raise usage_error(f"the editor exited with code {done.returncode}; nothing was changed")
         with open(path, encoding="utf-8", errors="surrogatepass") as file:
             return file.read()
 
 
 def keep_typed(store: Store, text: str, name: str) -> str:
-    """Write down what somebody typed and could not be used, beside what else this working copy keeps; return the path.
+    """Save a typed text that could not be used in the local folder; return its path.
 
     Raises:
-        StorageError: the disk refuses.
+        StorageError: the file cannot be written.
     """
     path = os.path.join(store.layout.local_dir, name)
     data = text.encode("utf-8", "surrogatepass")
@@ -76,17 +76,17 @@ def keep_typed(store: Store, text: str, name: str) -> str:
 def settle_in_editor(
     invocation: Invocation, store: Store, found: Sequence[Conflict], which: str
 ) -> str:
-    """Return the text that settles a conflict, from an editor that shows both sides between markers.
+    """Edit both sides of a conflict between markers, and return the resolution.
 
     Raises:
-        InvalidInputError: there is no such conflict, no editor, or the markers are still there.
+        InvalidInputError: no such conflict, no editor, or the markers are still there.
     """
     if is_count(which):
         named = [each for each in found if each.number == count_of(which)]
     else:
         named = [each for each in found if each.resolution is None and not which]
     if len(named) != 1:
-        raise usage_error("say which conflict by its number")
+        raise usage_error("name a conflict by its number")
     (conflict,) = named
     sides = (
         "\n".join(repo.records.message_text(store, entry) for entry in entries)
@@ -101,7 +101,7 @@ def settle_in_editor(
 
 
 def marked(ours: str, theirs: str) -> str:
-    """Return both texts between conflict markers; lines that they begin and end with alike stand outside."""
+    """Return both texts between conflict markers, common first and last lines outside."""
     mine, yours = ours.split("\n"), theirs.split("\n")
     start = 0
     while start < min(len(mine), len(yours)) and mine[start] == yours[start]:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def forms(incomplete: str) -> list[str]:
-    """Return the forms whose names begin like this."""
+    """Complete the name of a format."""
     return [name for name in writer_names() if name.startswith(incomplete)]
 
 
@@ -137,7 +137,7 @@ def export(
     if native or everything or file:
         if not native or form or at or hidden:
             raise usage_error(
-                "--native cannot be combined with --format, --at or --hidden; --all and --file require it"
+                "--native excludes --format, --at and --hidden; --all and --file require --native"
             )
         with opened_store(invocation) as store:
             if everything:
@@ -195,7 +195,7 @@ def _tell_file(
 def _write_pages(
     invocation: Invocation, revision: str, folder: str, *, hidden: bool, force: bool, as_json: bool
 ) -> None:
-    """Write a page for each session, and the index over them."""
+    """Write a page for each session, and an index page."""
     disk = Disk()
     target = os.path.abspath(os.path.join(invocation.folder, folder))
     disk.make_directory(target)
@@ -225,13 +225,13 @@ def _write_pages(
 
 
 def _save_page(disk: Disk, path: str, exported: Exported, *, force: bool) -> None:
-    """Write a page; only what Trace wrote is replaced without being asked to."""
+    """Write a page; without `force` replace only files that Trace wrote."""
     own = disk.exists(path) and MADE_BY in (read_file(disk, path, limit=1 << 30) or b"")[:8_000]
     _save(path, exported, force=force or own)
 
 
 def _form_of(output: str | None) -> str:
-    """Return the only form whose files end like this one."""
+    """Return the format with this file name extension."""
     ending = os.path.splitext(output or "")[1].lower()
     found = [name for name, (_, suffix) in FORMS.items() if ending == suffix]
     if len(found) != 1:
@@ -257,7 +257,7 @@ def _tell(
     *,
     hidden: bool,
 ) -> None:
-    """Say what is not in the file: what was hidden from the model, and what the form cannot hold."""
+    """Report omitted hidden messages, and losses of the format."""
     if session.hidden_count and not hidden and getattr(writer, "SHOWS_HIDDEN", False):
         count = counted(session.hidden_count, "message")
         invocation.note(f"note: without {count} hidden from the model; --hidden includes them")
@@ -272,7 +272,7 @@ def _print(invocation: Invocation, exported: Exported) -> None:
         return
     if not exported.text:
         raise usage_error(
-            "binary data cannot be written to a terminal", "-o FILE writes them to a file"
+            "binary data cannot be written to a terminal", "-o FILE writes it to a file"
         )
     write_data(invocation, exported.to_bytes())
 
@@ -320,12 +320,12 @@ def _record(
 def give_back_all(
     invocation: Invocation, store: Store, output: str | None, *, force: bool, as_json: bool
 ) -> None:
-    """Write every kept file into a folder, under its own name. One that is damaged does not stop the others.
+    """Write all kept source files to a folder; corrupt ones do not stop the others.
 
     Raises:
-        AlreadyExistsError: one is there already; those before it are written.
-        InvalidInputError: it is not told where to.
-        ObjectNotFoundError, CorruptObjectError: some did not come back; all others are written.
+        AlreadyExistsError: a file exists; the files before it are written.
+        InvalidInputError: no folder is given.
+        ObjectNotFoundError, CorruptObjectError: a file cannot be restored; all others are written.
     """
     if output in (None, "-"):
         raise usage_error("--all requires a folder", "-o FOLDER")
@@ -370,12 +370,12 @@ def give_back(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write the file of a session, to a path or to standard output.
+    """Write a session's kept source file to a path or standard output.
 
     Raises:
-        RevisionNotFoundError: no file of it is kept.
-        AmbiguousRevisionError: several are.
-        AlreadyExistsError: the path is taken.
+        RevisionNotFoundError: the session has no kept file.
+        AmbiguousRevisionError: it has several.
+        AlreadyExistsError: the path exists.
     """
     kept = find_file(store, text, file=file)
     placeholders = PlaceholderCount()
@@ -398,11 +398,11 @@ def give_back(
 
 
 def kept_otherwise(store: Store, text: str, *, file: str) -> str:
-    """Return the form in which a session can be written whose file is not kept; "" when the file is kept.
+    """Return "" if a session's file is kept, else the format to write it in.
 
     Raises:
-        RevisionNotFoundError: there is no such session, or nothing writes its format.
-        AmbiguousRevisionError: several sessions, or files of it, are called so.
+        RevisionNotFoundError: there is no such session, or no writer for its format.
+        AmbiguousRevisionError: several sessions, or files of one, match.
     """
     try:
         find_file(store, text, file=file)
@@ -416,7 +416,7 @@ def kept_otherwise(store: Store, text: str, *, file: str) -> str:
 
 
 def _counted(exported: Exported, placeholders: PlaceholderCount) -> Exported:
-    """Return a file whose placeholders are counted while it is written."""
+    """Count a file's placeholders while it is written."""
 
     def chunks() -> Iterator[bytes]:
         for chunk in exported.chunks():
@@ -427,7 +427,7 @@ def _counted(exported: Exported, placeholders: PlaceholderCount) -> Exported:
 
 
 def _tell_placeholders(invocation: Invocation, placeholders: PlaceholderCount) -> None:
-    """Say that what was given back is not what the program had written, where secrets were taken out of it."""
+    """Report how many placeholders the restored file has in place of secrets."""
     if placeholders.found:
         what = counted(placeholders.found, "placeholder")
         verb = "stands" if placeholders.found == 1 else "stand"
@@ -435,7 +435,7 @@ def _tell_placeholders(invocation: Invocation, placeholders: PlaceholderCount) -
 
 
 def _free_name(kept: SourceFile, name: str, taken: set[str]) -> str:
-    """Return a name below the folder that no other file of this run has."""
+    """Return a path below the folder that no other file of this run has."""
     stem, ending = os.path.splitext(name)
     candidates = [
         os.path.join(kept.format, name),

@@ -42,10 +42,10 @@ def fsck(
     All bytes are read and all hashes recomputed. Each finding is a line with a stable code. The exit code is 12 if one
     is an error: content is corrupt or missing. `trace compile-index --verify` checks the token counts.
 
-    --repair recovers objects from other copies: loose files, other packs, journals, quarantine, and the repository that
-    --from names. Corrupt packs, a corrupt or missing configuration, refs, indexes and tables are rewritten. Nothing is
-    deleted: corrupt files go to .trace/lost-found, with a report of what could not be recovered, and which commits and
-    branches need it. The exit code is 12 if errors remain.
+    --repair recovers objects from other copies: loose files, other packs, journals, quarantine, and the repository
+    given with --from. It rewrites corrupt packs, refs, indexes and tables, and a corrupt or missing configuration.
+    Nothing is deleted: corrupt files go to .trace/lost-found. A report there lists the objects that could not be
+    recovered, and the commits and branches that need them. The exit code is 12 if errors remain.
     """
     if not repair and (source is not None or dry_run):
         raise usage_error("--from and --dry-run require --repair")
@@ -63,7 +63,7 @@ def fsck(
 
 
 def tell_findings(invocation: Invocation, findings: Sequence[Finding]) -> int:
-    """Print findings, one a line, and how many there are; return the exit code."""
+    """Print findings, one per line, and their number; return the exit code."""
     for finding in findings:
         severity = paint(invocation, finding.severity, _STYLES[finding.severity])
         where = one_line(finding.what)
@@ -78,7 +78,7 @@ def tell_findings(invocation: Invocation, findings: Sequence[Finding]) -> int:
 def repair_repository(
     invocation: Invocation, *, source: str | None, dry_run: bool, as_json: bool
 ) -> int:
-    """Repair the repository at hand, say what was done and what is left, and return the exit code."""
+    """Repair the repository, print what was repaired or lost; return the exit code."""
     progress = Progress(invocation, shown=invocation.interactive and not as_json)
     folder, environment = invocation.folder, invocation.environment
     path = find(folder, environment, explicit=invocation.directory, damaged=True)

@@ -38,11 +38,16 @@ RULES = (
         "AGE",
     ),
     Option("--max-count", "max_count", "How many refs the trash keeps", "N", number=True),
-    Option("--max-size", "max_size", "How much only the trash may hold, such as 100M", "SIZE"),
+    Option(
+        "--max-size",
+        "max_size",
+        "Maximum size of data held only by the trash, such as 100M",
+        "SIZE",
+    ),
     Option(
         "--keep",
         "keep",
-        "What stays in the trash all the same: pinned, checkpoints, tags, summaries, or nothing",
+        "What the trash keeps regardless: pinned, checkpoints, tags, summaries, or nothing",
         "WHAT",
         many=True,
     ),
@@ -56,7 +61,7 @@ def _rules(
     max_size: str | None,
     keep: list[str],
 ) -> RetentionRules:
-    """Return the rules of the settings and of these options, which take precedence."""
+    """Return the rules of the settings, overridden by these options."""
     given = {
         config.TRASH_RETENTION: retention,
         config.TRASH_COUNT: max_count,
@@ -69,7 +74,7 @@ def _rules(
 def _expired(
     invocation: Invocation, store: Store, rules: RetentionRules, *, dry_run: bool
 ) -> ExpiryReport:
-    """Let refs in the trash expire, and return which did or would."""
+    """Expire refs in the trash; a dry run only reports them."""
     if dry_run:
         return expiring.plan_expiry(store, rules)
     return expiring.expire(store, rules, author=invocation.environment.author)
@@ -104,9 +109,9 @@ def gc(
 ) -> None:
     """Seal, pack and delete unreachable data.
 
-    Loose objects that are unreachable move to .trace/quarantine, and are deleted after the same time again. Old reflog
-    entries and temporary files are deleted. Unreachable objects in packs stay until `trace prune`. Packs in git's index
-    are not rewritten. If a ref or reflog cannot be read, nothing is deleted.
+    Unreachable loose objects move to .trace/quarantine, and are deleted from there after another grace period. Old
+    reflog entries and temporary files are deleted. Unreachable objects in packs stay until `trace prune`. Packs in
+    git's index are not rewritten. If a ref or reflog cannot be read, nothing is deleted.
 
     Refs stay in the trash unless settings (trash_retention, trash_count, trash_size) or the options limit it.
     """
@@ -136,7 +141,7 @@ def gc(
         invocation.line(f"packed into {counted(report.packs, 'pack')}")
     if report.entries:
         what = counted(report.entries, "line")
-        invocation.line(f"{what} of reflogs expired")
+        invocation.line(f"{what} expired from reflogs")
     if report.bytes_emptied:
         invocation.line(f"{size(report.bytes_emptied)} freed from quarantine")
     if report.sealed:
@@ -195,7 +200,7 @@ def prune(
     _tell_taken(invocation, report)
     if report.taken:
         invocation.note(
-            "they stay readable until `trace gc` deletes them; `trace gc --grace 0` does so now"
+            "they stay readable in quarantine; `trace gc` deletes them later, `trace gc --grace 0` now"
         )
     if report.tracked:
         what = counted(report.tracked, "pack")
@@ -221,16 +226,16 @@ def _tell_plan(invocation: Invocation, report: GcReport, expiry: ExpiryReport) -
         (f"trash, by {rule}", sum(why == rule for _, why in expiry.expired), None)
         for rule in dict.fromkeys(why for _, why in expiry.expired)
     ]
-    rows += [("held by these alone", expiry.freed.objects, expiry.freed.disk)] if rows else []
+    rows += [("held only by these", expiry.freed.objects, expiry.freed.disk)] if rows else []
     rows += [
         (f"trash, kept: {reason}", sum(why == reason for _, why in expiry.kept), None)
         for reason in dict.fromkeys(why for _, why in expiry.kept)
     ]
     rows += [
         ("objects to quarantine", report.taken, report.bytes_taken),
-        ("objects not old enough", report.young, None),
-        ("objects that only prune takes", report.sealed, None),
-        ("lines of reflogs", report.entries, None),
+        ("objects too recent", report.young, None),
+        ("objects in packs (trace prune)", report.sealed, None),
+        ("reflog entries", report.entries, None),
         ("quarantine to free", None, report.bytes_emptied or None),
     ]
     cells = [
@@ -241,7 +246,7 @@ def _tell_plan(invocation: Invocation, report: GcReport, expiry: ExpiryReport) -
     if not cells:
         invocation.note("nothing to remove")
         return
-    header = ("would go, or stay", "number", "bytes")
+    header = ("dry run", "number", "bytes")
     for line in table(invocation, header, cells, LEFT + RIGHT * 2):
         invocation.line(line)
     _tell_damaged(invocation, report)
@@ -260,7 +265,7 @@ def _tell_expired(invocation: Invocation, expiry: ExpiryReport) -> None:
 def _tell_taken(invocation: Invocation, report: GcReport) -> None:
     if report.taken:
         what = counted(report.taken, "object")
-        invocation.line(f"{what} that nothing leads to went, {size(report.bytes_taken)}")
+        invocation.line(f"{what} removed as unreachable, {size(report.bytes_taken)}")
     else:
         invocation.note("nothing to remove")
 

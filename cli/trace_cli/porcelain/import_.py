@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def formats_of(incomplete: str) -> list[str]:
-    """Complete the name of a format; ours alone where those of other packages cannot be loaded."""
+    """Complete the name of a format; built-in ones only if packages fail to load."""
     try:
         names = list(formats())
     except TraceError:
@@ -52,9 +52,9 @@ def formats_of(incomplete: str) -> list[str]:
 
 SHOWN_FOLDERS = 5
 MOST_FILES = 20
-"""Of more files only those that could not be imported have a line, unless -v is given."""
+"""With more files, only failed ones get a line, unless -v is given."""
 NAMED_SKIPS = 5
-"""How many skipped records of a file are named for people; --json names more."""
+"""How many skipped records of a file are listed for people; --json lists more."""
 
 
 @takes(
@@ -70,7 +70,7 @@ NAMED_SKIPS = 5
     Option(
         "--source",
         "source",
-        "Keep the fields of records that messages do not hold",
+        "Keep fields of records that messages cannot represent",
         off="--no-source",
     ),
     Option(
@@ -165,10 +165,10 @@ def import_(
 
 
 def _how_far(path: str) -> str:
-    """Return what to say when an import is interrupted, given what was read last."""
+    """Return the message of an interrupted import, given the path last read."""
     if not path:
         return "interrupted before anything was imported"
-    return f"interrupted at {one_line(path, 200)}; what was read so far is imported, and the same command continues"
+    return f"interrupted at {one_line(path, 200)}; everything read so far is imported; repeat the command to continue"
 
 
 def _usual_places(invocation: Invocation, form: str | None) -> list[str]:
@@ -201,7 +201,7 @@ def _first_place(environment: Environment) -> str:
 
 
 def _places(environment: Environment) -> list[str]:
-    """Return the folders in which sessions of agents are searched, as far as a user would look there too."""
+    """Return the folders searched for agent sessions that a user would recognize."""
     data = os.path.join(environment.data_dir, "opencode") if environment.data_dir else ""
     places = [environment.claude_dir, environment.codex_dir, environment.gemini_dir, data]
     return [path for path in places if path]
@@ -214,7 +214,10 @@ def _short(path: str, environment: Environment) -> str:
 
 
 def show_report(invocation: Invocation, report: ImportReport, *, verbose: bool = False) -> None:
-    """Say what an import did: a line for each file, then the sum; of many files a line for those with an error."""
+    """Print an import's result: a line per file, then totals.
+
+    With many files, only failed ones get a line.
+    """
     many = len(report.files) > MOST_FILES and not verbose
     for file in report.files:
         if many and file.error is None:
@@ -235,7 +238,7 @@ def show_report(invocation: Invocation, report: ImportReport, *, verbose: bool =
 
 
 def _files_in_short(report: ImportReport) -> str:
-    """Return how many files there were, and what became of them when not all of several were imported."""
+    """Return the number of files, by outcome if some were not imported."""
     files = [file for file in report.files if not file.is_stray]
     kinds = Counter(file.skipped.replace("-", " ") or "imported" for file in files)
     total = counted(len(files), "file")
@@ -245,7 +248,7 @@ def _files_in_short(report: ImportReport) -> str:
 
 
 def _formats_table(invocation: Invocation, report: ImportReport) -> list[str]:
-    """Return what became of the files of each format, when there are several."""
+    """Return a table of the results per format, if there are several."""
     names = sorted({file.format for file in report.files if file.format})
     if len(names) < 2:
         return []
@@ -269,7 +272,7 @@ def _formats_table(invocation: Invocation, report: ImportReport) -> list[str]:
 def _file_lines(invocation: Invocation, file: FileReport) -> Iterator[str]:
     name = one_line(file.path, 200)
     if file.skipped:
-        # An empty file is just that; any other reason is said in full.
+        # An empty file needs no explanation.
         told = file.error is not None and file.skipped != EMPTY
         why = f": {one_line(str(file.error), 200)}" if told else ""
         yield f"{name}: {file.skipped.replace('-', ' ')}{why}"

@@ -44,7 +44,7 @@ FAVOUR = Option(
 
 
 class Run:
-    """One call of a command that may stop: which, how it goes on, and how it is told."""
+    """One call of a command that may stop at conflicts, with its options."""
 
     __slots__ = ("_invocation", "_json", "_kind", "_quiet", "_secrets", "_way")
 
@@ -70,9 +70,9 @@ class Run:
     def check(
         self, what: str, given: object, *, needed: bool = True, alone: Sequence[str] = ()
     ) -> None:
-        """Raise a usage error unless one thing is asked for: what is given, or one way to go on.
+        """Raise a usage error unless one of the argument, --continue etc. is given.
 
-        `alone` are the options given that say how to begin, and that nothing which goes on asks again.
+        `alone` are the given options that only a new command accepts, not --continue, --abort or --skip.
         """
         if given == "":
             raise usage_error(f"{what} is empty")
@@ -90,18 +90,18 @@ class Run:
         judge: Callable[[Store], Judge | None] = lambda store: None,
         drop_pinned: bool = False,
     ) -> None:
-        """Begin, go on or give up, seal, and say what came of it.
+        """Start, continue or abort, seal, and print the result.
 
         Args:
-            begin: begins it, and returns what it came to, or None when there is nothing to be said.
-            record: returns that as JSON.
-            tell: says it to people.
-            message: what to say about a merge that is gone on with.
-            judge: returns who judges what is made anew, when it is gone on with.
-            drop_pinned: whether a rebase that is gone on with may drop pinned messages.
+            begin: starts the command; returns its result, or None if there is nothing to print.
+            record: returns the result as JSON.
+            tell: prints the result for people.
+            message: the commit message of a continued merge.
+            judge: returns the model that judges reapplied commits on --continue.
+            drop_pinned: whether a continued rebase may drop pinned messages.
 
         Raises:
-            ConflictError: it stopped.
+            ConflictError: it stopped at conflicts.
         """
         invocation = self._invocation
         with opened_store(invocation, quiet=self._quiet) as store:
@@ -156,7 +156,7 @@ class Run:
 
 
 def _stopped(kind: str, conflicts: Sequence[Conflict]) -> Exception:
-    """Return the error of what waits for conflicts to be settled."""
+    """Return the error for a command that stopped at conflicts."""
     return errors.ConflictError(
         f"the {WORDS[kind]} stopped at {counted(len(conflicts), 'conflict')}; nothing is written yet",
         code=errors.ErrorCode.MERGE_CONFLICT,
@@ -166,7 +166,7 @@ def _stopped(kind: str, conflicts: Sequence[Conflict]) -> Exception:
 
 
 def what_waits(store: Store) -> Stop | None:
-    """Return what stopped half-way and waits for somebody to settle it; None also where that is not readable."""
+    """Return the operation in progress; None if there is none or it is unreadable."""
     try:
         return read_stop(store)
     except errors.FormatError:
@@ -174,7 +174,7 @@ def what_waits(store: Store) -> Stop | None:
 
 
 def tell_stopped(invocation: Invocation, store: Store, refs: Collection[str | None]) -> None:
-    """Say that a merge, a pick or a rebase of a branch waits, to somebody who wrote to one of some refs meanwhile."""
+    """Report that an operation is in progress on one of the refs just written."""
     found = what_waits(store)
     if found is not None and found.ref in refs:
         kind = safe(found.kind)
@@ -185,5 +185,5 @@ def tell_stopped(invocation: Invocation, store: Store, refs: Collection[str | No
 
 
 def waiting_line(found: Stop) -> str:
-    """Return what is said of something that waits."""
+    """Return a line about the operation in progress."""
     return f"{safe(found.said)} is in progress"

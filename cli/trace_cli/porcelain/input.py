@@ -1,6 +1,6 @@
-"""Input that people and scripts hand over: text, JSON and JSON lines.
+"""Input from people and scripts: text, JSON and JSON lines.
 
-Rule: a mistake is told with the place where it is: file, line and column.
+Rule: an error names file, line and column.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def text_from(invocation: Invocation, path: str) -> str:
-    """Return the text of a file, or of standard input for "-"; one newline at its end does not count.
+    """Return the text of a file, or of standard input for "-", without a final newline.
 
     Raises:
-        UnreadableInputError: it cannot be read, is empty, or is not UTF-8 text.
+        UnreadableInputError: the file cannot be read, is empty, or is not UTF-8 text.
     """
     data = invocation.read(path)
     name = _name(path)
@@ -30,7 +30,7 @@ def text_from(invocation: Invocation, path: str) -> str:
     text = _decoded(data, name)
     if "\0" in text:
         raise errors.UnreadableInputError(
-            f"{name} is not text: it holds a zero byte at {text.index(chr(0))}", path=path
+            f"{name} is not text: zero byte at {text.index(chr(0))}", path=path
         )
     return text.removesuffix("\n").removesuffix("\r")
 
@@ -39,8 +39,8 @@ def argument_text(text: str) -> str:
     """Return text that was typed as an argument.
 
     Raises:
-        UnreadableInputError: there is none, as when a variable is not set; or its bytes were not UTF-8, which Python
-            hands over as lone surrogates.
+        UnreadableInputError: the text is empty, as when a shell variable is not set; or it is not UTF-8, which Python
+            passes as lone surrogates.
     """
     if not text:
         raise errors.UnreadableInputError("the text is empty")
@@ -55,15 +55,15 @@ def argument_text(text: str) -> str:
 
 
 def parsed_json(data: bytes, name: str, first_line: int = 1) -> Any:
-    """Return the value of a JSON text.
+    """Parse a JSON text.
 
     Args:
         data: the text.
-        name: what it is called in an error.
-        first_line: the line of the input that the text begins on.
+        name: its name in errors.
+        first_line: the line of the input on which the text begins.
 
     Raises:
-        UnreadableInputError: it is not JSON; `line` and `column` say where.
+        UnreadableInputError: the text is not JSON; `line` and `column` say where.
     """
     text = _decoded(data, name)
     if not text.strip():
@@ -81,25 +81,25 @@ def parsed_json(data: bytes, name: str, first_line: int = 1) -> Any:
         ) from error
     except (ValueError, RecursionError) as error:
         what = "nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise errors.UnreadableInputError(f"{name} is not JSON that can be used: {what}") from error
+        raise errors.UnreadableInputError(f"{name} cannot be read as JSON: {what}") from error
 
 
 def messages_from(invocation: Invocation, path: str) -> list[Message]:
     """Return the messages of a JSON or JSONL file, or of standard input for "-".
 
     Raises:
-        UnreadableInputError: it is not JSON; the message names line and column.
-        InvalidMessageError: a message is of no known shape, or its role is unknown.
+        UnreadableInputError: the file is not JSON; the message names line and column.
+        InvalidMessageError: a message has an unknown format or role.
     """
     return providers.documents.parse_messages(_decoded(invocation.read(path), _name(path)))
 
 
 def single_message(text: str) -> Message:
-    """Return the one message that a JSON text holds; a list of parts is one, without a role of its own.
+    """Parse one message from JSON; a list of parts is a message without a role.
 
     Raises:
-        UnreadableInputError: it is not JSON, or holds several messages.
-        InvalidInputError: it is a list of something else than parts.
+        UnreadableInputError: the text is not JSON, or has several messages.
+        InvalidInputError: it is a list of something other than parts.
     """
     import json
 
@@ -114,7 +114,7 @@ def single_message(text: str) -> Message:
         text = json.dumps({"role": "user", "parts": given})
     messages = providers.documents.parse_messages(text)
     if len(messages) != 1:
-        raise errors.UnreadableInputError(f"one message is wanted, not {len(messages)}")
+        raise errors.UnreadableInputError(f"expected one message, not {len(messages)}")
     return messages[0]
 
 
@@ -133,4 +133,4 @@ def _decoded(data: bytes, name: str) -> str:
 
 
 def _refused(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON number")
+    raise ValueError(f"{constant} is not a JSON number")

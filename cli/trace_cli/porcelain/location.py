@@ -1,4 +1,4 @@
-"""Where a repository lies, when that is a place to be careful with."""
+"""Warnings about repositories on file systems without reliable locks."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 def tell_where(invocation: Invocation, directory: str) -> None:
-    """Say so when locks do not keep out other machines where a repository was made."""
+    """Warn if file locks do not exclude other machines."""
     where = kind_of(directory)
     if not where.locks:
-        told = f"{safe(directory)} lies on {safe(where.name)}: {where.note}"
+        told = f"{safe(directory)} is on {safe(where.name)}: {where.note}"
         invocation.note(f"note: {told}; let one machine write at a time")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT = 1000
 """How many commits `trace log` holds in memory to align its columns; more are printed in further blocks."""
 FIRST_CHANGES, MOST_CHANGES = 4, 256
-"""Of how many commits it is worked out at once what they changed: few at first, so that something is shown soon."""
+"""How many commits are diffed per batch: few at first, so that output starts soon."""
 
 
 FILTERS = (
@@ -68,7 +68,7 @@ FILTERS = (
         default="",
     ),
 )
-"""What leaves commits out; each parameter is a field of `history.LogFilter`."""
+"""The filter options; each parameter is a field of `history.LogFilter`."""
 
 
 @takes(
@@ -215,7 +215,7 @@ def _up_to_gap(
 ) -> tuple[Iterator[LogEntry], list[errors.ObjectNotFoundError]]:
     """Return the entries before the first missing commit, and a list to which its error is added.
 
-    The error is raised instead if nothing was shown before it.
+    If nothing was shown before it, the error is raised instead.
     """
     gap: list[errors.ObjectNotFoundError] = []
 
@@ -236,7 +236,7 @@ def _up_to_gap(
 def _starts(
     store: Store, revisions: list[str], *, everything: bool, trash: bool
 ) -> list[str | ObjectId]:
-    """Return where a log starts, and as `^A` what it leaves out: HEAD unless something else is named."""
+    """Return the starting revisions, HEAD by default, and the exclusions as `^A`."""
     if everything:
         return [*revisions, *all_commits(store, () if trash else (TRASH,))]
     is_named = any(not each.startswith("^") for each in revisions)
@@ -250,7 +250,7 @@ def _filtered(
     filters: dict[str, str],
     starts: list[str | ObjectId],
 ) -> Iterator[LogEntry]:
-    """Return what filters let through, as they are typed."""
+    """Yield the entries that match the filter options."""
     given: dict[str, Any] = {name: text for name, text in filters.items() if text}
     for name in ("since", "until"):
         if name in given:
@@ -262,7 +262,7 @@ def _filtered(
         given["merges"] = given["merges"] == "yes"
     contexts = context.compiler.ContextCompiler(store)
     head = store.refs.head().oid
-    # Of all refs the trash comes last: what it keeps is told where nothing else knows better.
+    # The context of the first tip decides a message's priority: HEAD's, if it is a start.
     tips = sorted(reach_of_several(store, starts)[0], key=lambda tip: tip != head)
     if "follow" in given:
         given["follow"] = resolve_address(store, given["follow"])
@@ -272,7 +272,7 @@ def _filtered(
 
 
 class _Block:
-    """Shows entries, some at a time."""
+    """Prints entries, one block at a time."""
 
     __slots__ = (
         *("_as_json", "_drawn", "_full", "_invocation", "_sought", "_store", "_tokens"),
@@ -339,7 +339,7 @@ class _Block:
         names: dict[bytes, list[str]],
         growth: dict[bytes, TokenGrowth],
     ) -> None:
-        # What a program reads is whole, so that a search finds it.
+        # Programs get uncut lines, so that a search finds everything.
         cut = self._invocation.terminal
         minutes = Minutes()
         rows = [
@@ -388,7 +388,7 @@ class _Block:
 
 
 class Changes:
-    """What commits changed in the context that they went on from: of a merge, what it brought in."""
+    """Changes of commits to the context of their first parent."""
 
     def __init__(
         self, invocation: Invocation, store: Store, *, stat: bool, oldest_first: bool
@@ -400,9 +400,9 @@ class Changes:
         self._count = FIRST_CHANGES
 
     def of(self, entries: Sequence[LogEntry]) -> Iterator[list[str]]:
-        """Yield the lines that tell what each commit changed, with an empty line behind them.
+        """Yield the lines about the changes of each commit, with an empty line at the end.
 
-        A context follows from the one before it, so of a number of commits the oldest is looked at first.
+        Each context builds on that of its parent, so a batch is computed from its oldest commit on.
         """
         start = 0
         while start < len(entries):
@@ -420,7 +420,7 @@ class Changes:
             self._count = min(4 * self._count, MOST_CHANGES)
 
     def _told(self, entry: LogEntry) -> list[str] | errors.TraceError:
-        """Return the lines of one commit; what is wrong, where it cannot be told."""
+        """Return the lines about one commit, or the error if it cannot be compared."""
         before = entry.parents[0] if entry.parents else None
         try:
             found = history.diff.diff(self._contexts, before, entry.oid)
@@ -432,9 +432,9 @@ class Changes:
 def names_by_commit(
     store: Store, commits: Iterable[ObjectId], *, trash: bool
 ) -> dict[bytes, list[str]]:
-    """Return the full names of the refs that end in each of some commits; HEAD, and then its branch, come first.
+    """Return the full names of the refs at each commit; HEAD and its branch come first.
 
-    No list of all refs is made for them; `trash` says whether those in the trash are named.
+    This does not list all refs. With `trash`, refs in the trash are included.
     """
     head, found = store.refs.head(), store.refs.names_of(commits)
     names: dict[bytes, list[str]] = {

@@ -1,4 +1,4 @@
-"""Warnings that messages may not mean what they meant, for people and as JSON."""
+"""Warnings that messages may have changed their meaning, for people and as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def warn(invocation: Invocation, warnings: Iterable[MeaningWarning]) -> None:
-    """Say warnings, on standard error."""
+    """Print warnings on standard error."""
     for warning in warnings:
         said = one_line(warning.meaning, 600)
         others = ", ".join(short_address(address) for address in warning.others)

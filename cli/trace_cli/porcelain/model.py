@@ -1,4 +1,4 @@
-"""`trace model`: which model is asked, and whether it answers."""
+"""`trace model`: the configured model, and a test of it."""
 
 from __future__ import annotations
 

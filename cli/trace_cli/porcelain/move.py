@@ -1,4 +1,4 @@
-"""`trace move`: messages in another place."""
+"""`trace move`: messages at another position."""
 
 from __future__ import annotations
 

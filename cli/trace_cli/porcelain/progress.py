@@ -1,4 +1,4 @@
-"""How far a long operation is, for people who wait."""
+"""The progress display of long operations."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from trace_cli.runtime import Invocation
 
 
 class Progress:
-    """One line on standard error that says how far it is, written over and over.
+    """One line on standard error that shows progress and is overwritten.
 
     Attributes:
-        path: what was told of last, whether or not it was shown; empty before.
+        path: the file reported last, whether or not it was shown; empty at first.
     """
 
     def __init__(self, invocation: Invocation, *, shown: bool) -> None:
@@ -22,7 +22,7 @@ class Progress:
         self.path = ""
 
     def tell(self, path: str, done: int, whole: int) -> None:
-        """Show how far something is, such as a file, when the last whole per cent has changed."""
+        """Report progress on a file; the line changes with each whole percent."""
         self.path = path
         percent = 100 * done // whole if whole else 100
         if self._shown and (path, percent) != self._last:
@@ -30,13 +30,13 @@ class Progress:
             self._write(f"{percent:3d}% {fit(one_line(path), 70)}")
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Erase the line."""
         if self._last[0]:
             self._write("")
             self._invocation.overwrite("")
             self._last = ("", -1)
 
     def _write(self, text: str) -> None:
-        # Spaces cover what was there before: not every terminal knows how to clear a line.
+        # Overwrite with spaces: not every terminal can clear a line.
         self._invocation.overwrite(text + " " * (self._columns - columns_of(text)))
         self._columns = columns_of(text)

@@ -1,4 +1,4 @@
-"""`trace purge`: content is removed for good, wherever it stands."""
+"""`trace purge`: permanent deletion of content."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 _SHOWN = 20
-"""Lines of a list that people are shown; `--json` has all."""
+"""Lines of a list that are printed for people; `--json` has all."""
 
 
 @takes(
@@ -82,12 +82,11 @@ def purge(
 ) -> int:
     """Delete content permanently: from packs, loose objects, journals, caches and indexes. This cannot be undone.
 
-    A tombstone remains. It records when, by whom and why, and Trace refuses to store the content again, or other
-    content that contains the text. Commit ids do not change, and every parent still verifies. The text of commit
-    messages is not changed.
+    A tombstone remains. It records when, by whom and why, and makes Trace refuse the content, and other content that
+    contains the text. Commit ids do not change, and all parents still verify. Commit messages are not changed.
 
     --verify alone searches all files for earlier purges; `--dry-run --verify` with a text searches for that text.
-    Revoke a leaked credential first: whoever has seen it, has it.
+    Revoke a leaked credential first: anyone who has seen it can still use it.
 
         trace purge --match-file - --reason "leaked key" --verify
         trace purge 3f2a9c41 --dry-run
@@ -165,7 +164,7 @@ def _ask(invocation: Invocation, count: int) -> None:
 
 
 def _show_plan(invocation: Invocation, plan: PurgePlan, back: int) -> None:
-    """Say what goes, and who held it."""
+    """Print what would be deleted, and the commits and refs that hold it."""
     for oid in plan.objects[:_SHOWN]:
         size = plan.sizes.get(oid)
         what = "chunks" if size is None else counted(size, "byte")
@@ -186,9 +185,9 @@ def _show_plan(invocation: Invocation, plan: PurgePlan, back: int) -> None:
 
 
 def _show_issued(invocation: Invocation, issued: RewrittenHistory) -> None:
-    """Say which history has new ids."""
+    """Print the refs whose history has new ids."""
     count = counted(len(issued.objects), "object")
-    invocation.line(f"issued anew: {count}, in {counted(len(issued.refs), 'ref')}")
+    invocation.line(f"rewritten: {count}, in {counted(len(issued.refs), 'ref')}")
     for ref in issued.refs[:_SHOWN]:
         invocation.line(f"  {_short(ref)}")
     _more(invocation, len(issued.refs))
@@ -200,11 +199,11 @@ def _show_issued(invocation: Invocation, issued: RewrittenHistory) -> None:
 def _show(
     invocation: Invocation, store: Store, report: PurgeReport, *, done: bool, rewritten: bool
 ) -> None:
-    """Say what was done, what is left, and what to do about it."""
+    """Print what was deleted, what is left, and what to do about it."""
     plan = report.plan
     if done:
         invocation.line(
-            f"purged {counted(report.tombstones, 'object')}: {counted(report.packs, 'pack')} written anew,"
+            f"purged {counted(report.tombstones, 'object')}: {counted(report.packs, 'pack')} rewritten,"
             f" {counted(report.files, 'other file')} removed or changed"
         )
     for path, why in report.left:
@@ -221,40 +220,40 @@ def _warn(invocation: Invocation, report: PurgeReport, *, rewritten: bool) -> No
     note, plan = invocation.note, report.plan
     if plan.guessable:
         note(
-            f"note: {counted(len(plan.guessable), 'object')} short and without a salt: a guess of the content can still"
-            " be confirmed, even after --rewrite; change the secret"
+            f"note: {counted(len(plan.guessable), 'object')} short and without a salt: a correct guess of the content"
+            " can still be confirmed, even after --rewrite; change the secret"
         )
     if plan.elsewhere:
         names = ", ".join(oid.short() for oid in plan.elsewhere[:3])
         note(
-            f"note: the same bytes stand within {counted(len(plan.elsewhere), 'other object')}, such as {names};"
+            f"note: the same bytes are part of {counted(len(plan.elsewhere), 'other object')}, such as {names};"
             " --match-file purges these too"
         )
     if report.tombstones and plan.texts and not report.kept_out:
         note(
-            "note: the text is too long, or there are too many: only the same content is refused from now on,"
-            " not other content that holds it"
+            "note: the text is too long, or there are too many texts: Trace will refuse the same content,"
+            " but not other content that contains the text"
         )
     if plan.structure and not rewritten:
         names = ", ".join(oid.short() for oid in plan.structure[:3])
         note(
-            f"note: the text stands in {counted(len(plan.structure), 'commit')} or tag itself ({names}), whose id is"
-            " the hash of it; --rewrite takes it out, and gives all commits behind new ids"
+            f"note: the text is part of {counted(len(plan.structure), 'commit or tag object')} ({names});"
+            " --rewrite removes it, and gives these and all later commits new ids"
         )
     if plan.unreadable:
-        note(f"note: {counted(len(plan.unreadable), 'object')} could not be looked into")
+        note(f"note: {counted(len(plan.unreadable), 'object')} could not be read")
 
 
 def _proof(store: Store, plan: PurgePlan) -> str:
-    """Return what a search proved: it knows a text that was given, or of which there is a fingerprint."""
+    """Return what a search proved, for the given texts or for recorded fingerprints."""
     if plan.texts:
         return "not found in any file of .trace"
     objects, texts = len(store.objects.purged), len(getattr(store.objects, "purged_texts", ()))
     if not objects and not texts:
         return "nothing to search for: nothing was purged here"
-    said = f"{counted(objects, 'purged object')}: in no file of .trace as an object"
+    said = f"{counted(objects, 'purged object')}: not an object in any file of .trace"
     if texts:
-        return f"{said}; texts of {counted(texts, 'purge')}: in no file"
+        return f"{said}; texts of {counted(texts, 'purge')}: not in any file"
     return f"{said}; no text was searched for, since none is on record"
 
 
@@ -279,7 +278,7 @@ def _show_absence(invocation: Invocation, store: Store, report: PurgeReport) -> 
 
 
 def _show_git(invocation: Invocation, store: Store, plan: PurgePlan) -> None:
-    """Say what to do where git, or others, have copies."""
+    """Print how to delete copies in git and on other machines."""
     prefix = _path_in_git(store)
     if prefix is None:
         return
@@ -303,7 +302,7 @@ def _show_git(invocation: Invocation, store: Store, plan: PurgePlan) -> None:
 
 
 def _path_in_git(store: Store) -> str | None:
-    """Return where the repository lies in the working tree of git around it; None when there is none."""
+    """Return the repository's path in its git working tree; None without git."""
     folder = root = store.layout.root
     while (parent := os.path.dirname(folder)) != folder:
         folder = parent
@@ -313,7 +312,7 @@ def _path_in_git(store: Store) -> str | None:
 
 
 def _addresses(holder: ContentHolder, *, short: bool) -> list[str]:
-    """Return the addresses of the messages of a holder, or its commit when it has none."""
+    """Return the addresses of a holder's messages, or its commit if it has none."""
     if not holder.messages:
         return [holder.commit.short() if short else str(holder.commit)]
     return [address.short() if short else address.hex for address in holder.messages]

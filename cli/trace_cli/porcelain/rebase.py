@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def first_list(store: Store, upstream: str | None, onto: str) -> list[Step]:
-    """Return the steps of the list for what a rebase would make anew, before anybody has changed it."""
+    """Return the default to-do list of a rebase."""
     tip = resolve_commit(store, "HEAD")
     base = None if upstream is None else resolve_commit(store, upstream)
     start = resolve_commit(store, onto) if onto else base
@@ -45,7 +45,7 @@ def first_list(store: Store, upstream: str | None, onto: str) -> list[Step]:
 
 
 def printed(store: Store, steps: Sequence[Step]) -> Iterable[str]:
-    """Return the lines of a list."""
+    """Return the lines of a to-do list."""
     return map(safe, todo.written(steps, lambda oid: say(store, oid)).splitlines())
 
 
@@ -57,10 +57,10 @@ def step_record(store: Store, step: Step) -> dict[str, str]:
 def planned(
     invocation: Invocation, store: Store, steps: Sequence[Step], file: str | None
 ) -> Sequence[Step]:
-    """Return the steps of a list in a file, or, without one, of the list that somebody changes in an editor.
+    """Read the to-do list from a file, or let the user edit it.
 
     Raises:
-        InvalidInputError: a line is not understood. What was typed is kept then, and the hint says where.
+        InvalidInputError: a line is invalid. An edited list is saved, and the hint names the file.
     """
     known = [step.oid for step in steps]
     if file is not None:
@@ -81,12 +81,12 @@ def planned(
         kept = keep_typed(store, text, "todo")
         hint = f"the list is saved; fix it, then use --todo {kept} in place of -i"
         words = ", ".join(todo.ACTIONS)
-        raise errors.InvalidInputError(f"{error.message}; there are {words}", hint=hint) from error
+        raise errors.InvalidInputError(f"{error.message}; actions: {words}", hint=hint) from error
     return [_reworded(invocation, store, each) for each in found]
 
 
 def say(store: Store, oid: ObjectId) -> str:
-    """Return what a commit says or does, on a line."""
+    """Return a commit's summary on one line."""
     read = store.objects.read
     commit = read_commit(oid, read)
     said = history.summary.summary(store, commit, 60)
@@ -96,12 +96,12 @@ def say(store: Store, oid: ObjectId) -> str:
             message = context.snapshots.fold_of(store, oid).entry(targets[0]).message
             said += f" ({message_line(message, read, 40)})"
         except (errors.NotFoundError, errors.FormatError):
-            pass  # the address has to do
+            pass  # the summary has the address
     return "".join(c if c.isprintable() else " " for c in said)
 
 
 def _reworded(invocation: Invocation, store: Store, step: Step) -> Step:
-    """Return a step of an edited list; whoever asks for another message without giving one is asked in an editor."""
+    """Return a step, with its message edited if `reword` gives none."""
     if step.action != todo.REWORD or step.message not in ("", say(store, step.oid)):
         return step
     said = read_commit(step.oid, store.objects.read).message

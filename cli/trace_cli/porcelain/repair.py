@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trace_store.importers.report import FileReport, ImportReport
 
     Found = tuple[RepairReport, FileReport | None]
-    """What became of a branch, and the file that it was imported from by the same command."""
+    """The result for a branch, and the file that the same command imported it from."""
 
 
 def providers(incomplete: str) -> list[str]:
@@ -98,7 +98,7 @@ def repair(
     found: list[Found]
     taken: ImportReport | None = None
     if file is not None and dry_run:
-        # A transcript can be looked at where there is no repository, and nothing of it is kept.
+        # A dry run on a transcript needs no repository and stores nothing.
         with Store.memory() as store:
             taken = _imported(invocation, store, file, form, silent=as_json or quiet)
             found = _each_branch(store, taken.files, chosen, dry_run=True)
@@ -126,7 +126,7 @@ def repair(
 
 
 def _revision(store: Store, text: str) -> str:
-    """Return the branch of a session that is named by its id; any other revision as it is."""
+    """Return the branch of a session id, or any other revision unchanged."""
     if text in ("HEAD", "@") or any(mark in text for mark in ("~", "^", "@{")):
         return text
     return find_branch(store, text) or text
@@ -157,7 +157,7 @@ def _each_branch(
     in_place: bool = False,
     dry_run: bool = False,
 ) -> list[Found]:
-    """Repair each branch that files became: sessions, their subagents, what rewinds left."""
+    """Repair each imported branch: sessions, subagents and rewinds."""
     contexts = ContextCompiler(store)
     return [
         (
@@ -179,7 +179,7 @@ def _tell(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Say what was found and done; return the exit code, or raise the error of a file that could not be imported."""
+    """Print the result and return the exit code, or raise the first import error."""
     for report, file in found:
         if as_json and not quiet:
             write_record(invocation, repo.maintenance_records.repair(report, file))

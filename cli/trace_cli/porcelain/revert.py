@@ -100,7 +100,7 @@ def revert(
 
 
 def _refuse_mainline(store: Store, wanted: Sequence[str], number: str) -> None:
-    """Raise a usage error when a merge is taken back with a number as what to say: in git it is that of a parent."""
+    """Raise a usage error for `-m 1` on a merge, which in git selects a parent."""
     for oid in chosen(store, wanted):
         if len(parents_of(store.objects.read(oid))) > 1:
             raise usage_error(

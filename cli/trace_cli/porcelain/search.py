@@ -104,7 +104,7 @@ def run(
 
 
 def _advice(words: list[str], *, regex: bool) -> str:
-    """Return what else to type, where whole words were searched for."""
+    """Return a hint about prefix search if whole words were searched."""
     word = next((each for each in words if each.isalnum()), "")
     return f": only whole words match; `{word}*` matches prefixes" if word and not regex else ""
 

@@ -37,7 +37,7 @@ commands show the rules, test them on a text, scan the repository, and keep a li
 
 @takes(JSON)
 def rules(invocation: Invocation, *, as_json: bool) -> None:
-    """List the rules, and the keywords of which a text has to contain one.
+    """List the rules and the keywords that trigger them.
 
     Your own rules are in `trace/secrets.toml` in your settings folder, and are listed first.
     """
@@ -63,7 +63,7 @@ def test(invocation: Invocation, *, file: str, as_json: bool) -> int:
         with opened_store(invocation) as store:
             found = secrets.guard.Guard.of(store, invocation.environment).scanner.find_bytes(data)
     except RepositoryNotFoundError:
-        # Without one no finding is allowed, and no key of it tells one id from another.
+        # Without a repository there are no false positives and no key for ids.
         found = secrets.engine.Scanner().find_bytes(data)
     for each in found:
         place = position(data, each.start)
@@ -153,7 +153,7 @@ def scan(invocation: Invocation, *, what: str | None, as_json: bool) -> int:
         else:
             invocation.line(_line(each))
     for oid, why in found.unreadable.items():
-        invocation.note(f"note: object {oid} could not be looked into: {one_line(why)}")
+        invocation.note(f"note: object {oid} could not be read: {one_line(why)}")
     if not as_json:
         whole = f"{counted(found.objects, 'object')}, {size(found.bytes)}"
         objects = len({each.oid for each in found.found})
@@ -166,7 +166,7 @@ def scan(invocation: Invocation, *, what: str | None, as_json: bool) -> int:
 
 
 def _start(store: Store, what: str | None) -> ObjectId | None:
-    """Return the object to begin with; None for all objects, and for a path."""
+    """Return the object to start from; None for all objects, or for a path."""
     if what is None:
         return None
     try:

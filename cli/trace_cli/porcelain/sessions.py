@@ -153,13 +153,13 @@ def show(invocation: Invocation, *, name: str, as_json: bool) -> None:
 
 
 def _name(found: SessionInfo) -> str:
-    """Return the beginning of a session's id, or the name of a branch that is none."""
+    """Return the first characters of a session id, or the name of any other branch."""
     is_session = found.ref.startswith(SESSIONS)
     return one_line(found.session, 200)[: 8 if is_session else NAME_COLUMNS]
 
 
 def _messages(found: SessionInfo) -> str:
-    """Return the messages of a session's context, and of how many where it does not show all."""
+    """Return the message count of a context, as `61/432` if some are hidden."""
     shown = number(found.message_count)
     if not found.hidden_count:
         return shown
@@ -167,7 +167,7 @@ def _messages(found: SessionInfo) -> str:
 
 
 def _tokens(found: sessions.listing.SessionInfo) -> str:
-    """Return the tokens of a session's context and, where a provider reported them, what is counted here."""
+    """Return the tokens of a context; next to a provider's report also the estimate."""
     tokens = counted(found.token_count, "token")
     if not found.token_source.startswith("provider:"):
         return tokens

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
 
 SHOWN_LINKS = 20
-"""How many links of a commit are shown to people; --json has all of them."""
+"""How many links of a commit are printed for people; --json has all."""
 NEAR = 4096
-"""In so many commits it is looked up whether a rebase moved a message that has a context of its own to be shown in."""
+"""How many commits are searched for a message that a rebase moved."""
 
 
 @takes(
@@ -102,7 +102,7 @@ def show(
 
 
 def _address(store: Store, what: str) -> Address | None:
-    """Return the address that is meant; None of all else."""
+    """Return the address that a name means; None if it is no address."""
     head, point, tail = what.rpartition(".")
     if not (head and point and tail.isascii() and tail.isdigit()):
         return None
@@ -205,7 +205,7 @@ def _show_message(
 
 
 def _entry(store: Store, address: Address, within: str) -> Entry:
-    """Return a message's state in a context; without one that has it, that in the commit in which it was born."""
+    """Return a message's state in a context, or else in the commit that added it."""
     head = store.refs.head().oid if within == "HEAD" else resolve(store, within)
     if head is not None:
         state = fold_of(store, head)
@@ -257,7 +257,7 @@ def _show_object(
 
 
 def _content(store: Store, oid: ObjectId, data: bytes) -> bytes | None:
-    """Return the content that an object stands for; None when it is structure."""
+    """Return the content of a blob or list of chunks; None for other objects."""
     read: Callable[[bytes], bytes] = store.objects.read
     if kind_of(data) == BLOB:
         return read_content(oid, read)
@@ -272,7 +272,7 @@ def _title(invocation: Invocation, address: Address, role: str, kind: str) -> st
 
 
 def _lines(parts: Sequence[Part], indent: str = "    ") -> Iterator[str]:
-    """Yield what parts say as lines that are safe to show."""
+    """Yield the text of parts as escaped lines."""
     for part in parts:
         head, text = _said(part)
         if head:
@@ -285,7 +285,7 @@ def _lines(parts: Sequence[Part], indent: str = "    ") -> Iterator[str]:
 
 
 def _said(part: Part) -> tuple[str, str]:
-    """Return a part's heading, which is safe to show, and its text, which is not."""
+    """Return a part's escaped heading and its unescaped text."""
     if isinstance(part, Text):
         return "", part.text
     if isinstance(part, ToolCall):
@@ -320,13 +320,13 @@ def _lossless(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def _told(value: object) -> str:
-    """Return a stored value for people: a text as it is, the rest as JSON."""
+    """Return a stored value for people: text unchanged, other values as JSON."""
     plain = _plain(value)
     return plain if isinstance(plain, str) else json_bytes(plain).decode("utf-8")
 
 
 def _plain(value: object) -> object:
-    """Return a stored value as JSON can carry it: ids and bytes as hex."""
+    """Return a stored value as JSON-compatible values: ids and bytes as hex."""
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, list):

@@ -33,7 +33,7 @@ def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
         compared = _compared(store, found)
         stop = porcelain.in_progress.what_waits(store) if something_waits(store) else None
         staged = store.refs.read(staged_ref(found.ref or NAME))
-        if staged is not None:  # few working copies have something
+        if staged is not None:  # rare
             staged = history.reset.staged_tip(store)
         fork = None
         if found.ref is not None and store.refs.read(FORKS + found.ref.removeprefix("refs/heads/")):
@@ -79,7 +79,7 @@ def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
 
 
 def _staged_line(store: Store, staged: ObjectId, found: Status) -> str:
-    """Return what is staged, and what to do with it: it may not continue the branch any more."""
+    """Return the staged commits and a hint, depending on whether they still fit HEAD."""
     what = f"commits up to {staged.short()}"
     if found.oid is None or history.trash.goes_on(store, staged, found.oid):
         return f"{what}; `trace commit --staged` commits them as one"
@@ -88,7 +88,7 @@ def _staged_line(store: Store, staged: ObjectId, found: Status) -> str:
 
 
 def _compared(store: Store, found: Status) -> Tracking | None:
-    """Return how HEAD's branch stands to its upstream; few working copies have said that any branch has one."""
+    """Compare HEAD's branch with its upstream; None without one, the common case."""
     if found.ref is None or not store.local or not store.disk.exists(store.layout.upstreams_file):
         return None
     return tracking_of(store, found.ref, found.oid)
@@ -127,7 +127,7 @@ def _tokens(found: Status) -> str:
 
 
 def _attention(invocation: Invocation, found: Status) -> list[str]:
-    """Return lines about what a person may want to do something about."""
+    """Return the lines about states that need attention."""
     lines: list[str] = []
     for name, tips in found.diverged.items():
         ends = ", ".join(tip.short() for tip in tips)
@@ -148,12 +148,12 @@ def _attention(invocation: Invocation, found: Status) -> list[str]:
 
 
 def tracking_of(store: Store, ref: str, oid: ObjectId | None) -> Tracking | None:
-    """Return how a branch, which stands at a commit, stands to its upstream; None when it has none."""
+    """Compare a branch at a commit with its upstream; None if it has none."""
     return history.branches.tracking(store, ref, oid)
 
 
 def upstream_line(compared: Tracking) -> str:
-    """Return the line that says so."""
+    """Return the line about the upstream."""
     name = safe(compared.upstream.removeprefix("refs/heads/"))
     if compared.ahead is None or compared.behind is None:
         return f"upstream: {name}, without a commit"

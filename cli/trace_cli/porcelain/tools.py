@@ -1,4 +1,4 @@
-"""`trace tools`: the tool schemas that a model is offered."""
+"""`trace tools`: the tool schemas offered to a model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HELP = """Without a subcommand, list the current tools."""
 
 @takes(JSON)
 def tools(invocation: Invocation, *, as_json: bool) -> None:
-    """Show the tools in force when no subcommand is given."""
+    """Show the current tools when no subcommand is given."""
     show(invocation, revision="HEAD", as_json=as_json)
 
 

@@ -37,7 +37,7 @@ def trust(
 ) -> None:
     """Allow opening a repository of another user, or one above your home folder.
 
-    By default Trace does not open them, since whoever can write to them decides what a model is shown. Trust is
+    By default Trace does not open them, since anyone who can write to them controls what a model is shown. Trust is
     recorded in `trace/trusted` in your settings folder, never in a repository. It applies to this path and its current
     owner only, not to folders below or later owners.
     """

@@ -91,7 +91,7 @@ def reset(
 def undo(invocation: Invocation, *, dry_run: bool, as_json: bool, quiet: bool) -> None:
     """Undo the last command that moved a branch, a tag or HEAD.
 
-    Repeat it to undo earlier commands; `trace redo` redoes them. Trace finds them in the reflogs of this working copy.
+    Repeat it to undo earlier commands; `trace redo` redoes them. Commands are found in this working copy's reflogs.
     Commands that move no ref, such as purge, prune and config, cannot be undone.
     """
     _step(invocation, history.undo.undo, "undone", dry_run=dry_run, as_json=as_json, quiet=quiet)
@@ -171,7 +171,7 @@ def _step(
 
 
 def _said(store: Store, message: str, old: ObjectId | None, new: ObjectId | None) -> str:
-    """Return what a reflog says, and of a commit about which nobody said anything what it did."""
+    """Return a reflog message; for a commit without a message also its summary."""
     word, said = split_undo(read_join(message)[1])
     told, oid = _told(message), old if word == UNDO else new
     if said != "commit" or oid is None:
@@ -180,11 +180,11 @@ def _said(store: Store, message: str, old: ObjectId | None, new: ObjectId | None
         commit = read_commit(oid, store.objects.read)
         return f"{told}: {one_line(history.summary.summary(store, commit), 72)}"
     except errors.TraceError:
-        return told  # it is gone, or damaged: that is for others to tell
+        return told  # missing or corrupt, which other commands report
 
 
 def _told(message: str) -> str:
-    """Return what a reflog says, for people: ids in it are cut."""
+    """Return a reflog message for people, with short ids."""
     words = (word[:SHORT] if is_full_id(word) else word for word in message.split(" "))
     return one_line(" ".join(words), 200)
 

@@ -100,7 +100,7 @@ def show(invocation: Invocation, *, revision: str, limit: int | None, as_json: b
     rows: list[tuple[str, ...]] = []
     with opened_store(invocation) as store:
         for entry in log(store, revision):
-            # What a commit does is in the table; few have to be read.
+            # The commit table has the operations, so that few commits are read.
             for operation in entry.commit.operations if USAGE in entry.operations else ():
                 if operation.name != USAGE or len(rows) >= limit:
                     continue

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 FOLDED_LINES = 8
-"""So many lines of what a tool says are shown, unless all are asked for."""
+"""How many lines of tool output are shown without --full."""
 POLL_SECONDS = 0.5
 _FACTS = ("agent", "model", "folder", "time", "messages", "tokens")
 
@@ -74,7 +74,7 @@ def view(invocation: Invocation, *, revision: str, full: bool, follow: bool, hid
 
 
 def _begin(store: Store, revision: str) -> Address | None:
-    """Return the address of the message that is named; None when a revision is."""
+    """Return the address that a name means; None for a revision."""
     if not revision.rpartition(".")[2].isdecimal() or "." not in revision:
         return None
     return resolve_address(store, revision)
@@ -83,10 +83,12 @@ def _begin(store: Store, revision: str) -> Address | None:
 def _from_message(
     store: Store, begin: Address, *, hidden: bool
 ) -> tuple[ExportSession, list[Turn]]:
-    """Return a session with a message, and its turns from there on: HEAD's, or the first of another branch.
+    """Return a session that contains a message, and its turns from that message on.
+
+    HEAD's branch is preferred.
 
     Raises:
-        NotFoundError: no branch holds it.
+        NotFoundError: no branch contains the message.
     """
     commits = commits_of(store)
     head = store.refs.head()
@@ -96,7 +98,7 @@ def _from_message(
     def carries(ref: str) -> bool:
         return not any(commits.is_ancestor(oid, tips[ref]) for oid in born)
 
-    # HEAD's branch first, then the sessions as they were imported; last the branches that can only carry it.
+    # HEAD's branch first, then imported sessions; last the branches that only contain a copy.
     order = {
         ref: (carries(ref), ref != head.ref, not ref.startswith(SESSIONS), ref) for ref in tips
     }
@@ -107,7 +109,7 @@ def _from_message(
                 if turn.message.address == begin:
                     return session, list(session.turns[at:])
     raise NotFoundError(
-        f"no branch holds {short_address(begin)}", hint="`trace show` shows it alone"
+        f"no branch contains {short_address(begin)}", hint="`trace show` shows it alone"
     )
 
 

@@ -51,7 +51,7 @@ LETTERS = {
     COPIED: "C",
 }
 MOST_LINES = 12
-"""How many lines of a message that came or went a terminal gets; a program gets all."""
+"""How many lines of an added or removed message a terminal shows; pipes get all."""
 _STYLES = {"+": "green", "-": "red"}
 _BAR = 24
 
@@ -64,14 +64,14 @@ def diff_lines(
     side: bool = False,
     around: int = 3,
 ) -> Iterator[str]:
-    """Yield the lines that tell what differs; none when nothing does.
+    """Yield the lines of a diff; nothing if the contexts are equal.
 
     Args:
-        invocation: where they are shown.
-        found: what differs.
-        stat: whether tokens are told, and no wording.
-        side: whether both sides stand beside each other.
-        around: lines around those that differ.
+        invocation: the output.
+        found: the diff.
+        stat: whether to show token counts instead of text.
+        side: whether to show both sides in two columns.
+        around: lines of context.
     """
     if found.is_empty:
         return
@@ -86,7 +86,7 @@ def diff_lines(
 
 
 def head_lines(invocation: Invocation, found: ContextDiff) -> Iterator[str]:
-    """Yield the lines that come before the changes."""
+    """Yield the lines above the changes."""
     before, after = found.before, found.after
     ends = [each.commit.short() if each.commit else "nothing" for each in (before, after)]
     yield paint(invocation, f"diff {ends[0]}..{ends[1]}", "bold")
@@ -102,22 +102,22 @@ def head_lines(invocation: Invocation, found: ContextDiff) -> Iterator[str]:
 
 
 def tail_lines(found: ContextDiff) -> Iterator[str]:
-    """Yield what is said of the beginning that both contexts have."""
+    """Yield the line about the common prefix."""
     if found.tools_differ:
         where = "the tools differ, and providers put them first"
     elif found.common_count == len(found.before) == len(found.after):
-        where = "a model is shown the same"
+        where = "the contexts are the same"
     elif not len(found.before):
-        where = "nothing was before"
+        where = "the first context is empty"
     elif found.common_count == len(found.before):
-        where = f"all {counted(found.common_count, 'message')} are still the beginning"
+        where = f"all {counted(found.common_count, 'message')} unchanged"
     else:
         first = found.before.messages[found.common_count]
-        where = f"they part at message {number(found.common_count)}, {short_address(first.address)}"
+        where = f"different from message {number(found.common_count)} on, {short_address(first.address)}"
     kept = found.tokens_before - found.tokens_lost
     yield (
         f"prefix: {where}; a cache keeps {counted(kept, 'token')}, "
-        f"loses {number(found.tokens_lost)} and takes in {number(found.tokens_new)}"
+        f"loses {number(found.tokens_lost)} and adds {number(found.tokens_new)}"
     )
 
 
@@ -127,12 +127,12 @@ def name_line(change: MessageChange) -> str:
 
 
 def letters(change: MessageChange) -> str:
-    """Return a letter for each kind of a change."""
+    """Return one letter for each kind of a change."""
     return "".join(LETTERS[kind] for kind in change.kinds)
 
 
 def stat_lines(invocation: Invocation, found: ContextDiff) -> Iterator[str]:
-    """Yield a line for each message that differs, with its tokens, and the sums."""
+    """Yield a line per changed message with its token change, then totals."""
     rows, styles = [], []
     most = max([1, *(abs(c.tokens_after - c.tokens_before) for c in found.changes)])
     for change in found.changes:
@@ -161,7 +161,7 @@ def stat_lines(invocation: Invocation, found: ContextDiff) -> Iterator[str]:
 
 
 def change_lines(invocation: Invocation, change: MessageChange, around: int) -> Iterator[str]:
-    """Yield the lines that show a change."""
+    """Yield the lines about a change."""
     yield _title(invocation, change)
     if EDITED in change.kinds:
         yield from _edited(invocation, change, around)
@@ -171,7 +171,7 @@ def change_lines(invocation: Invocation, change: MessageChange, around: int) -> 
 
 
 def side_lines(invocation: Invocation, change: MessageChange, around: int) -> Iterator[str]:
-    """Yield the lines that show a change with before on the left and after on the right."""
+    """Yield the lines about a change, before on the left and after on the right."""
     yield _title(invocation, change)
     if not {ADDED, REMOVED, EDITED}.intersection(change.kinds):
         return
@@ -247,7 +247,7 @@ def _whole(invocation: Invocation, message: CompiledMessage, sign: str) -> Itera
 
 
 def _edited(invocation: Invocation, change: MessageChange, around: int) -> Iterator[str]:
-    """Yield the lines in which words differ, with some around them."""
+    """Yield the lines with changed words and their context lines."""
     assert change.before is not None
     assert change.after is not None
     texts = ["\n".join(_lines_of(each, invocation)) for each in (change.before, change.after)]
@@ -271,7 +271,7 @@ def _edited(invocation: Invocation, change: MessageChange, around: int) -> Itera
 def _marked(
     invocation: Invocation, pieces: Sequence[history.text_diff.Piece]
 ) -> list[tuple[str, bool]]:
-    """Return lines with what went as [-…-] and what came as {+…+}, and whether a line has such."""
+    """Return (line, whether it changed) pairs, with [-removed-] and {+added+} words."""
     lines = [("", False)]
     for piece in pieces:
         for index, text in enumerate(piece.text.split("\n")):

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 SUMMARY_WIDTH = 300
 MINUTE_MS = 60_000
 NAME_WIDTH = 36
-"""Columns of a ref's name in a one-line log on a terminal, so that the summary keeps its room."""
+"""Columns of a ref's name in a one-line log on a terminal, to leave room."""
 ID_WIDTH = 8
-"""Characters of a session's id there."""
+"""Characters of a session id in such a name."""
 
 
 def _decoration(names: list[str], width: int = 0) -> str:
-    """Return refs as people read them, ` (HEAD -> main, tags/v1)`, or nothing; `width` columns each (0: any)."""
+    """Return refs as ` (HEAD -> main, tags/v1)`, or ""; `width` columns each (0: any)."""
     if not names:
         return ""
     short = [safe(name.removeprefix("refs/").removeprefix("heads/")) for name in names]
@@ -38,7 +38,7 @@ def _decoration(names: list[str], width: int = 0) -> str:
 
 
 def _short_name(name: str) -> str:
-    """Return a session's branch as `…/89c670d1…`: the beginning of its id is enough to know it by."""
+    """Return a session's branch as `…/89c670d1…`, with the start of its id."""
     if not name.startswith("sessions/"):
         return name
     last = name.rpartition("/")[2]
@@ -52,7 +52,7 @@ def log_row(
     growth: TokenGrowth | None,
     cut: bool,
 ) -> tuple[str, ...]:
-    """Return the cells of a commit's line; `cut` shortens the names of its refs for a terminal."""
+    """Return the cells of a commit's line; `cut` shortens ref names for a terminal."""
     text = one_line(entry.summary(SUMMARY_WIDTH), SUMMARY_WIDTH)
     if names:
         text = f"{_decoration(names, NAME_WIDTH if cut else 0).lstrip()} {text}"
@@ -63,7 +63,7 @@ def log_row(
 
 
 class Minutes(dict[int, str]):
-    """Minutes since the epoch as people read them, or "" beyond any calendar; many commits are made in one."""
+    """A cache of formatted minutes since the epoch; "" if out of range."""
 
     __slots__ = ()
 
@@ -107,6 +107,6 @@ def commit_lines(
 
 
 def _operation(name: str, fields: dict[str, Any]) -> str:
-    """Return an operation's name and how many messages it is about."""
+    """Return an operation's name and its number of messages."""
     counts = [len(fields[key]) for key in ("targets", "messages", "schemas") if key in fields]
     return f"{one_line(name, 40)} {' -> '.join(map(str, counts))}".strip()

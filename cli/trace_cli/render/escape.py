@@ -21,11 +21,11 @@ _RANGES = (
 
 
 OWN_STYLES = frozenset(("0", "1", "2", "31", "32", "33", "34", "36"))
-"""What `tables.paint` colours with."""
+"""The style codes of `tables.paint`."""
 
 
 class _Table:
-    """A translation table that is worked out as characters are met."""
+    """A translation table that computes its entries on demand."""
 
     __slots__ = ("_known",)
 
@@ -53,14 +53,14 @@ _TABLE = _Table()
 
 
 def safe(text: str) -> str:
-    """Return text with everything escaped that a terminal would not show as it is, except newlines and tabs."""
+    """Escape everything that is not printable, except newlines and tabs."""
     return text if text.isprintable() else text.translate(_TABLE)
 
 
 def guarded(text: str) -> str:
-    """Return text as `safe` does, but with the colours that this program gives: what passes the gate to a terminal.
+    """Escape text like `safe`, but keep Trace's own colors.
 
-    Whoever writes text of a repository makes it safe; this is for what is raw, and should somebody forget.
+    This is the last check before a terminal. Callers escape repository text; this catches raw output and mistakes.
     """
     if "\x1b" not in text:
         return safe(text)
@@ -76,11 +76,11 @@ def guarded(text: str) -> str:
 
 
 def one_line(text: str, width: int = 0) -> str:
-    """Return text on one line, each run of white space a single space, at most `width` characters (0: any)."""
-    # A window is enough: runs of white space rarely eat it up, and the text may have megabytes.
+    """Collapse white space to one line of at most `width` characters (0: any)."""
+    # A window is enough: white space rarely fills it, and the text may have megabytes.
     window = text[: 8 * width + 64] if width else text
     if window.isprintable() and "  " not in window and window.strip(" ") == window:
-        line = window  # as most are: of all white space only the space is printable
+        line = window  # the common case; the space is the only printable white space
     else:
         line = safe(" ".join(window.split()))
     if width and (len(line) > width or len(window) < len(text)):
@@ -89,6 +89,6 @@ def one_line(text: str, width: int = 0) -> str:
 
 
 def bounded(content: bytes, limit: int = 0) -> str:
-    """Return content as safe text, bytes that are not UTF-8 by their code; `limit` characters (0: all)."""
+    """Return content as escaped text of at most `limit` characters (0: all)."""
     text = safe(content.decode("utf-8", "backslashreplace"))
     return text[:limit] + "…" if limit and len(text) > limit else text

@@ -15,7 +15,7 @@ COMMIT = "*"
 
 
 class Graph:
-    """Draws commits, children before their parents, each in the column of the child that led to it.
+    """Draws commits, children before their parents, each in the column of its child.
 
     Attributes:
         columns: the commit that each column waits for.
@@ -27,7 +27,7 @@ class Graph:
         self.columns: list[bytes] = []
 
     def commit(self, oid: bytes, parents: Sequence[bytes]) -> Iterator[str]:
-        """Yield the rows of a commit: those that lead to it, its own with a `*`, and those that lead on."""
+        """Yield the rows of a commit: joining columns, its own with a `*`, new columns."""
         columns = self.columns
         if oid not in columns:
             columns.append(oid)
@@ -48,11 +48,11 @@ class Graph:
             columns.insert(place, parent)
 
     def beside(self) -> str:
-        """Return what stands beside further lines of the last commit."""
+        """Return the columns beside further lines of the last commit."""
         return " ".join("|" for _ in self.columns)
 
     def _joining(self, at: int, other: int) -> str:
-        """Return the row in which a column goes over to one on its left."""
+        """Return the row in which a column joins one to its left."""
         row = [" "] * (2 * len(self.columns))
         for index in range(len(self.columns)):
             if index < other:
@@ -64,7 +64,7 @@ class Graph:
         return "".join(row).rstrip()
 
     def _closing(self, at: int) -> str:
-        """Return the row in which the columns behind one that ends move up."""
+        """Return the row in which the columns right of an ended one move left."""
         row = [" "] * (2 * len(self.columns))
         for index in range(len(self.columns)):
             if index != at:
@@ -72,7 +72,7 @@ class Graph:
         return "".join(row).rstrip()
 
     def _opening(self, at: int) -> str:
-        """Return the row in which a column begins behind another, and those behind it move on."""
+        """Return the row in which a column starts, and those right of it move right."""
         row = [" "] * (2 * len(self.columns) + 1)
         for index in range(len(self.columns)):
             if index <= at:
@@ -83,7 +83,7 @@ class Graph:
 
 
 class Drawing:
-    """What is drawn beside a log, also where filters leave commits out: lines then lead to the nearest that are left.
+    """The graph beside a log; lines skip commits that filters left out.
 
     Attributes:
         graph: draws the rows.
@@ -96,19 +96,19 @@ class Drawing:
         self._nearest: dict[ObjectId, list[ObjectId]] | None = None
 
     def noted(self, entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
-        """Yield entries as they are, and remember what follows what."""
+        """Yield the entries unchanged, and record their parents."""
         for entry in entries:
             self._line.append((entry.oid, self.parents(entry)))
             yield entry
 
     def simplified(self, kept: Iterable[LogEntry]) -> Iterator[LogEntry]:
-        """Yield entries as they are, and draw these alone."""
+        """Yield the entries unchanged, and draw only these."""
         entries = list(kept)
         self._nearest = commit_graph.simplify(self._line, {entry.oid for entry in entries})
         return iter(entries)
 
     def parents(self, entry: LogEntry) -> Sequence[ObjectId]:
-        """Return to what lines lead from a commit."""
+        """Return the commits that lines lead to from a commit."""
         if self._nearest is not None:
             return self._nearest[entry.oid]
         return entry.parents[:1] if self._first_parent else entry.parents

@@ -24,7 +24,7 @@ def write_record(invocation: Invocation, record: Mapping[str, Any]) -> None:
 
 def json_bytes(value: Any, *, ascii_only: bool = False, indent: int | None = None) -> bytes:
     """Return a value as JSON bytes; lone surrogates, which UTF-8 cannot carry, as escapes."""
-    import json  # as dear as a command, and few print it
+    import json  # its import takes as long as a command, and few commands print JSON
 
     separators = (",", ": ") if indent else (", ", ": ")
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent, separators=separators)
@@ -35,7 +35,7 @@ def json_bytes(value: Any, *, ascii_only: bool = False, indent: int | None = Non
 
 
 def write_data(invocation: Invocation, data: bytes) -> None:
-    """Write data as it is, or escaped when a terminal would have to show it."""
+    """Write data unchanged, or escaped on a terminal."""
     if invocation.terminal:
         data = bounded(data).encode("utf-8")
     invocation.write(data)
@@ -47,5 +47,5 @@ def address_text(address: Address) -> str:
 
 
 def short_address(address: Address) -> str:
-    """Return an address for people: 12 hex characters, a point and the number."""
+    """Return an address for people: 12 hex characters, a dot and the number."""
     return str(address)

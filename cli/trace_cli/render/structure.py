@@ -3,8 +3,8 @@ r"""Structured objects as JSON text, without loss, and back.
 JSON has no bytes, so: an object id is its 64 hex characters; other bytes are `{"$bin": "hex"}`; a text that is
 itself 64 hex characters is `{"$text": "…"}`; a map whose only key is one of these is wrapped in `{"$map": …}`.
 
-Rule: two spaces of indentation, keys in their stored order (which is sorted), what a terminal would obey written
-as \u escapes. It is written by hand here because importing json costs as much as the command that prints.
+Rule: two spaces of indentation, keys in their stored (sorted) order, control characters as \u escapes. It is
+hand-written because importing json takes as long as the command.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SHORT = {
 
 
 MAXIMUM_INDENT = 32
-"""Deeper levels are indented no further: else 64 levels make a hundred bytes of one."""
+"""Deeper levels get no further indentation, which would multiply the size."""
 
 
 def to_json(value: Any, indent: str = "") -> str:
@@ -62,7 +62,7 @@ def to_json(value: Any, indent: str = "") -> str:
 
 
 def json_value(value: Any) -> Any:
-    """Return what `to_json` writes, as the values that a JSON library takes."""
+    """Return the value that `to_json` writes, as input for a JSON library."""
     if isinstance(value, bytes):
         return value.hex() if len(value) == OID_BYTES else {"$bin": value.hex()}
     if isinstance(value, str):
@@ -74,17 +74,17 @@ def json_value(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """Return the stored value that parsed JSON stands for.
+    """Convert parsed JSON back to a stored value.
 
     Raises:
-        InvalidInputError: it holds a float or a wrapper with something else in it.
+        InvalidInputError: the value contains a float, or a wrapper with a wrong type in it.
     """
     if isinstance(value, str):
         return ObjectId.parse(value) if _is_hex(value) else value
     if isinstance(value, list):
         return [from_json(item) for item in value]
     if isinstance(value, float):
-        raise errors.InvalidInputError(f"a commit holds no fractions: {value}")
+        raise errors.InvalidInputError(f"a commit cannot contain fractions: {value}")
     if not isinstance(value, dict):
         return value
     if len(value) == 1:
@@ -99,12 +99,12 @@ def from_json(value: Any) -> Any:
             except ValueError:
                 raise errors.InvalidInputError(f"not hexadecimal: {inner[:40]!r}") from None
         if key in _WRAPPERS:
-            raise errors.InvalidInputError(f"{key} does not go with {type(inner).__name__}")
+            raise errors.InvalidInputError(f"{key} cannot wrap a {type(inner).__name__}")
     return {name: from_json(item) for name, item in value.items()}
 
 
 def quoted(text: str) -> str:
-    """Return text as a JSON string; what is not safe to show is escaped, other characters stay."""
+    """Return text as a JSON string with control characters escaped."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return '"' + "".join(map(_character, text)) + '"'

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LEFT, RIGHT = "<", ">"
 DEFAULT_WIDTH = 100
 NO_TIME = "no time"
-"""Stands for the time of a commit that was made from what had none."""
+"""Shown for a commit made from records without a time."""
 _STYLES = {
     "bold": "1",
     "dim": "2",
@@ -63,7 +63,7 @@ def columns_of(text: str) -> int:
     import unicodedata
 
     columns = len(text)
-    for c in set(text):  # few of which are not one column wide
+    for c in set(text):  # most are one column wide
         if c > "\x7f":
             if unicodedata.combining(c):
                 columns -= text.count(c)
@@ -102,10 +102,10 @@ def table(
     align: str,
     styles: Sequence[Sequence[str]] | None = None,
 ) -> list[str]:
-    """Return the lines of a table; its last column takes the room that is left, and no line is wider than the terminal.
+    """Return the lines of a table, none wider than the terminal.
 
     Args:
-        invocation: tells the width of the terminal and whether to colour.
+        invocation: knows the terminal's width and whether to use colors.
         header: names of the columns; empty for none.
         rows: cells of safe text on one line.
         align: LEFT or RIGHT for each column.
@@ -116,7 +116,7 @@ def table(
         return []
     count = len(align)
     total = terminal_width(invocation)
-    # Nothing stands behind the last column, so where it may be of any width nobody asks for it.
+    # Without a width limit the last column needs no padding, so its width is not computed.
     open_end = not total and align[-1] == LEFT
     widths = [max(_sizes([row[i] for row in everything])) for i in range(count - open_end)]
     widths += [0] * open_end
@@ -142,12 +142,12 @@ def table(
 
 
 def _sizes(cells: Sequence[str]) -> list[int]:
-    """Return how many columns each of many cells takes."""
+    """Return the width of each cell in terminal columns."""
     return list(map(len if "".join(cells).isascii() else columns_of, cells))
 
 
 def _within(widths: Sequence[int], total: int) -> list[int]:
-    """Return the widths of the columns that fit in `total`, two apart; the last one of them is cut."""
+    """Return the widths of the columns that fit in `total`; the last is cut."""
     found: list[int] = []
     for width in widths:
         left = total - sum(found) - 2 * len(found)
@@ -168,7 +168,7 @@ def counted(value: int, noun: str) -> str:
 
 
 def size(size_bytes: int) -> str:
-    """Return a size in bytes, KiB, MiB or GiB, three digits or so."""
+    """Return a size in bytes, KiB, MiB or GiB."""
     value = float(size_bytes)
     for unit in ("bytes", "KiB", "MiB"):
         if value < 1024:
@@ -194,7 +194,7 @@ def date(milliseconds: int) -> str:
 
 
 def weight(weighed: CompiledContext | Status) -> str:
-    """Return the tokens of a context: what a provider reported, and what is counted here, with how much is text."""
+    """Return a context's tokens: reported, estimated, and how many are text."""
     total, text = weighed.token_count or 0, weighed.text_token_count or 0
     estimated, tokens = weighed.estimated_token_count or 0, counted(total, "token")
     if not estimated:

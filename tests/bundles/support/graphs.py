@@ -1,4 +1,4 @@
-"""Stores with a bit of everything: merges, tags, lists, kinds that nobody knows, branches that diverged."""
+"""Stores with merges, tags, lists, unknown kinds and diverged branches."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def everything(store: Store) -> dict[ObjectId, bytes]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """Return the files of a repository that git carries, and HEAD; nothing of what is being written."""
+    """Return the files of a repository that git tracks, and HEAD; no temporary files."""
     root = folder / ".trace"
     found = {path.relative_to(root).as_posix(): path for path in root.rglob("*") if path.is_file()}
     return {

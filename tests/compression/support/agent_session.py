@@ -1,4 +1,4 @@
-"""A session as coding agents leave it, long enough that trimming it is worth while."""
+"""A typical session of a coding agent, long enough to be worth trimming."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def result(number: int, text: str, *, failed: bool = False) -> ToolResult:
 
 
 def append_steps(repo: Repo, start: int, count: int) -> None:
-    """Append so many steps of an agent: a call that runs a command, and its long output."""
+    """Append steps of an agent: each a command call with its long output."""
     for number in range(start, start + count):
         repo.commit([Message("assistant", [call(number, "Bash", command=f"make part_{number}")])])
         text = f"{LONG}\noutput number {number}\nExit code 0"
@@ -27,7 +27,7 @@ def append_steps(repo: Repo, start: int, count: int) -> None:
 
 
 def agent_session(repo: Repo) -> None:
-    """Append reads of one file twice, one output twice, a failure, two reads at once, and much work."""
+    """Append repeated reads and outputs, a failure, parallel reads, and more steps."""
     repo.append("system", "You are a careful engineer.")
     repo.append("user", "Fix the build of the parser.")
     read = call(1, "Read", file_path="src/parser.py")

@@ -1,4 +1,4 @@
-"""The smallest sessions of which some format loses something, one for each thing that may be lost."""
+"""Minimal sessions, one for each kind of loss."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _thought(model: str) -> ExportSession:
     return of(USER, Message("assistant", [thought, Text("So.")], model=model))
 
 
-# What may be lost in words for people, the words of losses, and a session of which it may be lost.
+# A description of a loss, the words that report it, and a session that may have it.
 CASES: dict[str, tuple[str, Callable[[], ExportSession]]] = {
     "system messages at the front": (
         "message-role",

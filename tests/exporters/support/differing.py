@@ -1,4 +1,4 @@
-"""A session held against what a reader of an exported file gets back, without the exporters' own bookkeeping.
+"""Comparison of a session with its exported and reimported file.
 
 Rule: this file knows parts and messages and the words of losses, and nothing of drafts or of any form. It finds out by
 itself which part became which, and says what differs, counted by those words.
@@ -29,7 +29,7 @@ from trace_store.store.handle import Store
 
 Words = Counter[str]
 
-# What a request says for what its provider cannot be shown.
+# Placeholders in a request for content that its provider does not support.
 _NOTE = re.compile(
     r"(\[tool error\]\n|<system>\n)?\[("
     r"The conversation begins with the assistant\.|no output|content not shown|(image )?shown below"
@@ -59,7 +59,7 @@ def import_bytes(data: bytes, format: str) -> tuple[FileReport, Store]:
     given = format if alike else None
     report, *_ = import_paths(store, ["-"], format=given, stdin=io.BytesIO(data)).files
     assert not report.skipped
-    # A file in which nobody says anything has records, and no commit to keep them with.
+    # A file without messages has records, but no commit to attach them to.
     reasons = {skip.reason for skip in report.skips}
     assert reasons <= (set() if report.branches else {NO_MESSAGES}), report.skips
     return report, store
@@ -267,17 +267,17 @@ class _Differ:
 
 
 def _is_note(part: Part) -> bool:
-    """Tell what a request says by itself."""
+    """Return True if the text is a note that the renderer added."""
     return isinstance(part, Text) and _NOTE.fullmatch(part.text) is not None
 
 
 def _adds_nothing(turn: Turn) -> bool:
-    """Tell a message of notes, and of images that are moved out of results and counted there."""
+    """Return True for a message of notes and of images moved out of results."""
     return all(_is_note(part) or isinstance(part, Image | Opaque) for part in turn.message.parts)
 
 
 def _kind(part: Part) -> type[Part]:
-    """The type of a part; an address in Gemini's form may be that of an image."""
+    """The type of a part; a URL in Gemini's form may be an image."""
     return Image if isinstance(part, Opaque) and _address(part) else type(part)
 
 
@@ -291,12 +291,12 @@ def _address(part: Opaque) -> str:
 
 
 def _forms(text: str) -> list[str]:
-    """A text as it is, and as a request may have it."""
+    """A text, and the forms that it may have in a request."""
     return [text, f"<system>\n{text}\n</system>", _ERROR_LINE + text, text.rstrip()]
 
 
 def _bare(one: str, other: str) -> str:
-    """What another text has of this one, without what a request puts around it."""
+    """Strip what a request puts around a text."""
     if _plain(other) == _plain(one):
         return other
     return other.removeprefix("<system>\n").removesuffix("\n</system>").removeprefix(_ERROR_LINE)
@@ -357,7 +357,7 @@ def _is_usual(turn: Turn, part: Part) -> bool:
 
 
 def _keys(part: Part) -> list[str]:
-    """What a part has in common with what it may have become; of what it has become the first is right."""
+    """The keys of a part's possible forms; of an exported part only the first counts."""
     if isinstance(part, ToolCall):
         return _values(part)
     if isinstance(part, Text):
@@ -390,7 +390,7 @@ def _is_alike(one: Part, other: Part) -> bool:
 
 
 def _next_alike(part: Part, rest: Sequence[Part]) -> int | None:
-    """Where a part stands among those that are left, behind nothing but notes."""
+    """The index of a part among the remaining ones, if only notes precede it."""
     for at, other in enumerate(rest):
         if _is_alike(part, other):
             return at
@@ -408,7 +408,7 @@ def _same_id(one: Part, other: Part) -> bool:
 
 
 def _values(call: ToolCall) -> list[str]:
-    """The arguments of a call in whatever spelling: what they say, and what they are when an object holds them."""
+    """The arguments of a call, independent of spelling."""
     found = []
     if call.format == "json":
         try:

@@ -1,4 +1,4 @@
-"""Sessions that nobody had: likely and unlikely ones, each part of which can be told from all others."""
+"""Invented sessions, likely and unlikely, in which each part is unique."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TOOL = {"name": "Bash", "description": "Run.", "input_schema": {"type": "object"
 
 
 def tagged(messages: Sequence[Message], silent: int = 0) -> list[Message]:
-    """Messages whose parts say what no other part says, where they say anything; one result may say nothing."""
+    """Messages with unique parts; one result may be empty."""
     numbers = count(1)
     found = []
     for message in messages:
@@ -64,7 +64,7 @@ def _tagged(part: Part, numbers: Iterator[int], silent: int = 0) -> Part:
     if isinstance(part, ToolResult):
         content = [_tagged(inner, numbers) for inner in part.content]
         telling = any(isinstance(inner, Text) and inner.text.strip() for inner in content)
-        # One result may say nothing; a second one could not be told from it.
+        # Only one result may be empty, since a second would not be unique.
         if not telling and number != silent:
             content.append(Text(f"·{number}"))
         return ToolResult(part.call_id, content, part.is_error)
@@ -140,7 +140,10 @@ usages: st.SearchStrategy[dict[str, Any]] = st.builds(
 
 @st.composite
 def sessions(draw: st.DrawFn, tell_apart: bool = True) -> ExportSession:
-    """A session with all that commits can know; to be told apart, blocks have a key that no provider takes."""
+    """A session with everything that commits can record.
+
+    Blocks have a key that no provider accepts, which makes them unique.
+    """
     repo = Repo.memory(author="Ada", clock=FixedClock())
     messages = draw(contexts(tell_apart))
     if draw(st.booleans()):

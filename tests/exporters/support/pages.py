@@ -1,4 +1,4 @@
-"""A page as a browser would read it: which elements it has, and what is said in them."""
+"""A page as a browser reads it: its elements and their text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ VOID = {"img", "input", "link", "meta"}
 
 
 class Element(NamedTuple):
-    """A start tag, with the names of what it stands in."""
+    """A start tag with the names of its ancestors."""
 
     tag: str
     attributes: dict[str, str]
@@ -21,7 +21,7 @@ class Element(NamedTuple):
 
 
 class Page(HTMLParser):
-    """What a page is made of. A page that closes what it did not open, or leaves something open, is refused."""
+    """The elements of a page; unbalanced tags are an error."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(convert_charrefs=True)
@@ -75,7 +75,7 @@ class Page(HTMLParser):
         return "".join(text for element, text in self.text if element.tag != "style")
 
     def said_in(self, tag: str, name: str = "") -> list[str]:
-        """The text that stands directly in each element of this kind."""
+        """The text directly in each element of this kind."""
         return [
             text
             for element, text in self.text

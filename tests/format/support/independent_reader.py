@@ -66,7 +66,7 @@ def links(value: Any) -> list[bytes]:
 
 
 def inflate(data: bytes, size: int, dictionary: bytes = b"") -> bytes:
-    """Return what one zstd frame holds, given the raw content that is its dictionary."""
+    """Decompress one zstd frame with raw content as its dictionary."""
     window = {int(zstd.DecompressionParameter.window_log_max): 25}
     before = zstd.ZstdDict(dictionary, is_raw=True) if dictionary else None
     machine = zstd.ZstdDecompressor(zstd_dict=before, options=window)
@@ -255,7 +255,7 @@ class Published(NamedTuple):
 
 
 def read_published(text: str, folder: Path) -> Published:
-    """Return what this working copy last published; a table stands in the same folder."""
+    """Return the tips that this working copy last published; tables share its folder."""
     sealed: dict[bytes, list[tuple[int, int]]] = {}
     tips: dict[str, list[bytes]] = {}
     table: dict[str, list[bytes]] = {}
@@ -292,7 +292,7 @@ class Moved(NamedTuple):
 
 
 def fold_moves(frames: list[Frame]) -> dict[str, Moved]:
-    """Return what transactions, in order, make of each ref."""
+    """Apply transactions in order, and return the value of each ref."""
     state: dict[str, Moved] = {}
     for frame in frames:
         new = {name: Moved(moved.value, set(moved.passed)) for name, moved in state.items()}
@@ -404,7 +404,7 @@ class Entry:
 
     @property
     def seen(self) -> bytes:
-        """The hash of what is seen of it."""
+        """The hash of the visible content."""
         role = self.message["role"]
         if self.is_ghost:
             birth, number = self.address
@@ -437,7 +437,7 @@ class Fold:
         return next(entry for entry in self.entries if entry.address == address)
 
     def unit(self, entry: Entry) -> list[Entry]:
-        """Return what belongs together with an entry, and itself, in the order of the context."""
+        """Return an entry's unit, including itself, in context order."""
         members = [entry]
         for one in members:
             members += [
@@ -449,7 +449,7 @@ class Fold:
         return [entry for entry in self.entries if entry in members]
 
     def units(self, targets: list[Address]) -> list[Entry]:
-        """Return the members of the units of messages, each once, in the order in which these are named."""
+        """Return the members of the units of messages, each once, in the given order."""
         found: list[Entry] = []
         for target in targets:
             found += [each for each in self.unit(self.entry(target)) if each not in found]
@@ -711,7 +711,7 @@ class Repository:
         return bytes(content)
 
     def past(self, oid: bytes) -> set[bytes]:
-        """Return a commit and all that lies in its past; nothing of what is no commit, or not here."""
+        """Return a commit and its ancestors; missing objects and non-commits are skipped."""
         seen: set[bytes] = set()
         waiting = [oid]
         while waiting:

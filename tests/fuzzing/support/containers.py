@@ -87,7 +87,7 @@ def _damaged(data: bytes) -> None:
 
 
 def _folded(data: bytes) -> bytes:
-    """Return a pack whose frames hold what stands in the bytes."""
+    """Return a pack with frames built from the input bytes."""
     body, at, frames, objects = HEADER.pack(MAGIC, VERSION, 1, 1, 0), 0, 0, 0
     dictionary: Dictionary | None = None
     while at + _HELD.size <= len(data):
@@ -117,7 +117,7 @@ def _frames(count: int) -> bytes:
 
 
 def held(objects: list[bytes], sort: int, raw: bytes = b"") -> bytes:
-    """Return a frame as what it holds: these objects, or other bytes."""
+    """Return a frame that contains these objects, or other bytes."""
     raw = raw or join(objects)
     return _HELD.pack(len(raw), len(objects), sort) + raw
 

@@ -1,4 +1,4 @@
-"""Objects: the decoder, the one that is quicker than it, and what reads files of records."""
+"""Fuzz targets for objects: the decoder, the fast decoder, and record files."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _ODD: tuple[Any, ...] = (
 
 
 def change_json(data: bytes, limit: int, seed: int, mutate: Mutate) -> bytes:
-    """Return a document, or lines of JSON, of which something is different.
+    """Return a mutated JSON document or JSON lines.
 
     Args:
         data: what to change.
@@ -42,7 +42,7 @@ def change_json(data: bytes, limit: int, seed: int, mutate: Mutate) -> bytes:
 
 
 def _records(data: bytes) -> list[Any]:
-    """Return the values of the lines; behind None the one value of a document; none where it is no JSON."""
+    """Return the values of JSON lines, or None and a document's; nothing if invalid."""
     try:
         return [None, json.loads(data)]
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The beginnings of the corpus, all of our own making: `python -m tests.fuzzing --seeds` writes them anew."""
+"""Invented seeds of the corpus; `python -m tests.fuzzing --seeds` rewrites them."""
 
 from __future__ import annotations
 

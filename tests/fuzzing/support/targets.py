@@ -1,4 +1,4 @@
-"""The targets: what is fuzzed, one row each.
+"""The fuzz targets, one row each.
 
 A target is a function of bytes that returns, or fails the test: every error that a reader documents is part of its
 answer, and caught in the target; every other one is a finding, as are a wrong answer, a hang and memory without bound.
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 SECONDS_AN_INPUT = 20
-"""Longer than any input takes on a busy machine; what takes longer hangs."""
+"""Longer than any input takes on a busy machine; anything longer is a hang."""
 MEGABYTES = 2048
 
 FORMATS = (

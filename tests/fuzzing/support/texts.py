@@ -127,13 +127,13 @@ _FILES = (
 
 
 def local_files() -> tuple[str, ...]:
-    """Return the files of a repository of which an input chooses one, by its first byte."""
+    """Return the files of a repository; the first byte of an input selects one."""
     return _FILES
 
 
 @functools.cache
 def local_template() -> Path:
-    """Return the folder of a repository that has them all, of which an input changes a copy."""
+    """Return the folder of the repository with these files; an input changes a copy."""
     folder = Path(tempfile.mkdtemp(prefix="trace-fuzz-", dir=fast_folder()))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     repo = Repo.init(str(folder), environment=NOWHERE)
@@ -168,7 +168,7 @@ def _copy(template: Path) -> Iterator[Path]:
 
 
 def local_file(data: bytes) -> None:
-    """A repository in which one file, which the first byte chooses, has other content."""
+    """A repository in which the file selected by the first byte has other content."""
     if not data:
         return
     with _copy(local_template()) as folder:

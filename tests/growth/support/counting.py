@@ -39,7 +39,7 @@ TOLERANCE = 1.05
 
 
 def cost_of(run: Callable[[], object], disk: RecordingDisk) -> Cost:
-    """Return what a call costs."""
+    """Return the cost of a call."""
     disk.reset()
     profile = cProfile.Profile()
     profile.enable()
@@ -57,7 +57,7 @@ def cost_of(run: Callable[[], object], disk: RecordingDisk) -> Cost:
 
 
 def calls_of(run: Callable[[], object]) -> Counter[str]:
-    """Return how often a call runs each Python function of Trace, by qualified name."""
+    """Count the calls of each Python function of Trace, by qualified name."""
     calls: Counter[str] = Counter()
 
     def note(frame: FrameType, event: str, _: object) -> None:

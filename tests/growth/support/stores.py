@@ -45,7 +45,7 @@ LARGE = {axis: SMALL._replace(**{axis: getattr(SMALL, axis) * FACTOR}) for axis 
 
 
 class QuickDisk(Disk):
-    """A disk that makes nothing durable: what is made here lives as long as the tests."""
+    """A disk that syncs nothing: its files live only as long as the tests."""
 
     __slots__ = ()
 
@@ -71,7 +71,7 @@ class QuickRecordingDisk(RecordingDisk):
 
 
 def text(number: int) -> str:
-    """Return what message n says: a few hundred characters that no other message says."""
+    """Return the text of message n: a few hundred unique characters."""
     words = Random(number)
     return f"message {number}: " + " ".join(f"{words.getrandbits(32):x}" for _ in range(30))
 
@@ -122,7 +122,7 @@ def add_branches(store: Store, names: Sequence[str], parent: ObjectId) -> None:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy a repository; packs, which nobody changes, get a second name only."""
+    """Copy a repository; packs, which never change, are hard-linked."""
 
     def take(a: str, b: str) -> str:
         if a.endswith((".pack", ".idx")):
@@ -154,18 +154,18 @@ class Place:
         return self._repo
 
     def open(self, durability: str = "fast") -> Repo:
-        """Open the repository anew."""
+        """Reopen the repository."""
         store = Store.open(str(self.folder / ".trace"), durability=durability, disk=self.disk)
         return Repo(store, author="ada")
 
     def close(self) -> None:
-        """Close what is open, and seal nothing."""
+        """Close the repository without sealing."""
         if self._repo is not None:
             self._repo.store.close()
             self._repo = None
 
     def trace(self, *words: str, stdin: bytes = b"", terminal: bool = False, code: int = 0) -> str:
-        """Run a command in this process and return what it prints."""
+        """Run a command in this process and return its output."""
         output, error = io.BytesIO(), io.BytesIO()
         here = Invocation(
             environment=Environment(author="ada", discovery=False),

@@ -1,4 +1,4 @@
-"""The table of docs/performance.md: what it says of each operation, and which test it names."""
+"""The table of docs/performance.md: the cost and the test of each operation."""
 
 from __future__ import annotations
 

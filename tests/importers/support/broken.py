@@ -1,4 +1,4 @@
-"""An invented session in Claude Code's shape, and ways in which such files are broken.
+"""An invented session in Claude Code's format, and ways to break such files.
 
 Rule: each way is one function of the healthy lines, named for what happened to the file; beside it stands what a repair
 must find. Nothing here knows how Trace finds it.
@@ -91,7 +91,7 @@ def result_before_its_call(of: Lines) -> Lines:
 
 
 def result_after_the_next_prompt(of: Lines) -> Lines:
-    """Two lines of one round came late, behind what was said afterwards; here their links are gone as well."""
+    """Two lines of a round come after later messages, and have lost their links."""
     at = find(of, '"tool_use_id":"toolu_log"')
     of.insert(find(of, "Put it back.") + 1, of.pop(at))
     return of
@@ -103,7 +103,7 @@ def lines_twice(of: Lines) -> Lines:
 
 
 def stretch_forked(of: Lines) -> Lines:
-    """A fork left a copy of what was said so far, under new ids; the session went on from the original."""
+    """A fork left a copy of the session under new ids; the original continues."""
     at = find(of, "Put it back.")
     return [*of[:at], *map(fresh, of[:at]), *of[at:]]
 
@@ -191,7 +191,7 @@ def tail_of_another(of: Lines) -> Lines:
 
 
 def head_lost(of: Lines) -> Lines:
-    """The beginning is gone; what is left begins within a turn."""
+    """The beginning is missing; the rest starts within a turn."""
     return of[find(of, '"tool_use_id":"toolu_log"') :]
 
 

@@ -44,7 +44,7 @@ def lines_of(records: Sequence[Json]) -> bytes:
 
 
 def assert_grows(tmp_path: Path, data: bytes, name: str, format: str | None = None) -> None:
-    """Assert that a file imported after each of its lines makes what one import of it makes."""
+    """Assert that importing a file after each of its lines equals a single import."""
     whole = tmp_path / "whole" / name
     whole.parent.mkdir()
     whole.write_bytes(data)
@@ -75,7 +75,7 @@ def assert_counted_once(store: Store, report: FileReport, records: int) -> None:
 
 @st.composite
 def damaged(draw: st.DrawFn, records: Sequence[Json]) -> list[Json]:
-    """Some of the records, in any order, in which some values are any others."""
+    """Some of the records, in random order, with some random values."""
     chosen = draw(st.lists(st.sampled_from(range(len(records))), min_size=1, max_size=12))
     found = [copy.deepcopy(records[index]) for index in chosen]
     for _ in range(draw(st.integers(1, 4))):
@@ -93,7 +93,10 @@ def damaged(draw: st.DrawFn, records: Sequence[Json]) -> list[Json]:
 
 
 def report_of(store: Store, path: Path, format: str | None = None) -> FileReport:
-    """Import one file and return its report, also of one in which nothing can be read: alone that raises an error."""
+    """Import one file and return its report, even if nothing in it is readable.
+
+    On its own, such a file would raise an error.
+    """
     return import_paths(store, [str(path), f"{path}.missing"], format=format).files[0]
 
 

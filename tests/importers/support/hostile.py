@@ -1,4 +1,4 @@
-"""Records in which anything may stand anywhere."""
+"""Records with random values in random places."""
 
 from __future__ import annotations
 

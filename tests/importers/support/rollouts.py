@@ -98,7 +98,7 @@ class Rollout:
         self.add("turn_context", turn_id=turn_id, cwd="/w/app", model=model, effort="medium")
 
     def prompts(self, text: str) -> None:
-        """Add what a user types, with the event that says it again."""
+        """Add a user's message, and the event that repeats it."""
         self.says(message("user", text))
         self.happens("user_message", message=text, images=[])
 
@@ -126,7 +126,7 @@ def dump(record: Record) -> bytes:
 
 
 def lively() -> Rollout:
-    """A session in which everything happens once that an import must tell apart."""
+    """A session with one example of each case that an import must distinguish."""
     r = Rollout(base_instructions={"text": "You are Codex."})
     r.happens("task_started", turn_id="t1")
     r.says(message("developer", "<permissions instructions>\nAsk before you write."))

@@ -1,4 +1,4 @@
-"""An import of one file, and what must hold of every one, whatever its format."""
+"""An import of one file, and invariants of all imports."""
 
 from __future__ import annotations
 
@@ -83,13 +83,13 @@ def real_files(folder: str, pattern: str = "*") -> list[Any]:
 
 @st.composite
 def damaged_document(draw: st.DrawFn, document: dict[str, Any]) -> Any:
-    """A document in which any values, at any depth, are any others."""
+    """A document with random values at random depths."""
     (found,) = draw(damaged([document]).filter(lambda values: len(values) == 1))
     return found if isinstance(found, dict | list) else draw(JSON.map(lambda value: [value]))
 
 
 def import_damaged(folder: Path, document: Any, format: str) -> None:
-    """Import a damaged document as a format, and hold against it what must hold of any file."""
+    """Import a damaged document as a format, and check all invariants."""
     path = folder / "damaged.json"
     path.write_bytes(json.dumps(document).encode())
     store = Store.memory()

@@ -26,7 +26,7 @@ def real_files() -> list[Path]:
 
 
 def real_format(path: Path) -> str:
-    """The name of a file's format, told from its beginning; nothing when no format knows it."""
+    """The name of a file's format, detected from its beginning; "" if unknown."""
     with path.open("rb") as file:
         format = format_of(file.read(HEAD_BYTES))
     return "" if format is None else format.NAME
@@ -162,7 +162,7 @@ def _skip(text: str, position: int) -> int:
 
 
 class Transcript:
-    """Writes records one after the other, each hanging on the one before unless told otherwise."""
+    """Writes records, each linked to the previous one by default."""
 
     def __init__(self, session: str = SESSION) -> None:
         self.session = session
@@ -255,7 +255,7 @@ def call(call_id: str, name: str = "Read", **arguments: Any) -> dict[str, Any]:
 
 
 def lively() -> Transcript:
-    """A session in which everything happens once that an import must tell apart."""
+    """A session with one example of each case that an import must distinguish."""
     t = Transcript()
     t.bare({"type": "summary", "summary": "an old title", "leafUuid": "elsewhere"})
     t.bare({"type": "file-history-snapshot", "messageId": "m", "snapshot": {"files": {}}})

@@ -1,4 +1,4 @@
-"""A server of models that fails as it is told to: raw sockets on this machine, one thread, no HTTP library.
+"""A model server that fails on demand: raw sockets, one thread, no HTTP library.
 
 A reply is a function that is given the connection after a request was read from it. Each request takes the next reply.
 """

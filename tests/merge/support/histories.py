@@ -1,4 +1,4 @@
-"""Histories in a store in memory, and merges of them: what the laws of merging are tried on."""
+"""In-memory histories and merges of them, for tests of merge laws."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class History:
-    """Commits of one store, and what merges make of them; conflicts are settled by one side."""
+    """Commits of one store and their merges; one side resolves all conflicts."""
 
     def __init__(self) -> None:
         self.store = Store.memory()
@@ -87,7 +87,7 @@ class History:
         strategy: str = "append",
         reverts: bool = False,
     ) -> tuple[Plan, list[Conflict]]:
-        """Return what a three-way merge does, and the conflicts that it met."""
+        """Return the operations of a three-way merge, and its conflicts."""
         made = three_way(
             self.fold(base),
             self.fold(ours),
@@ -120,7 +120,7 @@ class History:
         return self.commit([ours, theirs], plan.operations), met
 
     def pick(self, tip: ObjectId, oid: ObjectId, favour: str) -> tuple[ObjectId, list[Conflict]]:
-        """Bring onto a tip what a commit changed."""
+        """Cherry-pick a commit onto a tip."""
         plan, met = self.plan(self.parent(oid), tip, oid, favour)
         return self._on(tip, plan), met
 
@@ -130,7 +130,7 @@ class History:
         return self._on(tip, plan), met
 
     def rebase(self, tip: ObjectId, onto: ObjectId, favour: str) -> tuple[ObjectId, list[Conflict]]:
-        """Bring onto a commit what a tip's line has done since both parted."""
+        """Rebase a tip's line onto a commit."""
         known, line, met = self.past(onto), [], []
         at: ObjectId | None = tip
         while at is not None and at not in known:

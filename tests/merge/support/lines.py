@@ -1,4 +1,4 @@
-"""A repository to join lines of history in, and short ways to say what its branches are."""
+"""A repository for merges, and helpers to set up its branches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def said(repo: Repo, revision: str = "HEAD") -> list[str]:
 
 
 def branch(repo: Repo, name: str, revision: str = "HEAD") -> None:
-    """Let a branch stand at a revision."""
+    """Create or move a branch to a revision."""
     edit = RefEdit(f"refs/heads/{name}", repo.resolve(revision), ANY)
     repo.store.transact(lambda _: Transaction([], [edit], "branch"), author="ada")
 
@@ -26,7 +26,7 @@ def on(repo: Repo, name: str) -> None:
 
 
 def pending(repo: Repo) -> Stopped:
-    """Return what stopped at conflicts."""
+    """Return the operation that stopped at conflicts."""
     found = repo.in_progress
     assert found is not None
     return found

@@ -48,7 +48,7 @@ def stored(role: str, *parts: Part) -> dict[str, Any]:
 
 
 class Builder:
-    """A line of commits that grows, and what its operations say of places."""
+    """A growing line of commits, and the positions in its operations."""
 
     def __init__(self, name: str, fold: Fold | None = None) -> None:
         self.name = name
@@ -130,7 +130,7 @@ class Builder:
 
 
 def state(fold: Fold) -> dict[Address, tuple[Any, ...]]:
-    """Return what is to be known of each message, its place apart."""
+    """Return the state of each message except its position."""
     return {
         e.address: (e.parts, e.hidden, e.ghost, e.priority, e.labels, e.keep) for e in fold.entries
     }
@@ -142,5 +142,5 @@ def seen(fold: Fold) -> list[tuple[Any, ...]]:
 
 
 def planned(base: Fold | None, ours: Builder, theirs: Builder, **options: Any) -> Plan:
-    """Return what brings theirs into ours."""
+    """Return the operations that merge theirs into ours."""
     return three_way(base or Fold(), ours.fold, theirs.fold, **options)

@@ -90,4 +90,4 @@ MEETINGS = [
     )
     for first in firsts
 ]
-"""One process does some of the first and is killed, and another goes on with the second; short ones first."""
+"""A process is killed in one workload, and another runs the second; short first."""

@@ -1,4 +1,4 @@
-"""The table of docs/security.md: what was tried of each class of attacks, and with what result.
+"""The table of docs/security.md: attacks tried in each class, and results.
 
 python -m tests.reliability.support.attacks
 """
@@ -32,7 +32,7 @@ ELSEWHERE = (
 
 
 class Counting:
-    """Counts what became of the tests of each file."""
+    """Counts the outcomes of the tests of each file."""
 
     def __init__(self) -> None:
         self.found: dict[str, Counter[str]] = {name: Counter() for name in CLASSES}

@@ -54,7 +54,7 @@ def put(
 
 
 def tag(store: Store, edits: list[RefEdit]) -> None:
-    """Move refs to what is here already."""
+    """Move refs to existing objects."""
     store.transact(lambda _: Transaction([], edits, "tag"), author="tester")
 
 
@@ -65,7 +65,7 @@ def forget_logs(store: Store) -> None:
 
 
 def dangling(folder: Path) -> list[str]:
-    """Return the refs that lead to what is neither in a journal nor in a pack nor loose; quarantine does not count."""
+    """Return the refs that reach missing objects; quarantined ones count as missing."""
     store = Store.open(str(folder / ".trace"), durability="fast")
     objects = store.objects
     assert isinstance(objects, ObjectDatabase)
@@ -167,7 +167,7 @@ class MeetingDisk(Disk):
 
 
 def let_writers_trust(what: str) -> None:
-    """Take the second look away from the writers of this process, to show what it is for."""
+    """Disable the writers' second check in this process, to show its purpose."""
     if what == "unguarded":
         store.transactions.look_again = lambda *_: None
 
@@ -201,7 +201,7 @@ def write_and_give_up(folder: Path, name: str, seconds: float) -> int:
                 on[ref] = put(store, ref, large(rng.randrange(LARGE)), [], f"{name} {done}")
             done += 1
         except ConcurrencyError:
-            continue  # what it named is gone for good; nothing was written
+            continue  # an object that it named is deleted; nothing was written
     store.close()
     return done
 
@@ -223,7 +223,7 @@ def collect_again_and_again(folder: Path, seconds: float) -> int:
 
 
 def main(role: str, folder: str, name: str, seconds: str, trust: str) -> None:
-    """Be one of the processes of a race; says what it did."""
+    """Run one process of a race, and print its actions."""
     let_writers_trust(trust)
     if role == "writer":
         done = write_and_give_up(Path(folder), name, float(seconds))

@@ -1,4 +1,4 @@
-"""Every damage there is, done to a small repository, one at a time, and what becomes of each.
+"""All kinds of damage to a small repository, one at a time, and their outcomes.
 
     python -m tests.reliability.support.damage             a sample, as the suite does it
     python -m tests.reliability.support.damage --all       every case
@@ -78,7 +78,7 @@ class Outcome(NamedTuple):
 
 
 def kind_of(file: str) -> str:
-    """Return what sort of file this is, for the table."""
+    """Return the kind of a file, for the table."""
     first, _, rest = file.partition("/")
     if first == "objects":
         return rest.rpartition(".")[2] if rest.startswith("pack/") else "loose"
@@ -149,11 +149,11 @@ def _cut(data: bytes, start: int, size: int) -> bytes:
     return data[start : start + size]
 
 
-# --- what readers are told ------------------------------------------------------------------------------------------
+# --- results of readers ---------------------------------------------------------------------------------------------
 
 
 class Picture:
-    """All that a repository tells its readers, part by part; an error stands for a part that cannot be had."""
+    """The readable content of a repository in parts; an error for unreadable ones."""
 
     def __init__(self, root: Path, oids: list[ObjectId] | None = None) -> None:
         self.parts: dict[str, Any] = {}
@@ -281,7 +281,7 @@ class Matrix:
         return SILENT, what
 
     def _restore(self, present: set[str]) -> set[str]:
-        """Make all files what they were; return those that went, though they may not be made again from others."""
+        """Restore all files; return the deleted ones that cannot be rebuilt from others."""
         here: set[str] = set()
         root = str(self.root)
         stack = [root]
@@ -351,7 +351,7 @@ def main() -> int:
         start = time.perf_counter()
         chosen = list(cases(matrix.files, every_bit=bits, every_length=lengths))
         if options.minutes:
-            random.Random(0).shuffle(chosen)  # what is done by then is a fair sample
+            random.Random(0).shuffle(chosen)  # so that a partial run is a fair sample
         outcomes: list[Outcome] = []
         for case in chosen:
             outcomes.append(matrix.outcome(case))

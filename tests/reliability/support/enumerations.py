@@ -1,4 +1,4 @@
-"""Every state that a power cut may leave of a recording, and what is wrong with it.
+"""All states that a power cut may leave of a recording, and their faults.
 
 Whatever a power cut leaves must hold what the repository did after the last step that was durable, or after a later
 one, up to the one that was cut off; and it must be possible to go on with it.
@@ -36,7 +36,7 @@ class Count:
 
 
 class Enumeration:
-    """Goes through what power cuts leave, and remembers what was found in states it has seen."""
+    """Enumerates the states after power cuts; caches the content of known states."""
 
     def __init__(self, *, limit: int = 256, thorough: int = 20) -> None:
         self.limit = limit
@@ -45,7 +45,7 @@ class Enumeration:
         self._seen: dict[object, Holding] = {}
 
     def violations(self, recording: Recording) -> Iterator[str]:
-        """Yield what is wrong, after every prefix of what was done."""
+        """Yield the faults after every prefix of the recorded events."""
         kernel = Kernel(recording.before, limit=self.limit)
         events = recording.log()
         steps = recording.steps
@@ -55,7 +55,7 @@ class Enumeration:
             if place < recording.judged_from:
                 continue
             at = max(i for i, step in enumerate(steps) if step.place <= place)
-            # What a change that is not synced may leave includes what was before it.
+            # The possible states after an unsynced change include the state before it.
             judged: set[object] = set()
             for number, image in enumerate(kernel.states()):
                 self.count.states += 1
@@ -86,7 +86,7 @@ def _cut_off(steps: list[Step], at: int) -> str:
 
 
 def judge(found: Holding, steps: list[Step], at: int, *, killed: bool) -> Iterator[str]:
-    """Yield what is wrong with what was found after a cut behind step `at`.
+    """Yield the faults in the content found after a cut behind step `at`.
 
     After a kill, which leaves all that was done, everything acknowledged is there however durable it was to be. While
     what is damaged is being repaired, only what it holds counts.
@@ -111,7 +111,7 @@ def judge(found: Holding, steps: list[Step], at: int, *, killed: bool) -> Iterat
         yield f"{len(wanted - found.objects)} acknowledged objects are gone"
     if not found.purged >= frozenset.intersection(*(each.holding.purged for each in allowed)):
         yield "an object is no longer told to be purged"
-    # What a seal adds to a reflog is not synced; what was there is not to go with it.
+    # New reflog entries of a seal are not synced, but old entries must survive.
     if not found.logged >= steps[0].holding.logged.intersection(
         *(each.holding.logged for each in allowed)
     ):

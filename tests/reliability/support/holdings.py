@@ -1,4 +1,4 @@
-"""What somebody finds who opens a repository on a disk in memory, and whether he can go on with it."""
+"""The content of a repository on an in-memory disk, and whether work can continue."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TO_BE_ERASED = "purged-object-present"
 """So it is while a purge is on its way; afterwards it is looked for in every file."""
 
 KEPT = ("reissued", "upstreams", "bisect", "stopped", "ORIG_HEAD")
-"""Files in `local/` that say what nothing else says."""
+"""Files in `local/` that cannot be rebuilt."""
 
 Tips = tuple[tuple[str, tuple[str | ObjectId, ...]], ...]
 
@@ -50,7 +50,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Holding:
-    """What somebody who opens the repository finds in it, and beside it.
+    """The content of an opened repository, and of its own files.
 
     Attributes:
         refs: what HEAD names, with the default branch, and the tips of every ref, own tip first; None when there is
@@ -78,7 +78,7 @@ PLAIN = Look()
 def holding_of(
     image: DiskImage, look: Look = PLAIN, *, goes_on: bool = False, thorough: bool = False
 ) -> Holding:
-    """Return what is found on a disk; with `goes_on`, a commit and a seal are tried as well."""
+    """Return the content of a disk; with `goes_on`, also try a commit and a seal."""
     disk = PowerCutDisk(image)
     files = frozenset(_files_of(image))
     try:
@@ -142,7 +142,7 @@ def _contents(store: Store, *, check: bool = True) -> tuple[Tips, frozenset[Obje
 def _go_on(
     disk: PowerCutDisk, refs: Tips, objects: frozenset[ObjectId], *, thorough: bool
 ) -> Iterator[str]:
-    """Yield what is wrong when work goes on: a commit, a seal, and what is there afterwards."""
+    """Yield the faults when work continues: a commit, a seal, and a check."""
     try:
         with Store.open(ROOT, disk=disk, clock=FixedClock(START + 2 * 10**9)) as store:
             tip = append(store, "after", AFTER, durability="durable")

@@ -7,7 +7,7 @@ import pytest
 
 
 class Free:
-    """A lock that nobody else wants, and that goes with its process."""
+    """An uncontended lock that ends with its process."""
 
     def __init__(self, *_: object, **__: object) -> None:
         pass
@@ -21,7 +21,7 @@ class Free:
 
 @pytest.fixture(scope="module", autouse=True)
 def no_lock_on_the_real_disk() -> object:
-    """Keep what is done on a disk in memory off the real one."""
+    """Keep operations on an in-memory disk off the real one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(filelock, "FileLock", Free)
         yield

@@ -49,7 +49,7 @@ FACTOR = 3.0
 SHORT_SECONDS = 0.3
 """What takes no longer is not judged."""
 
-# Beginnings of what patterns look for, what is escaped, what nests, what is joined and split.
+# Prefixes of patterns, escaped characters, nesting, and separators.
 PIECES = (
     *("A", "a=", "password=", "eyJ", "://a:", "-----BEGIN RSA PRIVATE KEY-----", "\\", "sk-"),
     *(" ", "\n", "a\n", "\t", "\x1b[31m", "\x1b", "\u202e", "é", "日", "0", "'", '"', "''"),
@@ -91,7 +91,7 @@ def _guarded_import(data: bytes, name: str) -> None:
 
 @cache
 def samples() -> dict[str, bytes]:
-    """Return a transcript of each format in which a text can be replaced."""
+    """Return a transcript of each format with a replaceable text."""
     found: dict[str, bytes] = {}
     for path in sorted(CORPUS.glob("import-*/seed-*")):
         data = path.read_bytes()
@@ -108,7 +108,7 @@ def _spelled(text: str) -> bytes:
 
 
 def _import_text(name: str, text: str) -> None:
-    """Import a transcript in which somebody says the text."""
+    """Import a transcript that contains the text."""
     data = samples()[name]
     found = _TEXT.search(data)
     assert found is not None
@@ -189,7 +189,7 @@ def readers() -> Iterator[tuple[str, Callable[[str], object], tuple[str, ...]]]:
 
 
 def attempt(read: Callable[[str], object], text: str) -> None:
-    """Let a reader read; what it refuses with a documented error is read, too."""
+    """Run a reader; a documented error counts as reading."""
     with contextlib.suppress(TraceError):
         read(text)
 
@@ -226,7 +226,7 @@ def _seconds(read: Callable[[str], object], text: str) -> float:
 
 
 def main() -> int:
-    """Print what each reader took for its slowest text; return 1 when one took more than in proportion."""
+    """Print each reader's slowest text; return 1 if one is slower than linear."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("only", nargs="*", help="readers whose names begin so")
     parser.add_argument("--megabytes", type=int, default=10)

@@ -53,7 +53,7 @@ Findings = dict[str, list[str]]
 
 
 class PowerCuts:
-    """One machine, what runs on it, and what was found."""
+    """One machine with its processes and the findings."""
 
     def __init__(self, kind: str, folder: str, seed: int, without: str = "") -> None:
         self.kind = kind
@@ -98,7 +98,7 @@ class PowerCuts:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
         for path in self.logs.folder.glob("acks/*"):
-            os.truncate(path, known.get(path, 0))  # what came later never happened
+            os.truncate(path, known.get(path, 0))  # later data was lost
         total = sum(len(self.logs.acknowledged(path.name)) for path in known)
         self.acknowledged, self.counted = self.acknowledged + total - self.counted, total
         self.cuts += 1
@@ -115,7 +115,7 @@ class PowerCuts:
         return not wrong
 
     def chosen(self) -> list[str]:
-        """Return who runs till the next cut: somebody who writes, and any others."""
+        """Return the roles until the next cut: a writer and any others."""
         always = self.random.choice(roles.WRITERS)
         return [name for name in roles.CAST if name == always or self.random.random() < 0.4]
 
@@ -151,7 +151,7 @@ class PowerCuts:
         return found
 
     def allowed(self, done: int) -> dict[str, set[str]]:
-        """Return what each ref may be after the cut: what it was made, or what was begun since."""
+        """Return the possible values of each ref after the cut: acknowledged or started."""
         allowed = {name: {roles.NOTHING} for name in roles.NAMES}
         for number, line in enumerate(self.logs.lines("moves")):
             event, name, value = line.split()
@@ -162,7 +162,7 @@ class PowerCuts:
         return allowed
 
     def look(self, allowed: dict[str, set[str]]) -> Findings:
-        """Return what is wrong with the repository and which commits are not there, and go on with it."""
+        """Return faults and missing commits, and continue with the repository."""
         wrong: list[str] = []
         try:
             with Repo.open(self.folder, create=False) as repo:
@@ -181,7 +181,7 @@ class PowerCuts:
         return {"wrong": wrong, "lost": lost, "damaged": damaged}
 
     def damaged(self, store: Store, wrong: list[str]) -> list[str]:
-        """Check every object; return those that are damaged and were promised by nobody, for `fast` wrote them."""
+        """Check all objects; return corrupt ones that were only written with `fast`."""
         unpromised = set(self.logs.lines("loose"))
         codes = "unreachable-object-cut-off", "spare-object-cut-off"
         found = [each for each in fsck(store) if each.severity == ERROR or each.code in codes]
@@ -190,7 +190,7 @@ class PowerCuts:
         return allowed
 
     def histories(self, store: Store, wrong: list[str]) -> list[str]:
-        """Read every branch; return what was promised and is not on it."""
+        """Read all branches; return the acknowledged commits that are missing."""
         lines: dict[str, Line] = {}
         lost: list[str] = []
         for path in sorted(self.logs.folder.glob("acks/*")):
@@ -204,7 +204,7 @@ class PowerCuts:
         return lost
 
     def moves(self, store: Store, allowed: dict[str, set[str]], wrong: list[str]) -> list[str]:
-        """Compare the refs that were moved; return what is to be said of them from now on."""
+        """Compare the moved refs; return their expected values from now on."""
         lines: list[str] = []
         for name in roles.NAMES:
             found = str(store.refs.read(name) or roles.NOTHING)
@@ -214,7 +214,7 @@ class PowerCuts:
         return lines
 
     def go_on(self, repo: Repo) -> None:
-        """Commit after the cut, and now and then seal what it left."""
+        """Commit after the cut, and sometimes seal."""
         writer = roles.DurableWriter(self.folder, self.logs, "main-after", self.life, self.seed)
         writer.repo, writer.number = repo, 0
         writer.write()
@@ -235,7 +235,7 @@ def leave_out(what: str) -> None:
 
 
 def table(rows: list[PowerCuts]) -> str:
-    """Return what was found, a row for each file system."""
+    """Return the findings, one row per file system."""
     head = ["file system", "cuts", "acknowledged", "lost", "violations"]
     lines = [head, ["---", *["--:"] * 4]]
     for row in rows:
@@ -245,7 +245,7 @@ def table(rows: list[PowerCuts]) -> str:
 
 
 def arguments() -> argparse.Namespace:
-    """Return what was asked for."""
+    """Return the parsed options."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("kinds", nargs="*", help=f"of {', '.join(KINDS)}; else all")
     parser.add_argument("--cuts", type=int, default=60, help="on each file system")
@@ -281,7 +281,7 @@ def main() -> int:
     for each in walk_packages(trace_store.__path__, "trace_store."):
         if each.name.split(".")[1] in USED:
             import_module(each.name)  # once, before the processes are made
-    gc.freeze()  # what all of them share is not looked at again by each
+    gc.freeze()  # so that child processes do not scan shared objects
     rows: list[PowerCuts] = []
     for kind in given.kinds:
         rows.append(PowerCuts(kind, given.folder, given.seed, given.without))

@@ -20,7 +20,7 @@ ENTER = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"
 """What gives a command mounts and processes of its own, which end with it, however it ends."""
 OUTER_BYTES = 4 << 30
 IMAGE_BYTES = 320 << 20
-"""How large files look; they take what is written to them. XFS wants 300 MiB."""
+"""Apparent size of the sparse images. XFS requires 300 MiB."""
 _CLONE = 0x40049409  # FICLONE
 
 
@@ -98,7 +98,7 @@ class Machine:
         self.start()
 
     def cut(self) -> None:
-        """Keep what is on the disk at this moment; everything goes on till `restart`."""
+        """Snapshot the disk; everything continues until `restart`."""
         with (
             self.image.open("rb") as now,
             (self.outer / f"{self.number + 1}.img").open("wb") as kept,
@@ -106,7 +106,7 @@ class Machine:
             fcntl.ioctl(kept, _CLONE, now.fileno())
 
     def restart(self) -> None:
-        """Go on with what was kept; all who use the disk must have ended.
+        """Continue with the snapshot; all processes on the disk must have ended.
 
         Raises:
             subprocess.CalledProcessError: it cannot be mounted.

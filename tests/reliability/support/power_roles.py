@@ -1,4 +1,4 @@
-"""What runs on a machine whose power is cut: each says outside what is promised, when it is promised."""
+"""Processes on a machine with power cuts, which log acknowledged writes outside."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = tuple(f"refs/tags/power-{number}" for number in range(4))
 NOTHING = "-"
 """The value of a ref that is not there, in the log."""
 DUE = 30
-"""How many commits of `batch` and `fast` wait at most for what makes them durable."""
+"""Maximum number of commits of `batch` and `fast` that are not yet durable."""
 
 
 class DurableWriter(roles.Writer):
@@ -72,7 +72,7 @@ class FastWriter(LateWriter):
         write_content(content, self.write_loose)
 
     def write_loose(self, data: bytes) -> ObjectId:
-        """Store an object that nobody is promised, and say so before."""
+        """Store an object without acknowledgement, and report that first."""
         self.logs.add("loose", str(hash_object(data)))
         return self.repo.store.objects.write(data)
 
@@ -81,7 +81,7 @@ class FastWriter(LateWriter):
 
 
 class Mover(roles.Role):
-    """Creates, moves and deletes refs; says before what it is about to do, and after that it is done."""
+    """Creates, moves and deletes refs; reports each action before and after."""
 
     def run(self) -> None:
         store = Repo.open(self.folder, create=False).store

@@ -1,4 +1,4 @@
-"""Workloads on a disk in memory, and what they were told is done.
+"""Workloads on an in-memory disk, and their acknowledged actions.
 
 A recording is a log of what the kernel was told, and after each step what the repository holds.
 """
@@ -101,14 +101,14 @@ class MortalDisk(PowerCutDisk):
 
 
 class Recording:
-    """A disk, and what was acknowledged of what was done on it.
+    """A disk and the acknowledged actions on it.
 
     Attributes:
-        disk: where it is done.
-        before: what was on it.
-        steps: what was acknowledged, after a first one that says what was there.
-        judged_from: how much of the log is there when the first power cut is of interest.
-        look: what else is looked for.
+        disk: the disk.
+        before: its initial content.
+        steps: the acknowledged states; the first is the initial one.
+        judged_from: the length of the log at the first power cut to check.
+        look: what else to check.
     """
 
     def __init__(
@@ -124,10 +124,10 @@ class Recording:
         """Begin.
 
         Args:
-            image: what is on the disk.
-            look: what else is looked for.
-            without: the syncs of this site are not done.
-            dies_at: what is done last, counted from 0; -1 is never.
+            image: the initial content.
+            look: what else to check.
+            without: the site whose syncs are skipped.
+            dies_at: the number of the last event, from 0; -1 for never.
             disk: another one, which has the image.
             blind: whether nobody looks what the repository holds, since only the log matters.
         """
@@ -168,7 +168,7 @@ class Recording:
         )
 
     def killed(self) -> None:
-        """Note that who was at work was killed: what he has not acknowledged may be there or not."""
+        """Record a killed process: unacknowledged changes may or may not be there."""
         if isinstance(self.disk, MortalDisk):
             self.disk.dies_at = -1
         kill(self.disk)
@@ -180,11 +180,11 @@ class Recording:
         self.done("killed", durable=False, gradual=True)
 
     def promise(self, oid: ObjectId) -> None:
-        """Note that somebody was told that an object is stored."""
+        """Record an acknowledged object."""
         self._unsure -= {oid}
 
     def log(self) -> list[Event]:
-        """Return what was done since the beginning."""
+        """Return all events."""
         return self.disk.log[self.begin :]
 
     def mortal(self) -> MortalDisk:
@@ -213,7 +213,7 @@ class Workload:
         return self.run.__name__
 
     def record(self, *, without: str = "", blind: bool = False) -> Recording:
-        """Return what it does."""
+        """Run it and return the recording."""
         recording = Recording(self.start(), self.look, without=without, blind=blind)
         self.run(recording)
         return recording
@@ -221,11 +221,11 @@ class Workload:
 
 @dataclass(frozen=True)
 class Meeting:
-    """A process is killed in one workload, and another goes on where it was.
+    """A process is killed in one workload, and another continues.
 
     Attributes:
         first: where it is killed.
-        second: what the other does.
+        second: the workload of the other.
     """
 
     first: Workload
@@ -237,7 +237,7 @@ class Meeting:
         return f"{self.first.name}, killed, then {self.second.name}"
 
     def record(self, at: int, *, without: str = "", blind: bool = False) -> Recording | None:
-        """Return what the other does when the one was killed at the n-th thing; None when it was done by then."""
+        """Record the second after a kill at event `at`; None if the first had finished."""
         recording = Recording(
             self.first.start(), self.second.look, without=without, dies_at=at, blind=blind
         )

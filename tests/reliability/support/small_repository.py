@@ -27,7 +27,7 @@ _LINES = [f"def test_{word}():\n    assert mean([{n}]) == {n}\n" for n, word in 
 
 
 class Watch(Clock):
-    """A clock that goes on by a second whenever it is looked at."""
+    """A clock that advances by a second with each reading."""
 
     __slots__ = ("_now",)
 

@@ -75,7 +75,7 @@ class Storm:
         for each in walk_packages(trace_store.__path__, "trace_store."):
             if each.name.split(".")[1] in USED:
                 import_module(each.name)  # once, before the processes are made
-        gc.freeze()  # what all of them share is not looked at again by each
+        gc.freeze()  # so that child processes do not scan shared objects
         for name in self.cast:
             self.start(name)
         end = time.monotonic() + seconds
@@ -112,7 +112,7 @@ class Storm:
             os._exit(1)
 
     def kill(self, name: str, *, again: bool = True) -> None:
-        """Kill a process at once, unless it is the one that holds what is left of a deleted journal."""
+        """Kill a process, unless it alone holds a deleted journal."""
         guard = self.logs.guard(name)
         end = time.monotonic() + (0 if again else STOP_SECONDS)
         try:
@@ -124,7 +124,7 @@ class Storm:
                     return
                 if time.monotonic() > end:
                     self.logs.add("bad", f"{name} hangs: see the log of stacks")
-                    for pid in self.pids.values():  # one of them may hold what it waits for
+                    for pid in self.pids.values():  # one of them may hold the lock
                         os.kill(pid, signal.SIGUSR1)
                     time.sleep(1)
                     break
@@ -139,14 +139,14 @@ class Storm:
             self.start(name)
 
     def notice_ends(self) -> None:
-        """Start anew what ended by itself, which it has said why in the log."""
+        """Restart processes that ended by themselves; the log has the reason."""
         for name, pid in list(self.pids.items()):
             if os.waitpid(pid, os.WNOHANG)[0]:
                 del self.pids[name]
                 self.start(name)
 
     def delete_locks(self) -> None:
-        """Delete the files of all locks of long operations, whoever holds them."""
+        """Delete the lock files of all long operations, even held ones."""
         folder = self.folder / ".trace" / "locks"
         for path in list(folder.glob("*")) if folder.exists() else []:
             with contextlib.suppress(FileNotFoundError):
@@ -154,7 +154,7 @@ class Storm:
                 self.lock_deletions += 1
 
     def judge(self) -> dict[str, object]:
-        """Return what became of it all."""
+        """Return the result of the storm."""
         bad = self.logs.lines("bad")
         events = Counter(self.logs.lines("events"))
         refusals = Counter(line.split()[0] for line in self.logs.lines("refusals"))
@@ -197,7 +197,7 @@ class Storm:
         }
 
     def histories(self, store: Store, bad: list[str]) -> tuple[dict[str, Line], set[ObjectId]]:
-        """Return what each branch says, and what was kept of values that branches had lost."""
+        """Return the content of each branch, and the recovered values of branches."""
         lines = {"main": Line()}
         lines.update({name: Line() for name in self.cast if name.startswith("own")})
         rescued: set[ObjectId] = set()

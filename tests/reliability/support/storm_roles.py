@@ -46,7 +46,7 @@ BUSY = ("locked", "concurrency", "ref-changed", "storage")
 
 
 class Role:
-    """One process: where it works and what it is called."""
+    """One process, with its folder and name."""
 
     journals = True
     """Whether journals are deleted."""
@@ -159,7 +159,7 @@ class BranchWriter(Writer):
 
 
 class Reader(Role):
-    """Takes no lock, and checks all that it reads: bytes, texts, order, and that what was acknowledged stays."""
+    """Reads without locks; checks bytes, texts, order and acknowledged data."""
 
     def run(self) -> None:
         self.repo = Repo.open(self.folder, create=False)
@@ -173,7 +173,7 @@ class Reader(Role):
                 self.logs.add("bad", f"{self.name}: {error}")
             except errors.ObjectNotFoundError as error:
                 self.logs.add("refusals", f"{error.code} {self.name}: {error}")
-                if self.calm(before):  # else it may stand in a journal that is away
+                if self.calm(before):  # else it may be in a deleted journal
                     self.logs.add("bad", f"{self.name}: {error}")
             except errors.TraceError as error:
                 self.refused(error)
@@ -231,7 +231,7 @@ class Reader(Role):
 
 
 def gone_oids(whole: dict[ObjectId, Said], line: Line) -> list[ObjectId]:
-    """Return what a line had and has no more."""
+    """Return the commits that a line has lost."""
     return [oid for oid in whole if oid not in line.said]
 
 
@@ -272,7 +272,7 @@ class Packer(Upkeep):
 
 
 class Collector(Upkeep):
-    """`trace gc`, and `trace prune --now` of what nothing leads to."""
+    """`trace gc`, and `trace prune --now` of unreachable objects."""
 
     most = 0.5
 

@@ -26,7 +26,7 @@ RESCUED = "refs/trash/recovered/"
 
 
 class BadReadError(Exception):
-    """Something was read that nobody wrote."""
+    """A read returned data that was never written."""
 
 
 class Said(NamedTuple):
@@ -56,7 +56,7 @@ def body_text(number: int) -> str:
 
 
 def read_said(store: Store, oid: ObjectId) -> tuple[Said, tuple[ObjectId, ...]]:
-    """Return what a commit says, and its parents, after checking every byte of it.
+    """Return a commit's text and its parents, after checking every byte.
 
     Raises:
         BadReadError: it is not what one writer wrote.
@@ -89,7 +89,7 @@ class Line:
         self.tip: ObjectId | None = None
 
     def follow(self, store: Store, tip: ObjectId | None) -> bool:
-        """Read what is new up to a tip; tell whether the line was continued, rather than left.
+        """Read new commits up to a tip; return True if the tip continues the line.
 
         Raises:
             BadReadError: what is new is not what writers wrote.
@@ -107,7 +107,7 @@ class Line:
         return False
 
     def faults(self) -> list[str]:
-        """Return where a writer's commits stand twice or in another order than it made them."""
+        """Return the positions of duplicate or reordered commits of a writer."""
         found: list[str] = []
         last: dict[str, Said] = {}
         for said in self.said.values():
@@ -119,7 +119,7 @@ class Line:
 
 
 class Logs:
-    """The files outside the repository: what was acknowledged, what was done, what went wrong. All only grow."""
+    """Append-only logs outside the repository: acknowledgements, actions, errors."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -135,7 +135,7 @@ class Logs:
             os.close(fd)
 
     def lines(self, name: str) -> list[str]:
-        """Return the lines of a log; none when nobody wrote to it. One that is only being written does not count."""
+        """Return the complete lines of a log; nothing if it does not exist."""
         path = self.folder / name
         whole, _, _ = (path.read_text() if path.exists() else "").rpartition("\n")
         return whole.splitlines()

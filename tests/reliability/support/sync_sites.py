@@ -79,7 +79,7 @@ def _module_of(path: Path) -> str:
 
 
 def _chains_of_seam() -> dict[str, list[tuple[str, ...]]]:
-    """Return for each function of the seam by what chains of such functions it comes to a sync."""
+    """Return for each disk function its call chains to a sync."""
     tree = ast.parse((PACKAGE / f"{SEAM}.py").read_text("utf-8"))
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     chains: dict[str, list[tuple[str, ...]]] = {}
@@ -138,7 +138,7 @@ def _is_sync(call: ast.Call) -> bool:
 
 
 def _is_durable(call: ast.Call) -> bool:
-    """Tell whether a file is to be durable as this is written; one that is made without content needs no sync."""
+    """Return True if a written file must be durable; a new empty file needs no sync."""
     for word in call.keywords:
         if word.arg == "durable" and isinstance(word.value, ast.Constant) and not word.value.value:
             return False

@@ -87,7 +87,7 @@ def refs(recording: Recording) -> None:
 
 
 def resets(recording: Recording) -> None:
-    """Go back, over several seals, to what was sealed before."""
+    """Reset to an earlier state across several seals."""
     store = recording.open()
     tips = []
     for number in range(2):
@@ -107,7 +107,7 @@ def resets(recording: Recording) -> None:
 
 
 def packs(recording: Recording) -> None:
-    """Pack what is loose, sealed and not sealed."""
+    """Pack loose objects, sealed and unsealed."""
     store = recording.open()
     for number in range(2):
         append(store, f"message {number}", durability="durable")
@@ -133,14 +133,14 @@ def settings(recording: Recording) -> None:
 
 
 def diverged(recording: Recording) -> None:
-    """Go on with a branch to which git has brought the tip of somebody else."""
+    """Continue a branch to which git has added another person's tip."""
     store = recording.open()
     first = append(store, "first", durability="durable")
     recording.done("first")
     ours = append(store, "ours", durability="durable")
     recording.done("ours")
     number, theirs = 0, ours
-    while theirs >= ours:  # only what is published says then which of the two is whose
+    while theirs >= ours:  # so that only the published tips tell which is whose
         number += 1
         theirs = append(store, f"theirs {number}", OTHER, parent=first, durability="durable")
         recording.done(f"theirs {number}")
@@ -161,7 +161,7 @@ def diverged(recording: Recording) -> None:
 
 
 def many_refs(recording: Recording) -> None:
-    """Seal so many refs that they stand in a table."""
+    """Seal enough refs for a table."""
     limit, published.MAXIMUM_CHANGED = published.MAXIMUM_CHANGED, 1
     try:
         store = recording.open()
@@ -193,7 +193,7 @@ def bundles(recording: Recording) -> None:
 
 
 def objects_alone(recording: Recording) -> None:
-    """Store objects to which no ref leads: in a transaction, and in a pack from elsewhere."""
+    """Store unreachable objects: in a transaction, and in a foreign pack."""
     store = recording.open()
     for number in range(2):
         blob = encode_blob(b"alone %d" % number)
@@ -221,7 +221,7 @@ def received(recording: Recording) -> None:
 
 
 def exports(recording: Recording) -> None:
-    """Save a file, and save it anew."""
+    """Save a file twice."""
     disk, path = recording.disk, f"{FOLDER}/session.md"
     save_file(disk, path, Exported(b"first " * 200, (), "session.md"))
     recording.done("save")
@@ -281,7 +281,7 @@ def batch(recording: Recording) -> None:
 
 
 def fast(recording: Recording) -> None:
-    """Sync nothing but what a seal does."""
+    """Sync only in a seal."""
     with recording.open(durability="fast") as store:
         for number in range(3):
             append(store, f"message {number}", durability="fast")
@@ -294,7 +294,7 @@ def fast(recording: Recording) -> None:
 
 
 def collects(recording: Recording) -> None:
-    """Take what nothing leads to out of packs and from among loose files, bring it back, and let it go for good."""
+    """Quarantine unreachable packed and loose objects, restore them, and delete them."""
     store = recording.open()
     append(store, "kept", durability="fast")
     lone = append(store, "lone", OTHER, parent=None, durability="fast")
@@ -367,7 +367,7 @@ def takes_large(recording: Recording) -> None:
 
 
 def says_large(recording: Recording) -> None:
-    """Say what another process has taken in."""
+    """Append a message whose content another process has stored."""
     with recording.open() as store:
         append(store, LARGE, durability="durable")
         recording.done("append")

@@ -66,7 +66,7 @@ def fails_to_sync_without_links(recording: Recording) -> None:
 
 
 def without_links(recording: Recording) -> None:
-    """Do what links are used for where no file can have two names."""
+    """Run the operations that use links on a file system without hard links."""
     recording.disk.links = False
     workloads.exports(recording)
     with recording.open() as store:
@@ -87,7 +87,7 @@ def without_links(recording: Recording) -> None:
 
 
 def begins_another_line(recording: Recording) -> None:
-    """Go on in a journal beside which there is another, to which somebody has just written."""
+    """Continue a journal next to another one that was just written to."""
     with recording.open(durability="fast") as store:
         append(store, "in the first", durability="fast")
         recording.done("append", durable=False)
@@ -118,7 +118,7 @@ def without_index() -> DiskImage:
 
 
 def makes_index(recording: Recording) -> None:
-    """Read from a pack without an index, which makes it anew."""
+    """Read from a pack without an index, which rebuilds it."""
     with recording.open() as store:
         tip = store.refs.read(MAIN)
         assert tip is not None
@@ -127,15 +127,15 @@ def makes_index(recording: Recording) -> None:
 
 
 def writes_again(recording: Recording) -> None:
-    """Write an object that somebody has just written who was promised nothing."""
-    recording.disk.now = time_ns()  # else it would be so old that it is written anew
+    """Write an object that was just written without acknowledgement."""
+    recording.disk.now = time_ns()  # an old object would be rewritten
     with recording.open(durability="fast") as store:
         store.objects.write(workloads.LOOSE)
         recording.done("write", durable=False)
     with recording.open() as store:
         store.objects.write(workloads.LOOSE)
         recording.done("write again")
-    # Until then the file may be damaged, since nobody was promised it.
+    # Until then the file may be damaged, since it was not acknowledged.
     recording.judged_from = len(recording.disk.log)
 
 
@@ -160,7 +160,7 @@ def seals_log(recording: Recording) -> None:
 
 
 def own_files(recording: Recording) -> None:
-    """Write what the user keeps for himself: a key, what he trusts, and what he takes for no secret."""
+    """Write the user's own files: a key, trusted paths, and false positives."""
     disk = recording.disk
     store_key(OWN, "12ab", "", disk)
     recording.done("key")
@@ -174,7 +174,7 @@ def own_files(recording: Recording) -> None:
 
 
 def local_files(recording: Recording) -> None:
-    """Write what a working copy keeps beside its history: ORIG_HEAD, upstreams, a search, and a merge that waits."""
+    """Write local state: ORIG_HEAD, upstreams, a bisection, and a merge in progress."""
     with recording.open() as store:
         tip = append(store, "first", durability="durable")
         recording.done("append")

@@ -32,7 +32,7 @@ SECRETIVE = Look(secret=SECRET.encode(), logs=True)
 
 
 def _made(make: Callable[[Store], object]) -> DiskImage:
-    """Return the disk with a repository in which something was done."""
+    """Return a disk with a repository with some history."""
     disk = PowerCutDisk(fresh())
     with Store.open(ROOT, disk=disk, clock=FixedClock(START), durability="fast") as store:
         make(store)
@@ -40,7 +40,7 @@ def _made(make: Callable[[Store], object]) -> DiskImage:
 
 
 def _say(store: Store, text: str, ref: str, said: str = "", *, parent: object = ANY) -> ObjectId:
-    """Append a commit with one blob, of which neither message says anything; the reflog says what is `said`."""
+    """Append a commit with one blob; the reflog message is `said`."""
     made: list[ObjectId] = []
 
     def build(refs: object) -> Transaction:
@@ -94,17 +94,17 @@ def purges(recording: Recording) -> None:
     with recording.open() as store:
         plan = plan_purge(store, texts=[SECRET])
         purge(store, plan, why="leaked", by="tester")
-        # Nothing is promised of what could not be read, which it says.
+        # Unreadable content is reported, and not guaranteed.
         recording.done("purge", drops=True, erases=not plan.unreadable)
 
 
 def purges_packed(recording: Recording) -> None:
-    """Remove a secret where nothing is to be sealed, so that packs are written anew for it alone."""
+    """Purge a secret when nothing needs sealing, so packs are rewritten only for it."""
     purges(recording)
 
 
 def purges_ids(recording: Recording) -> None:
-    """Remove a secret, and the ids of what leads to it."""
+    """Purge a secret, and replace the ids of the commits that reach it."""
     with recording.open() as store:
         plan = plan_purge(store, texts=[SECRET])
         purge_and_rewrite(store, plan, why="leaked", by="tester")
@@ -118,7 +118,7 @@ def unsealed_secret() -> DiskImage:
 
 
 def issues_anew(recording: Recording) -> None:
-    """Issue the commits anew that lead to a secret, and note their old ids and their new ones."""
+    """Rewrite the commits that reach a secret, and record old and new ids."""
     with recording.open() as store:
         plan = plan_purge(store, texts=[SECRET])
         rewrite_history(store, plan.objects, plan.texts, why="leaked", author="tester")
@@ -126,7 +126,7 @@ def issues_anew(recording: Recording) -> None:
 
 
 def takes_tombstones(recording: Recording) -> None:
-    """Take over what others have purged."""
+    """Apply other people's purges."""
     data = Tombstone(hash_object(b"theirs"), START, "somebody", "leaked").encode()
     with recording.open() as store:
         assert isinstance(store.objects, ObjectDatabase)
@@ -136,7 +136,7 @@ def takes_tombstones(recording: Recording) -> None:
 
 @cache
 def damaged() -> DiskImage:
-    """Return a disk with damage of each kind: what has a second copy, what belongs nowhere, what was put in place."""
+    """Return a disk with damage of each kind: recoverable, stray and replaced files."""
     disk = PowerCutDisk(fresh())
     layout = None
     with Store.open(ROOT, disk=disk, clock=FixedClock(START), durability="fast") as store:
@@ -181,7 +181,7 @@ def _add(disk: PowerCutDisk, path: str, data: bytes) -> None:
 
 
 def repairs(recording: Recording) -> None:
-    """Repair what is damaged."""
+    """Repair the damage."""
     with recording.open() as store:
         repair(store)
         recording.done("repair", gradual=True)
@@ -189,7 +189,7 @@ def repairs(recording: Recording) -> None:
 
 @cache
 def torn_settings() -> DiskImage:
-    """Return a disk with a configuration of which nothing says what it is."""
+    """Return a disk with an unrecoverable configuration."""
     disk = PowerCutDisk(fresh())
     with Store.open(ROOT, disk=disk, clock=FixedClock(START), durability="fast") as store:
         append(store, "first")
@@ -199,13 +199,13 @@ def torn_settings() -> DiskImage:
 
 
 def repairs_settings(recording: Recording) -> None:
-    """Write a configuration anew that cannot be read."""
+    """Rewrite an unreadable configuration."""
     open_damaged(ROOT, disk=recording.disk).store.close()
     recording.done("repair", gradual=True)
 
 
 def repairs_without_links(recording: Recording) -> None:
-    """Repair what is damaged, where no file can have two names."""
+    """Repair the damage on a file system without hard links."""
     recording.disk.links = False
     repairs(recording)
 
@@ -234,7 +234,7 @@ def adopts(recording: Recording) -> None:
 
 
 def adopts_mine(recording: Recording) -> None:
-    """Put the branches back to where they were, and keep what git made of them."""
+    """Restore the branches, and keep git's tips."""
     with recording.open() as store:
         adopt(store, keep_mine=True)
         recording.done("adopt", gradual=True)

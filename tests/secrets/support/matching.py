@@ -79,7 +79,7 @@ def _has(item: Any, character: str) -> bool:
 
 
 def spans(pattern: str, text: str) -> list[tuple[int, int]]:
-    """Return where the secret of a pattern stands in a text, each time that it does."""
+    """Return all positions of a pattern's secret in a text."""
     compiled = re.compile(pattern.replace(r"\z", r"\Z"))
     return [match.span(min(compiled.groups, 1)) for match in compiled.finditer(text)]
 

@@ -26,7 +26,7 @@ B64 = ALNUM + "+/"
 
 
 class Secret(NamedTuple):
-    """A secret: its kind, its value, and the text it stands in."""
+    """A secret: its kind, its value, and the text around it."""
 
     kind: str
     value: str
@@ -66,7 +66,7 @@ class Dice:
         return f"-----BEGIN {kind}PRIVATE KEY-----\n{lines}\n-----END {kind}PRIVATE KEY-----"
 
 
-# With a form of their own: they may stand anywhere.
+# With a distinctive format: found anywhere.
 TOKENS: dict[str, Callable[[Dice], str]] = {
     "github classic": lambda d: d.github("gh" + "p_"),
     "github app": lambda d: d.github("gh" + "s_"),
@@ -137,7 +137,7 @@ PLACES: tuple[Callable[[str], str], ...] = (
     lambda s: f"2026-03-02 09:15:22 INFO connecting ({s}) ...",
 )
 
-# Known only by what stands before them.
+# Recognized only by the text before them.
 NAMED: dict[str, Callable[[Dice], tuple[str, str]]] = {
     "aws secret": lambda d: _in(d.of(B64, 40), "aws_secret_access_key = {}\nregion = eu-west-1"),
     "aws secret json": lambda d: _in(d.of(B64, 40), '{{"SecretAccessKey": "{}", "x": 1}}'),

@@ -1,4 +1,4 @@
-"""The repository that a machine works in: two stores on one folder, commands, and what holds after each.
+"""The repository of a state machine: two stores on one folder, commands, invariants.
 
 Rule: what is known of refs and of what can be undone is kept here plainly, as lists, beside the repository.
 """
@@ -47,7 +47,7 @@ class Standing:
 
 @dataclass
 class Ground:
-    """A repository, and what happened to it.
+    """A repository and its past operations.
 
     Attributes:
         done: (before, after) of each command that can be taken back, oldest first.
@@ -159,7 +159,7 @@ class Ground:
         return Standing(self.store.refs.head_target(), tuple(refs))
 
     def files(self) -> dict[str, str]:
-        """Return what the files hold that say what the history is."""
+        """Return the content of the files that define the history."""
         root = self.store.layout.root
         found: dict[str, str] = {}
         for folder, _, names in os.walk(root):
@@ -172,7 +172,7 @@ class Ground:
         return found
 
     def command(self, run: Callable[[], Any], *refusals: type[TraceError]) -> Any:
-        """Run a command that may move refs, and return what it returns, or Refused with nothing changed."""
+        """Run a command that may move refs; return its result, or Refused (no changes)."""
         before, files = self.standing(), self.files()
         try:
             result = run()
@@ -193,7 +193,7 @@ class Ground:
         self.undone.clear()
 
     def undo(self) -> None:
-        """Take back the last command: refs and contexts are what they were before it."""
+        """Undo the last command: refs and contexts are as before."""
         before, after = self.done.pop()
         assert self.standing() == after
         history.undo.undo(self.store, author=AUTHOR)
@@ -201,7 +201,7 @@ class Ground:
         self.undone.append((before, after))
 
     def redo(self) -> None:
-        """Take up again what was taken back last."""
+        """Redo the last undone command."""
         before, after = self.undone.pop()
         assert self.standing() == before
         history.undo.redo(self.store, author=AUTHOR)
@@ -248,6 +248,6 @@ def _assert_cached_is_cold(contexts: ContextCompiler, name: str, expected: Fold)
 
 
 def shown(state: Fold) -> tuple[Any, ...]:
-    """Return what a context shows: its messages with what is to be known of them, and the tools."""
+    """Return a context's messages with their state, and its tools."""
     said = [(e.address, e.parts, e.is_ghost, e.priority, e.labels, e.keep) for e in state.visible()]
     return (*said, state.tools)

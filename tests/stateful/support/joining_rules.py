@@ -163,7 +163,7 @@ class Joining(Lines):
         assert set(store.refs.tips(ref)) == {*own}
 
     def _as_another_sees_it(self, ref: str, own: Sequence[ObjectId]) -> Merge:
-        """Return what another person comes to, in whose working copy the tips stand another way about."""
+        """Return the result in another working copy, which has the tips in reverse order."""
         folder = tempfile.mkdtemp(prefix="trace-other-", dir=SCRATCH)
         try:
             shutil.copytree(self.ground.folder, folder, dirs_exist_ok=True)
@@ -190,7 +190,7 @@ class Joining(Lines):
             assert not options.unrelated
 
     def _hold(self, found: Merge, options: MergeOptions, *, joined: bool = False) -> None:
-        """Assert what holds of a merge that was made."""
+        """Assert the invariants of a merge."""
         ground = self.ground
         if found.after is None or found.after == found.before or found.before is None:
             assert found.outcome in (UP_TO_DATE, FAST_FORWARD)

@@ -1,4 +1,4 @@
-"""What all rules of the machine stand on: the ground, what is checked after each step, and how stops are settled."""
+"""The base of all rules: the repository, invariants, and resolution of conflicts."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ ROUNDS = 5
 
 
 class Lines(RuleBasedStateMachine):
-    """A repository with a few lines of history; subclasses say what is done in it."""
+    """A repository with a few lines of history; subclasses define the operations."""
 
     ground: Ground
     patch: pytest.MonkeyPatch
 
     @initialize(data=st.data(), worth=st.sampled_from([1, snapshots.WORTH]))
     def begin_history(self, data: st.DataObject, worth: int) -> None:
-        """Make what all lines share; these histories may be long ones to what keeps folds."""
+        """Create the common history; folds are stored as if it were long in some runs."""
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(snapshots, "WORTH", worth)
         self.patch.setattr(snapshots, "BACK", min(worth, snapshots.BACK))
@@ -114,7 +114,7 @@ class Lines(RuleBasedStateMachine):
     def to_the_end(
         self, data: st.DataObject, found: Any, go_on: Callable[..., Any], *refusals: Any
     ) -> Any:
-        """Settle what stopped, in one way or another, until it is done; None when it was given up."""
+        """Resolve conflicts at random until the operation is done; None if aborted."""
         ground = self.ground
         for _ in range(ROUNDS):
             if isinstance(found, Refused):

@@ -113,7 +113,7 @@ class Moving(Lines):
 
     @rule(data=st.data(), steps=st.integers(0, 4), again=st.booleans())
     def reset_soft(self, data: st.DataObject, steps: int, again: bool) -> None:
-        """Step back, and commit again what was after: the context is the same."""
+        """Reset and recommit the staged commits: the context is the same."""
         store, before = self.ground.store, self.ground.now()
         steps = min(steps, len(self.ground.line(self.ground.tip())) - 1)
         if steps < 0:
@@ -137,7 +137,7 @@ class Moving(Lines):
 
     @rule(second=st.booleans(), kind=st.sampled_from(["seal", "reopen", "index", "cache"]))
     def upkeep(self, second: bool, kind: str) -> None:
-        """Seal, open a store again, or lose files that are made anew."""
+        """Seal, reopen a store, or delete derived files."""
         if kind == "seal":
             seal(self.ground.stores[second])
         elif kind == "reopen":

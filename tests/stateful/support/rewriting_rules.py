@@ -162,7 +162,7 @@ class Rewriting(Lines):
         return f"{self.revision(data, steps=4)}..{self.revision(data, steps=1)}"
 
     def _hold_pick(self, found: Rewrite) -> None:
-        """What no picked commit names, and no conflict was about, is as it was."""
+        """Messages outside the picked commits and conflicts are unchanged."""
         ground = self.ground
         before, after = ground.fold(found.before), ground.fold(found.after)
         named = {
