@@ -70,10 +70,10 @@ Answer with one JSON object and nothing else:
 
 @value
 class Injected:
-    """The result of putting a soft checkpoint into a context.
+    """The result of injecting a soft checkpoint into a context.
 
     Attributes:
-        checkpoint: what was put there.
+        checkpoint: the injected checkpoint.
         address: its message.
         commit: the commit that added it; None if the context had it already.
         ref: the branch; None if HEAD is detached.
@@ -190,7 +190,7 @@ def soft_source(store: Store, checkpoint: Checkpoint) -> ObjectId | None:
 def inject_checkpoint(
     contexts: ContextCompiler, name: str, *, ref: str = "", author: str
 ) -> Injected:
-    """Put a soft checkpoint at the start of a context, after its system messages; a second time changes nothing.
+    """Insert a soft checkpoint after the system messages of a context, only once.
 
     Args:
         contexts: the compiler of the repository's store.
@@ -299,7 +299,7 @@ def _written_by(
 
 
 def _is_recorded(decision: Decision, messages: Sequence[MessageLike]) -> bool:
-    """Return True if somebody marked the message as a decision, so that a model may not drop it."""
+    """Return True if the message is marked as a decision, which a model must not drop."""
     return any(
         getattr(each, "address", None) == decision.address
         and (each.kind == DECISION or DECISION in getattr(each, "labels", ()))
@@ -308,6 +308,6 @@ def _is_recorded(decision: Decision, messages: Sequence[MessageLike]) -> bool:
 
 
 def _object_in(text: str) -> str:
-    """Return the JSON object in an answer, which some models put between fences."""
+    """Return the JSON object in an answer, which some models put in a code fence."""
     start, end = text.find("{"), text.rfind("}")
     return text[start : end + 1]

@@ -223,7 +223,7 @@ class CompileIndex:
     __slots__ = ("_column", "_history")
 
     def __init__(self, column: Column, history: History) -> None:
-        """Set where the records are, and what they are made from."""
+        """Set the file of the records, and their source."""
         self._column = column
         self._history = history
 
