@@ -95,7 +95,7 @@ def written(steps: Iterable[Step], say: Callable[[ObjectId], str]) -> str:
     lines = [f"{step.action} {step.oid.short()} {say(step.oid)}".rstrip() for step in steps]
     lines += [
         "",
-        "# One commit a line, oldest first. Lines can be reordered.",
+        "# One commit per line, oldest first. Lines can be reordered.",
         "#   pick ID              reapply the commit",
         "#   reword ID MESSAGE    with another message",
         "#   edit ID              stop to edit its messages",
