@@ -59,7 +59,7 @@ class Config:
 
         Raises:
             FormatError: the text is malformed.
-            UnsupportedFormatError: another version wrote it; `required` names what is missing.
+            UnsupportedFormatError: another version wrote it; `required` lists the missing features.
         """
         self._disk = disk
         self._path = path

@@ -1,7 +1,7 @@
 """Automatic checkpoints: hard checkpoints that Trace makes before a merge and when messages show a milestone.
 
 They are off unless the setting `automatic_checkpoints` names triggers. `before` is called before a command that changes
-a branch, `after` when commits were added; without a trigger neither reads anything. Names such as
+a branch, `after` when commits were added; if no trigger is on, neither reads anything. Names such as
 `auto/20260302-091500000-tests-passed-8a3fe622` hold time, trigger and commit, so that the limits on number and age need
 no tag to be read. `undo` skips automatic checkpoints.
 """

@@ -79,11 +79,11 @@ class WorkState:
         request: the beginning of the first prompt.
         latest_request: the beginning of the last prompt, or "" if it is the first.
         outcome: the beginning of the last answer.
-        summary: what a model wrote, or "".
+        summary: a summary by a model, or "".
         files: files that were read or written, the latest last.
         tasks: the last to-do list.
         decisions: in order.
-        open_ends: what is unfinished, one sentence each.
+        open_ends: unfinished work, one sentence each.
         command_count: number of commands that were run.
         error_count: number of calls that failed.
         message_count: number of messages.

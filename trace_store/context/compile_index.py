@@ -50,7 +50,7 @@ class Measured:
     Attributes:
         commit: its id.
         message_count: messages of its context; 0 if unknown.
-        prefix: the hash over them; that of an empty context if unknown.
+        prefix: the hash over them; if unknown, the hash of an empty context.
         tools_commit: the commit that set the tools there, or None.
         is_beginning: whether the current context starts with these messages.
     """

@@ -109,7 +109,7 @@ def wording_at(place: Place, read_commit: ReadCommit) -> Sequence[Stored]:
 def one_line(commit: Commit, read: Callable[[bytes], bytes], width: int = 72) -> str:
     """Return a one-line summary of a commit: its message, or a line on its operations.
 
-    It quotes at most `width` characters of a message. Missing content is named as such; nothing is raised.
+    It quotes at most `width` characters of a message. Missing content is reported in the line instead of raised.
     """
     return "; ".join(line.cut(width) for line in lines_of(commit, read))
 

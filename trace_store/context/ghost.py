@@ -117,7 +117,7 @@ def _is_plain(character: str) -> bool:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Split a text where every encoding splits it, or more often: numbers, and words with what is before them."""
+    """Split a text where every encoding splits it, or more often: numbers, and words with preceding characters."""
     at = 0
     while at < len(text):
         end = at

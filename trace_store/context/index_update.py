@@ -131,7 +131,7 @@ class Builder:
         )
 
     def _priority(self, answers: Sequence[Address], made: Mapping[bytes, int], find: Find) -> int:
-        """Return the priority flag of a result, which is that of its call."""
+        """Return the priority flag of a result, which equals its call's."""
         birth, number = answers[0]
         at = made.get(birth + number.to_bytes(4, "little"))
         record = find(answers[0]) if at is None else MessageRecord.unpack_from(self.data, at)

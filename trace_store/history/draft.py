@@ -165,7 +165,7 @@ class Draft:
         return self._created
 
     def append(self, role: str | Given, content: Content | None = None, **fields: Any) -> Address:
-        """Add a message at the end and return its address; `fields` are those of `Message`.
+        """Add a message at the end and return its address; `fields` are as in `Message`.
 
         `role` may be a whole message, also a provider's; then there is no `content`.
 

@@ -67,7 +67,7 @@ class EmptyReport:
     Attributes:
         messages: messages that left the list; their content stays in the history.
         refs: refs that were deleted.
-        shared: those of them whose objects all stay, because other refs reach them.
+        shared: deleted refs whose objects all stay, because other refs reach them.
         freed: objects and bytes that nothing reaches any more.
         commit: the commit that took the messages off the list, or None.
     """

@@ -44,7 +44,7 @@ def commits_since(store: Store, upstream: ObjectId | None, tip: ObjectId) -> lis
 
 
 def add_new_commits(store: Store, stop: in_progress.Stop) -> None:
-    """Add commits that were made on the branch meanwhile to a rebase.
+    """Add commits made on the branch since the start to a rebase.
 
     Raises:
         RefChangedError: the branch no longer contains its old tip.

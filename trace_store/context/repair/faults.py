@@ -70,8 +70,8 @@ class Fault:
 
     Attributes:
         code: one of CODES.
-        detail: what is wrong.
-        done: the repair, without a subject, such as `left out`.
+        detail: a description of the fault.
+        done: a short description of the repair, such as `left out`.
         at: the message's position in the context, from 0; None if the fault concerns several.
         address: the message's address, or None.
         providers: the providers that would refuse it.

@@ -57,7 +57,7 @@ include everything listed in "keep" in the summary verbatim.
 
 @value
 class ModelRequest:
-    """A request, and what is needed to check the answer.
+    """A request, and the data needed to check the answer.
 
     Attributes:
         text: the request.
