@@ -10,8 +10,8 @@ from hypothesis import settings
 from tests.support.examples import FULL, examples
 
 # How long one example takes says nothing on a machine with other work; the whole test has a time limit.
-# The daily form tries the same examples each time, so that a change is never blamed for an old, rare case; the long form
-# searches at random.
+# The daily form tries the same examples each time, so that a change is not blamed for an old, rare case.
+# The long form searches at random.
 settings.register_profile(
     "trace",
     deadline=None,

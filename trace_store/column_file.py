@@ -88,7 +88,7 @@ class DiskColumn:
         return self._open
 
     def replace(self, data: bytes) -> OpenColumn | MemoryBytes:
-        """Replace the file with these bytes and return it; in memory if the disk refuses."""
+        """Replace the file with these bytes and return it; in memory if the disk fails."""
         try:
             replace_file(self._disk, self._path, data, durable=False)
             opened = self.current()

@@ -34,7 +34,7 @@ DEFAULT_BRANCH = "main"
 DEFAULT_TOKENIZER = "o200k_base"
 AUTOMATIC_SETTING = "automatic_checkpoints"
 TRIGGERS = ("merge", "rebase", "compress", "todos", "files", "tests", "topic", "tokens")
-"""What automatic checkpoints can be made for."""
+"""Triggers of automatic checkpoints."""
 _FIXED = ("store_id", "format", "requires")
 _BLANKS = " \t"
 """TOML's white space; Python's `strip()` removes more."""
@@ -44,7 +44,7 @@ TRASH_RETENTION, TRASH_COUNT = "trash_retention", "trash_count"
 TRASH_SIZE, TRASH_KEEP = "trash_size", "trash_keep"
 BY_HAND = "by hand"
 KEPT = ("pinned", "checkpoints", "tags", "summaries")
-"""What may be kept in the trash whatever its age, the number of entries and their size."""
+"""Kinds of entries that can be exempt from the trash's retention rules."""
 KEEP_NOTHING = "nothing"
 _SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _MULTIPLIERS = {"k": 1_000, "m": 1_000_000}
@@ -59,7 +59,7 @@ class Config:
 
         Raises:
             FormatError: the text is malformed.
-            UnsupportedFormatError: another version wrote it; `required` names what is missing.
+            UnsupportedFormatError: another version wrote it; `required` lists the missing features.
         """
         self._disk = disk
         self._path = path
@@ -369,7 +369,7 @@ def _check_triggers(value: object) -> Value:
 
 
 def _check_retention(value: object) -> Value:
-    """Check how long the trash keeps things: `by hand`, a duration, or a number of sessions."""
+    """Check a trash retention: `by hand`, a duration, or a number of sessions."""
     text = " ".join(str(value).lower().split())
     number, _, unit = text.partition(" ")
     if text == BY_HAND or (ident.is_count(number) and unit in ("session", "sessions")):

@@ -37,7 +37,7 @@ def is_ancestor(candidate: ObjectId, descendant: ObjectId, parents: ParentsOf) -
 
 
 def maximal(values: Iterable[ObjectId], parents: ParentsOf) -> list[ObjectId]:
-    """Return the values that are no ancestor of another one, in order."""
+    """Return the values that are not ancestors of another one, in order."""
     remaining = list(dict.fromkeys(values))
     for value in list(remaining):
         if len(remaining) < 2:
@@ -75,7 +75,7 @@ def simplify(
 
 
 def merge_bases(one: ObjectId, other: ObjectId, parents: ParentsOf) -> list[ObjectId]:
-    """Return the best common ancestors: those that are no ancestor of another one."""
+    """Return the best common ancestors: those that are not ancestors of another one."""
     if one == other:
         return [one]
     past = set(ancestors([one], parents))

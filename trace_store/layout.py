@@ -163,17 +163,17 @@ class Layout:
 
     @property
     def ages_file(self) -> str:
-        """The file that records since when each object is unreachable."""
+        """The file that records when each object became unreachable."""
         return os.path.join(self.local_dir, "unreachable")
 
     @property
     def followers_dir(self) -> str:
-        """Where each process that follows the journals holds a file, so that a seal keeps them for a while."""
+        """The folder where each follower of the journals locks a file, so that a seal keeps them for a while."""
         return os.path.join(self.local_dir, "followers")
 
     @property
     def original_file(self) -> str:
-        """ORIG_HEAD: where HEAD was before the last command that moved it."""
+        """ORIG_HEAD: the value of HEAD before the last command that moved it."""
         return os.path.join(self.local_dir, "ORIG_HEAD")
 
     @property

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def submodules(package: str) -> Callable[[str], ModuleType]:
-    """Return a package's `__getattr__`, which imports the submodule of the asked name.
+    """Return a package's `__getattr__`, which imports the requested submodule.
 
     The returned function raises AttributeError if the package has no such module.
     """

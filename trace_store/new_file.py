@@ -25,7 +25,7 @@ class NewFile:
 
         Raises:
             AlreadyExistsError: the target exists and `overwrite` is false.
-            StorageError: the target is not a regular file, its folder does not exist, or the disk refuses.
+            StorageError: the target is not a regular file, its folder does not exist, or the disk failed.
         """
         self._disk = disk
         self._overwrite = overwrite

@@ -16,7 +16,7 @@ def failure(error: OSError, operation: str, target: str | int) -> errors.Storage
 
     Args:
         error: the system's error.
-        operation: what failed, as a verb.
+        operation: the failed operation, as a verb.
         target: the file: its path or descriptor.
     """
     path = OPENED.get(target, "") if isinstance(target, int) else target

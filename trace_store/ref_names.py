@@ -42,7 +42,7 @@ def is_ref_name(name: str) -> bool:
 
 
 def problem_of(name: str) -> str:
-    """Return what is wrong with a full ref name, as the end of a sentence.
+    """Return the fault of a full ref name, as the end of a sentence.
 
     "" if valid.
     """

@@ -1,6 +1,6 @@
 """Revisions: text that names an object, a commit, a range or a message.
 
-    HEAD  @            what is checked out               main~2  HEAD^2    ancestors, by first parents or by parent
+    HEAD  @            the checked-out commit            main~2  HEAD^2    ancestors, by first parents or by parent
     main  v1           branch, tag, or any ref           main@{1}  @{2}    the branch's value n moves ago
     ab12cd             id, or at least 4 digits of it    main@{TIME}       its value at a time
     -  @{-1}           the previously checked out branch     A..B  A...B       ranges

@@ -58,7 +58,7 @@ def records(outcome: Outcome) -> list[dict[str, Any]]:
 def test_a_repair_names_each_finding_and_the_branch(broken: Callable[..., Outcome]) -> None:
     commit = broken("rev-parse", "--short", "main").text.strip()
     outcome = broken("repair")
-    wrong = "call 'call_1' has no result in the context; an error result says so"
+    wrong = "call 'call_1' has no result in the context; an error result added"
     assert outcome.lines[0] == f"{commit}.0 orphan-call: {wrong}".replace(".0 ", ".1 ")
     repaired = broken("rev-parse", "--short", "repaired/main").text.strip()
     takers = ", ".join(PROVIDERS)
@@ -102,7 +102,7 @@ def test_for_programs(broken: Callable[..., Outcome]) -> None:
         "address": f"{commit[:32]}.1",
         "position": 1,
         "detail": "call 'call_1' has no result in the context",
-        "done": "an error result says so",
+        "done": "an error result added",
         "providers": list(PROVIDERS),
     }
     assert record["outcome"] == "repaired"

@@ -132,7 +132,7 @@ def test_away_from_a_terminal_nobody_is_asked(user: User, serving: Serving) -> N
     [
         (answer({"error": {"message": "no"}}, status="401 No"), 16, "rejected the key"),
         (answer(b"<html>"), 16, "is not a JSON object"),
-        (answering("Of course!"), 16, "cannot be used: it has no JSON object"),
+        (answering("Of course!"), 16, "cannot be used: it contains no JSON object"),
         (answering(lambda _: {"conflicts": []}), 16, "conflict 1 is left open"),
     ],
 )

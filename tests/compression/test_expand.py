@@ -75,7 +75,7 @@ def test_removed_ghosted_and_edited_messages(store: Store) -> None:
     assert found == ["removed", "removed", "edited"]
     assert compiled(store).prefix_hash == before
     refused(
-        *(store, errors.InvalidInputError, "shown in full already"),
+        *(store, errors.InvalidInputError, "already shown in full"),
         lambda: expand(store, addresses[2].hex, author="A"),
     )
 

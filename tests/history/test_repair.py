@@ -112,7 +112,7 @@ def test_a_repair_says_what_it_did(repo: Repo) -> None:
     assert commit.parents == (written.oid,)
     assert commit.author == AUTHOR
     assert commit.message == "repair: 1 orphan-call"
-    done = "an error result says so"
+    done = "an error result added"
     change = {"code": "orphan-call", "done": done, "message": list(address)}
     assert commit.meta[META_KEY] == {"changes": [change], "counts": {"orphan-call": 1}}
     made = [m for m in repo.compile("repaired/main").messages if LABEL in m.labels]

@@ -250,24 +250,24 @@ def test_words_around_the_json_and_unknown_fields_do_no_harm(repo: Repo) -> None
         ({}, "conflict 1 is left open"),
         ({"conflicts": [{"number": 2, "take": "ours"}]}, "there is no conflict 2"),
         ({"conflicts": [{"number": "1", "take": "ours"}]}, "there is no conflict 1"),
-        ({"conflicts": [{"number": 1, "take": "all"}]}, "is settled by ours, theirs, both, text"),
-        ({"conflicts": [{"number": 1, "take": ["ours"]}]}, "is settled by"),
+        ({"conflicts": [{"number": 1, "take": "all"}]}, "is resolved by ours, theirs, both, text"),
+        ({"conflicts": [{"number": 1, "take": ["ours"]}]}, "is resolved by"),
         ({"conflicts": [{"number": 1, "take": "text"}]}, "conflict 1 has no text"),
         ({"conflicts": [{"number": 1, "take": "text", "text": " "}]}, "conflict 1 has no text"),
         ({"conflicts": "none"}, "conflicts is not a list"),
-        (settling(summaries=[{"messages": [], "text": "x"}]), "stands for no message"),
+        (settling(summaries=[{"messages": [], "text": "x"}]), "replaces no message"),
         (settling(summaries=[{"messages": ["ab12.0"], "text": "x"}]), "which was not shown"),
         (settling(summaries=[{"messages": [["x"]], "text": "x"}]), "which was not shown"),
         (settling(summaries=[{"messages": "all", "text": "x"}]), "lists no messages"),
-        (settling(summaries=summary(2)), "parts a tool call from its result"),
-        (settling("ours", summaries=summary(0)), "stands for messages that your resolutions hide"),
+        (settling(summaries=summary(2)), "separates a tool call from its result"),
+        (settling("ours", summaries=summary(0)), "replaces messages that your resolutions hide"),
         (settling(summaries=summary(1, text="")), "has no text"),
         (settling(summaries=summary(1, text="\ud83c")), "not Unicode"),
         (settling(summaries=lambda q: summary(1)(q) * 2), "is in another summary"),
         (settling(summaries=lambda q: [{**summary(1)(q)[0], "role": "system"}]), "the role of"),
         (
             settling(summaries=lambda q: [{"messages": [q["shared"][-1]["id"]], "text": "x"}]),
-            "was there before the two sides parted",
+            "is from before the two sides diverged",
         ),
         (settling(conclusion={"text": "x", "sources": []}), "names no sources"),
         (settling(conclusion={"text": "x", "sources": ["nowhere.1"]}), "which was not shown"),
@@ -387,7 +387,7 @@ def test_a_message_that_is_too_long_is_shown_in_part_and_stays(repo: Repo) -> No
     repo.append("user", "x" * 50_000)
     repo.store.refs.set_head("refs/heads/main")
     model = Scripted(settling("ours", summaries=summary(4)))
-    with pytest.raises(errors.ModelNonsenseError, match="was not shown whole"):
+    with pytest.raises(errors.ModelNonsenseError, match="was not shown in full"):
         semantic(repo, model)
     shown = model.question["theirs"][4]
     assert shown["fixed"] is True

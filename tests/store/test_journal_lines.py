@@ -177,7 +177,7 @@ class TestLines:
         store = new_store(tmp_path)
         (tmp_path / ".trace" / "journal").mkdir()
         (tmp_path / ".trace" / "journal" / str(2**63 - 1)).write_bytes(b"junk")
-        with pytest.raises(StorageError, match="no number is left"):
+        with pytest.raises(StorageError, match="there are no more journal numbers"):
             append(store, "one")
 
 

@@ -1,9 +1,9 @@
 """Automatic checkpoints: hard checkpoints that Trace makes before a merge and when messages show a milestone.
 
 They are off unless the setting `automatic_checkpoints` names triggers. `before` is called before a command that changes
-a branch, `after` when commits were added; without a trigger neither reads anything. Names such as
+a branch, `after` when commits were added; if no trigger is on, neither reads anything. Names such as
 `auto/20260302-091500000-tests-passed-8a3fe622` hold time, trigger and commit, so that the limits on number and age need
-no tag to be read. `undo` passes over automatic checkpoints.
+no tag to be read. `undo` skips automatic checkpoints.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ DEFAULTS = {LIMIT: 20, DAYS: 30, STEP: 50_000}
 MERGE, REBASE, COMPRESS, TODOS, FILES, TESTS, TOPIC, TOKENS = TRIGGERS
 _MILESTONES = frozenset((TODOS, FILES, TESTS, TOPIC, TOKENS))
 MAXIMUM_COMMITS = 100
-"""How many of the newest commits of an import are looked at."""
+"""Number of newest commits of an import to check."""
 _FEW_COMMITS = 8
-"""For so many new commits tokens are counted and earlier prompts read; for more, what they themselves say has to do."""
+"""Up to this many new commits, tokens are counted and earlier prompts read; for more, only the new commits are read."""
 _TOPIC_COMMITS, _TOPIC_PROMPTS, _TOPIC_WORDS, _TOPIC_OVERLAP = 60, 3, 8, 0.1
 _DAY = 86_400_000
 _NAME = re.compile(r"(\d{8}-\d{9})-([a-z-]+)-([0-9a-f]{12})")
@@ -151,7 +151,7 @@ def before(store: Store, trigger: str, *, ref: str | None = None, author: str) -
 def after(
     contexts: ContextCompiler, tip: ObjectId, ref: str | None, count: int = 1, *, author: str
 ) -> list[str]:
-    """Save the milestones among the last commits of a branch, as far as their triggers are on.
+    """Save the milestones among a branch's last commits whose triggers are on.
 
     Args:
         contexts: the compiler of the repository's store.
@@ -161,7 +161,7 @@ def after(
         author: who added them.
 
     Returns:
-        The refs of the checkpoints. A disk that refuses them is no error: the commits are written.
+        The refs of the checkpoints. Disk errors are ignored, since the commits are already written.
     """
     store = contexts.store
     wanted = triggers(store) & _MILESTONES
@@ -175,7 +175,7 @@ def after(
 
 
 def after_import(contexts: ContextCompiler, report: ImportReport, *, author: str) -> list[str]:
-    """Do the same for the branches that an import extended; return the refs of the checkpoints."""
+    """Save the milestones of branches that an import extended; return their refs."""
     made: list[str] = []
     for file in report.files:
         for branch in file.branches if file.commits else ():
@@ -223,7 +223,7 @@ class _ToolMilestones:
         self._plans: list[Message] = []
 
     def of(self, oid: ObjectId, stored: Stored) -> Iterator[Milestone]:
-        """Yield what the results and to-do lists of a stored message show."""
+        """Yield the milestones in a stored message's results and to-do lists."""
         is_plan = False
         written: list[str] = []
         tests: list[tuple[str, bool]] = []
@@ -251,7 +251,7 @@ class _ToolMilestones:
                 yield Milestone(oid, TODOS, f"all {len(todos)} to-dos are done")
 
     def _action(self, result: Stored) -> Action | None:
-        """Return what the call of a result does if it writes a file or runs tests."""
+        """Return the action of a result's call if it writes a file or runs tests."""
         part = self._calls.get(result["id"]) or self._earlier_call(result)
         if part is None or self._kind(part) not in (RUN, WRITE, OTHER):
             return None
@@ -274,7 +274,7 @@ class _ToolMilestones:
         return None
 
     def _kind(self, call: Stored) -> str:
-        """Return what kind of tool a stored call names."""
+        """Return the kind of the tool in a stored call."""
         name = call["name"]
         if name not in self._kinds:
             self._kinds[name] = action_of(ToolCall("", name, "")).kind
@@ -382,7 +382,7 @@ def _within_limits(names: Sequence[str], limit: int, oldest: str) -> set[str]:
     for name in sorted(names, reverse=True):
         match = _parsed(name)
         if match is None:
-            kept.add(name)  # somebody else's
+            kept.add(name)  # not created by Trace
             continue
         stamp, trigger, _ = match.groups()
         counts[trigger] = counts.get(trigger, 0) + 1

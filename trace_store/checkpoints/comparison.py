@@ -1,4 +1,4 @@
-"""Two branches side by side, since the commit where they part."""
+"""Comparison of two branches since they diverged."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Side:
         name: the revision as it was given.
         tip: its commit.
         messages: visible messages since the fork point.
-        state: what these are about; its tokens are theirs.
+        state: the work state of these messages, with their tokens.
         token_count: tokens of the whole context.
         outcome: the beginning of the last answer since the fork point, or "".
     """
@@ -91,7 +91,7 @@ class ForkComparison:
 
 
 def compare_forks(contexts: ContextCompiler, left: str, right: str) -> ForkComparison:
-    """Return what two branches, or other revisions, have done since they part.
+    """Compare two branches, or other revisions, since they diverged.
 
     Raises:
         InvalidInputError: they have no common commit and no common message.

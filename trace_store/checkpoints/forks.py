@@ -47,7 +47,7 @@ class Fork:
     Attributes:
         ref: full name of the branch.
         parent: full name of the branch that was forked, or "" if it was a commit.
-        point: the commit where they part.
+        point: the commit where they diverge.
         checkpoint: the ref that records the fork point.
     """
 
@@ -73,7 +73,7 @@ class Choice:
         archived: the checkpoint that keeps the loser's tip.
         archived_tip: that tip.
         is_moved: whether the loser was the parent of the winner and moved to the winner's tip; else it was deleted.
-        conclusion: what the loser came to.
+        conclusion: the conclusion of the loser.
     """
 
     winner: str
@@ -91,7 +91,7 @@ def fork(store: Store, name: str, *, start: str = "", ref: str = "HEAD", author:
     Args:
         store: the repository's store.
         name: the branch's short name.
-        start: the last message that the fork has (its address), or a commit; "" is the tip of `ref`.
+        start: the address of the last message in the fork, or a commit; "" is the tip of `ref`.
         ref: the branch that is forked.
         author: for the reflogs and the checkpoint.
 
@@ -99,7 +99,7 @@ def fork(store: Store, name: str, *, start: str = "", ref: str = "HEAD", author:
         AlreadyExistsError: the branch exists.
         InvalidInputError: the message is in the middle of a commit that cannot be divided.
         MessageNotFoundError: there is no such message.
-        As `resolve_commit`, and `branch_ref`.
+        As `resolve_commit` and `branch_ref`.
     """
     full = branch_ref(name)
     parent = revisions.branch_of(store, ref) or ""
@@ -122,7 +122,7 @@ def fork(store: Store, name: str, *, start: str = "", ref: str = "HEAD", author:
 
 
 def fork_of(store: Store, ref: str) -> Fork | None:
-    """Return the fork that a branch (full name) is, or None.
+    """Return the fork record of a branch (full name), or None.
 
     Raises:
         ObjectNotFoundError, CorruptObjectError: the record is missing or damaged.
@@ -160,7 +160,7 @@ def choose_fork(
         StateError: HEAD is on the loser, which would be deleted; or a merge, pick, revert or rebase is in progress.
         InvalidInputError: it is the same branch.
         RefNotFoundError: there is no such branch.
-        RefChangedError: a branch moved meanwhile.
+        RefChangedError: another process moved a branch.
         SecretFoundError: the reason holds a secret, and the guard refuses secrets.
     """
     store = contexts.store

@@ -1,4 +1,4 @@
-"""Checkpoints and forks of an open repository: what `repo.checkpoints` and `repo.fork` are."""
+"""Checkpoints and forks of an open repository: `repo.checkpoints` and `repo.fork`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Checkpoints:
     ) -> Checkpoint:
         """Save the state of a branch, or with `soft` a summary of it, and return the checkpoint.
 
-        `model` writes the prose of the summary; without one, rules do.
+        `model` writes the prose of the summary; without one, it is built by rules.
 
         Raises:
             As `hard.save_checkpoint` and `soft.save_soft`.
@@ -115,7 +115,7 @@ class Forks:
         return forks.fork(self._contexts.store, name, start=start, ref=ref, author=self._author)
 
     def of(self, ref: str) -> Fork | None:
-        """Return the fork that a branch (full name) is, or None; raises as `forks.fork_of`."""
+        """Return a branch's fork record (by full name) or None; raises as `forks.fork_of`."""
         return forks.fork_of(self._contexts.store, ref)
 
     def compare(self, left: str, right: str) -> ForkComparison:

@@ -1,6 +1,6 @@
 """Hard checkpoints: tag objects under `refs/checkpoints/` that name the exact state of a branch.
 
-Making one writes a tag and a ref, whatever the length of the history. A checkpoint is never moved: a name in use is
+Saving one writes only a tag and a ref, however long the history is. A checkpoint is never moved: a name in use is
 refused. Restoring moves or creates a branch; the old tip goes to the trash.
 """
 
@@ -53,10 +53,10 @@ class Checkpoint:
         oid: the object that the ref names.
         commit: the commit to return to; of a soft checkpoint, the commit that holds the summary.
         form: "hard" or "soft".
-        reason: why it was made, or "".
-        trigger: what made it: "manual", "fork", "archive", or the trigger of an automatic one.
+        reason: the reason for it, or "".
+        trigger: "manual", "fork", "archive", or the trigger of an automatic one.
         is_automatic: whether Trace made it by itself.
-        branch: full name of the branch that it was made of, or "".
+        branch: full name of the branch that it was made from, or "".
         author: who made it, or "".
         time: when, in milliseconds since the epoch; 0 if unknown.
         meta: further facts about it.
@@ -150,10 +150,10 @@ def list_checkpoints(store: Store, patterns: Sequence[str] = ()) -> list[Checkpo
 
 
 def find_checkpoint(store: Store, name: str) -> Checkpoint:
-    """Return the checkpoint of a name.
+    """Return the checkpoint with a name.
 
     Raises:
-        RefNotFoundError: there is none.
+        RefNotFoundError: there is no such checkpoint.
         InvalidRefNameError: the name is not valid.
         ObjectNotFoundError, CorruptObjectError: its object is missing or damaged.
     """
@@ -256,7 +256,7 @@ def free_name(name: str) -> str:
 
 
 def name_in_use(full: str) -> errors.AlreadyExistsError:
-    """Return the error that a checkpoint of this name exists."""
+    """Return the error for a checkpoint name that is already in use."""
     name = full.removeprefix(CHECKPOINTS)
     return errors.AlreadyExistsError(
         f"checkpoint {name} already exists",

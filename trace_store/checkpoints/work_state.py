@@ -1,4 +1,4 @@
-"""The state of some work, read off its messages by rules: files, tasks, decisions, outcome and open ends.
+"""Work state, extracted from messages: files, tasks, decisions, open ends.
 
 Files, commands and to-dos come from the tool calls and are exact for known tools. Decisions and findings are sentences
 quoted from the messages, so nothing is invented, but some are missed.
@@ -39,7 +39,7 @@ _DECIDED = re.compile(
 )
 _REASON = re.compile(r"\b(?:because|since|so that|to avoid|due to)\b.*", re.IGNORECASE)
 _INSERTED = ("<", "Base directory for this skill:")
-"""How text begins that programs insert as the user's."""
+"""Prefixes of text that programs insert as user messages."""
 _MARK = re.compile(r"^(?:[-*+>#]+|\d+[.)])\s+")
 
 
@@ -73,17 +73,17 @@ class Decision:
 
 @value
 class WorkState:
-    """What some messages were about, and where the work stands.
+    """The topic of some messages, and the progress of the work.
 
     Attributes:
         request: the beginning of the first prompt.
         latest_request: the beginning of the last prompt, or "" if it is the first.
         outcome: the beginning of the last answer.
-        summary: what a model wrote, or "".
+        summary: a summary by a model, or "".
         files: files that were read or written, the latest last.
         tasks: the last to-do list.
         decisions: in order.
-        open_ends: what is unfinished, one sentence each.
+        open_ends: unfinished work, one sentence each.
         command_count: number of commands that were run.
         error_count: number of calls that failed.
         message_count: number of messages.
@@ -177,7 +177,7 @@ def work_state(messages: Sequence[MessageLike], token_count: int) -> WorkState:
 def decisions_in(messages: Sequence[MessageLike]) -> Iterator[Decision]:
     """Yield the decisions in some messages.
 
-    A message of the kind or with the label `decision` is one; others are sentences that say so.
+    These are messages of the kind or with the label `decision`, and sentences worded as a decision.
     """
     for message in messages:
         address = getattr(message, "address", None)
@@ -190,7 +190,7 @@ def decisions_in(messages: Sequence[MessageLike]) -> Iterator[Decision]:
 
 
 def _is_prompt(message: MessageLike) -> bool:
-    """Return True if a person wrote the message, as far as its kind and its first line tell."""
+    """Return True if a person wrote the message, judging by its kind and first line."""
     is_said = message.role == "user" and message.kind == DIALOGUE
     return is_said and not message.text.lstrip().startswith(_INSERTED)
 
@@ -208,7 +208,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _findings(messages: Sequence[MessageLike], activity: Activity) -> dict[str, str]:
-    """Return the first sentence about each file that an answer says after the file was read."""
+    """Return the first sentence of an answer about each file, after it was read."""
     found: dict[str, str] = {}
     waiting: dict[str, str] = {}
     called: dict[Any, list[str]] = {}

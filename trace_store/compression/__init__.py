@@ -1,4 +1,4 @@
-"""Making room in a context, so that everything can be shown again: trim, suggestions, compression to a summary."""
+"""Reversible ways to shrink a context: trim, suggestions, and summaries."""
 
 from trace_store.lazy_import import submodules
 

@@ -1,8 +1,8 @@
-"""Compression: runs of adjacent messages are replaced by a summary each, in one commit.
+"""Compression: one commit that replaces each run of messages by a summary.
 
 Never replaced: instructions, pinned messages, tool calls that wait for their result. A call and its results stay
-together. A summary is made from the originals, also of messages that an earlier summary stands for. What a run must
-keep, and what the tool calls did, is put in or checked by rule, whoever wrote the summary.
+together. A summary is written from the original messages, including those that an earlier summary replaced.
+Must-keep texts and the facts of the tool calls are added or checked by rule, no matter who wrote the summary.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ SUMMARY = "summary"
 VERSION = 1
 """The version of the rules, recorded in the commit."""
 LIMIT_SHARE = 0.6
-"""A compression makes the context at most this part of its budget, so that there is room to go on."""
+"""A compression shrinks the context to at most this share of its budget, to leave room for new messages."""
 NEW_SHARE = 0.1
-"""A branch is compressed again when it has grown by this part, and each time should save as much."""
+"""A branch is compressed again only after growing by this share; each compression should save at least as much."""
 MAXIMUM_IDLE_RUNS = 3
 INSTRUCTIONS = ("system", "developer")
-"""Roles whose messages stay. The present ones hold, so those that an agent's compaction replaced are not summarised."""
+"""Roles whose messages stay. Only current ones count: those that an agent's compaction replaced are not summarised."""
 MAXIMUM_SUMMARY = 8_000
-"""The most tokens of a summary."""
+"""Maximum tokens of a summary."""
 RECENT_SHARES = (0.75, 0.5, 0.25)
-"""Which part of the room the newest messages may take: the first with which the target can be reached."""
+"""Shares of the room for the newest messages: the first share that allows reaching the target is used."""
 MINIMUM_SUMMARY = 60
-"""No summary is written in fewer tokens; what must be kept comes on top."""
+"""The smallest token budget of a summary, not counting must-keep texts."""
 _HEAD = "Summary of {} earlier messages:"
 _ATTEMPTS = 10
 _COUNTS = ("after", "idle")
@@ -80,8 +80,8 @@ class Run:
         targets: the messages to replace, in order.
         sources: the messages to summarise: the targets, and the originals of summaries among them.
         token_count: tokens of the targets.
-        minimum: the fewest tokens in which their summary is written.
-        budget: the most tokens that the summary may have.
+        minimum: the smallest token budget of their summary.
+        budget: the maximum tokens of the summary.
     """
 
     targets: tuple[Address, ...]
@@ -93,16 +93,16 @@ class Run:
 
 @value
 class Plan:
-    """What a compression would replace.
+    """The plan of a compression.
 
     Attributes:
         tip: the commit of the context.
-        target: the most tokens that the context should have; None accepts any size.
+        target: the maximum tokens of the context; None accepts any size.
         before: tokens of the context now.
-        after: the most tokens that it will have.
+        after: the maximum tokens of the context afterwards.
         smallest: the smallest target that can be reached.
-        runs: what is replaced.
-        kept: for each reason to keep messages of the range, how many.
+        runs: the runs to replace.
+        kept: the number of kept messages of the range, by reason.
     """
 
     tip: ObjectId
@@ -119,7 +119,7 @@ class CompressionResult:
     """A compression that was written.
 
     Attributes:
-        plan: what was to be replaced.
+        plan: the plan.
         result: the commit; None if the context was small enough already.
         after: tokens of the context now.
         summariser: `model`, `extractive` or `manual`.
@@ -136,13 +136,13 @@ class CompressionResult:
 
 
 def plan(store: Store, range: str = "", *, to: int | None) -> Plan:
-    """Return what a compression would replace; nothing is written and no model is asked.
+    """Plan a compression; writes nothing and asks no model.
 
     Args:
         store: the store.
-        range: the messages to compress, as in `selection.select`. Without one, the newest messages stay as far as the
-            target allows.
-        to: the most tokens that the context should have; None replaces the whole range, at any size.
+        range: the messages to compress, as in `selection.select`. Without one, as many of the newest messages stay as
+            the target allows.
+        to: the maximum tokens of the context; None replaces the whole range, at any size.
 
     Raises:
         UnbornBranchError: the branch has no commit.
@@ -175,10 +175,10 @@ def compress(
         range: as in `plan`.
         to: as in `plan`, at most 60 % of the repository's budget; None takes that. With `text` it may be left out.
         author: the author of the commit.
-        model: writes the summaries; None takes the sentences that matter most.
-        text: a summary that somebody wrote, for a range that is one run.
-        window: how many tokens of history the model is shown at once.
-        force: compress even if the branch has hardly grown since the last time, or that saved little.
+        model: writes the summaries; None selects the most important sentences.
+        text: a summary written by hand, for a range that is a single run.
+        window: the maximum tokens of history in one request.
+        force: compress even if the branch has hardly grown since the last compression, or recent ones saved little.
         message: the commit message.
         guard: redacts secrets; None checks nothing.
 
@@ -187,7 +187,7 @@ def compress(
             three compressions saved little.
         ModelError: the request failed, or two answers could not be used.
         InvalidInputError: there is no target; or `text` is empty, or loses what must be kept, or is for several runs.
-        RefChangedError: the messages of the range were changed meanwhile.
+        RefChangedError: the messages of the range were changed by another process.
         As `plan` and `history.commit.write`. Whatever is raised, nothing was written.
     """
     planner = _Planner(store)
@@ -228,9 +228,9 @@ def compress(
 
 
 def parse_target(store: Store, text: str) -> int:
-    """Return the target that a text such as `60k` or `50%` means.
+    """Parse a target such as `60k` or `50%`.
 
-    A percentage counts the tokens of the messages; tool schemas, and what a provider counts beside the messages, stay.
+    A percentage applies to the tokens of the messages, not to tool schemas or a provider's overhead.
 
     Raises:
         InvalidInputError: it is neither.
@@ -252,7 +252,7 @@ def limited_target(store: Store, to: int | None) -> int | None:
         InvalidInputError: the target is not positive.
     """
     if to is not None and to < 1:
-        raise errors.InvalidInputError("a target has at least one token")
+        raise errors.InvalidInputError("the target must be at least one token")
     budget = store.config.budget
     limit = None if budget is None else int(budget * LIMIT_SHARE)
     known = [each for each in (to, limit) if each is not None]
@@ -345,7 +345,7 @@ class _Planner:
         return count_message(self._tokenizer, Message("user", text, kind=SUMMARY)).total
 
     def plan(self, range: str, target: int | None) -> Plan:
-        """Return what to replace; raises as `plan`."""
+        """Return the plan; raises as `plan`."""
         if target is not None and self.before <= target:
             return Plan(self.tip, target, self.before, self.before, self.before, (), {})
         chosen = select(self.store, self.tip, self.state, range)
@@ -355,7 +355,7 @@ class _Planner:
                 kept.update(dict.fromkeys(self.state.unit(entry.address), why))
         for address in chosen - kept.keys():
             if any(each in self.sizes and each not in chosen for each in self.state.unit(address)):
-                kept[address] = "in a call that the range cuts"
+                kept[address] = "in a call that the range splits"
         free = [a for a in self.sizes if a in chosen and a not in kept]
         shares = RECENT_SHARES if target is not None and not range else ()
         recent: set[Address] = set()
@@ -389,7 +389,7 @@ class _Planner:
     def _budgeted(
         self, runs: Sequence[Run], target: int | None, smallest: int, kept: Mapping[str, int]
     ) -> Plan:
-        """Return a plan in which each run has its part of the tokens that the target leaves."""
+        """Return a plan that divides the available tokens among its runs."""
         room = (self.before if target is None else target) - smallest
         spare = sum(run.token_count - run.minimum for run in runs)
         made = []
@@ -408,7 +408,7 @@ class _Planner:
         return "waiting for a result" if self._is_open(entry) else ""
 
     def _is_open(self, entry: Entry) -> bool:
-        """Return True for a call without its result that nobody has spoken after."""
+        """Return True for a call without a result and without later visible messages."""
         calls = {part["id"] for part in entry.parts if part["type"] == ToolCall.type}
         if not calls:
             return False
@@ -420,7 +420,7 @@ class _Planner:
         return all(e in unit or not e.visible for e in later)
 
     def _recent(self, free: Sequence[Address], target: int, share: float) -> set[Address]:
-        """Return the newest of some messages, and the user's last one, as far as a share of the room goes."""
+        """Return the newest messages and the user's last one that fit a share of the room."""
         room = target - self.before + sum(self.sizes[each] for each in free)
         room = max(int(room * share), room - MAXIMUM_SUMMARY) if room > MINIMUM_SUMMARY else 0
         recent: set[Address] = set()
@@ -440,7 +440,7 @@ class _Planner:
         return recent
 
     def _runs(self, chosen: Collection[Address]) -> tuple[list[Run], list[Address], int]:
-        """Return the runs that get shorter, the messages of those that do not, and the smallest possible context."""
+        """Return the runs that shrink, the messages of other runs, and the minimum size."""
         groups: list[list[Address]] = [[]]
         placed: set[Address] = set()
         for entry in self.state.visible():
@@ -464,7 +464,7 @@ class _Planner:
     def _without_summaries(
         self, runs: list[Run], smallest: int, target: int | None, kept: dict[Address, str]
     ) -> tuple[list[Run], int]:
-        """Leave out runs that hold nothing but summaries, if the target can be reached without them."""
+        """Drop runs of summaries only, if the target can be reached without them."""
         old = [run for run in runs if not set(run.targets) & set(run.sources)]
         without = smallest + sum(run.token_count - run.minimum for run in old)
         if len(old) == len(runs) or (target is not None and without > target):
@@ -475,7 +475,7 @@ class _Planner:
     def _run(self, targets: Sequence[Address]) -> Run:
         sources: dict[Address, None] = {}
         for each in targets:
-            if not self.state.entry(each).is_ghost:  # its content was removed by hand
+            if not self.state.entry(each).is_ghost:  # its content was deliberately removed
                 found = originals(self.store, self.state, each) if self._has_summaries else (each,)
                 sources.update(dict.fromkeys(found))
         ordered = tuple(self.in_order(sources))
@@ -500,7 +500,7 @@ class _Planner:
         return [Message(each.message["role"], load_parts(each.parts, read)) for each in entries]
 
     def last_compression(self) -> Mapping[str, Any] | None:
-        """Return what the newest compression recorded whose summary the context shows, or None."""
+        """Return the metadata of the newest compression with a visible summary, or None."""
         read = self.store.objects.read
         recorded: dict[bytes, Mapping[str, Any]] = {}
         for entry in self.state.visible():
@@ -509,12 +509,12 @@ class _Planner:
                 if isinstance(told, dict) and all(type(told.get(k)) is int for k in _COUNTS):
                     recorded[entry.home[0]] = told
         oid = self.tip
-        while recorded and oid not in recorded:  # homes are on the line of first parents
+        while recorded and oid not in recorded:  # homes are first-parent ancestors of the tip
             oid = read_commit(oid, read).parents[0]
         return recorded.get(oid)
 
     def unchanged_tip(self, found: Plan) -> ObjectId:
-        """Return the branch's new tip if the messages of a plan are as before.
+        """Return the branch's new tip if the messages of a plan are unchanged.
 
         Raises:
             RefChangedError: they are not.
@@ -539,7 +539,7 @@ class _Writer:
 
     Attributes:
         kind: `model`, `extractive` or `manual`.
-        prompts: what the model was asked for each run, or None.
+        prompts: the request to the model for each run, or None.
     """
 
     def __init__(
@@ -571,7 +571,7 @@ class _Writer:
 
     @property
     def model_name(self) -> str:
-        """The model's name as its answers have it; "" without a model."""
+        """The model's name from its answers; "" without a model."""
         return next((each.model for each in self.answers if each.model), "")
 
     def summary(self, run: Run, *, is_last: bool) -> str:
@@ -615,7 +615,7 @@ class _Writer:
         ]
 
     def meta(self, found: Plan, after: int, previous: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Return what the commit records about the compression."""
+        """Return the commit's metadata about the compression."""
         messages = sum(self._planner.sizes.values())
         saved_little = found.before - after < messages * NEW_SHARE
         idle = (previous["idle"] if previous else 0) + 1 if saved_little else 0
@@ -632,7 +632,7 @@ class _Writer:
         return {COMPRESSION: recorded}
 
     def _hash(self, addresses: Iterable[Address]) -> bytes:
-        """Return a hash over what a model saw of messages."""
+        """Return a hash of the model-visible content of messages."""
         found = b""
         for address in addresses:
             found = prefix_after(found, seen_of_entry(self._planner.state.entry(address)))
@@ -640,7 +640,7 @@ class _Writer:
 
 
 def _losses(text: str, kept: Mapping[Address, Sequence[str]]) -> list[str]:
-    """Return which texts that messages must keep a summary lacks, as sentences."""
+    """Return a sentence for each must-keep text that a summary lacks."""
     return [
         f"it loses {each[:80]!r}, which {address} must keep"
         for address, texts in kept.items()

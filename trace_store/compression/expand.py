@@ -1,4 +1,4 @@
-"""Expansion: what was compressed, removed or shortened is shown in full again, for good or for one compile."""
+"""Expansion of compressed, removed or shortened messages, for good or one compile."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Expansion:
 
     Attributes:
         result: the commit.
-        what: `compressed`, `removed` or `edited`: what the message was.
+        what: the previous state of the message: `compressed`, `removed` or `edited`.
         messages: the messages that are shown in full now.
     """
 
@@ -47,7 +47,7 @@ def expand(store: Store, target: str, *, author: str, message: str = "") -> Expa
     """Show a message in full for good, in one commit.
 
     A summary becomes the messages that it replaced, and a removed message is restored. An edited message gets its first
-    version back. A message that a summary stands for is shown again beside the summary.
+    version back. A message that a summary replaced is visible again next to the summary.
 
     Args:
         store: the store.
@@ -57,7 +57,7 @@ def expand(store: Store, target: str, *, author: str, message: str = "") -> Expa
 
     Raises:
         MessageNotFoundError, RevisionNotFoundError: the context does not hold the message.
-        InvalidInputError: the message is shown in full already, or is skipped.
+        InvalidInputError: the message is already shown in full, or is skipped.
         As `history.commit.write`.
     """
     tip = revisions.resolve_commit(store, "HEAD")
@@ -94,7 +94,7 @@ def expanded_messages(
 def _operations(
     store: Store, state: Fold, address: Address
 ) -> tuple[str, list[Operation], tuple[Address, ...]]:
-    """Return what a message is, the operations that expand it, and the messages that they show in full."""
+    """Return a message's state, its expanding operations, and the messages they show."""
     entry = state.entry(address)
     unit = state.unit(address)
     if entry.hidden:
@@ -112,7 +112,7 @@ def _operations(
         return "compressed", operations, tuple(state.in_order(state.units(hidden)))
     if entry.is_edited:
         return "edited", [ops.restore([address], version=0)], (address,)
-    raise errors.InvalidInputError(f"message {address} is shown in full already")
+    raise errors.InvalidInputError(f"message {address} is already shown in full")
 
 
 def _ghosts(

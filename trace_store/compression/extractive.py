@@ -1,4 +1,4 @@
-"""Summaries without a model: the sentences that matter most, and facts that are computed from the tool calls.
+"""Summaries without a model: key sentences, and facts computed from tool calls.
 
 Both are functions of the messages alone, so the same history gives the same summary on every machine.
 """
@@ -34,15 +34,15 @@ _LEAST_WORDS = re.compile(r"[^\W\d_]{2,}\W+[^\W\d_]{2,}")
 LONGEST = 400
 """A longer sentence is cut, so that one cannot fill a summary."""
 RECENT = 10
-"""How many of the last commands and errors are named."""
+"""Number of recent commands and errors to list."""
 FACTS_SHARE = 0.4
-"""The part of a summary that facts may take."""
+"""Maximum share of a summary for facts."""
 
 
 def extract(passage: Passage) -> str:
-    """Return the sentences of a passage that matter most, in their order, within its budget.
+    """Return a passage's most important sentences, in order, within its budget.
 
-    Texts that must be kept come first. What the user said counts more than what the assistant said; the content of
+    Must-keep texts come first. The user's sentences count more than the assistant's; the content of
     tool calls and results is left to `facts`.
     """
     chosen: list[tuple[int, str]] = []
@@ -80,7 +80,7 @@ def extract(passage: Passage) -> str:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text, without calls, results and lines that say nothing."""
+    """Yield the sentences of a text of two words or more, without calls and results."""
     for part in _SENTENCE.split(text):
         sentence = " ".join(part.split()).lstrip("#*-> ").strip()
         if _LEAST_WORDS.search(sentence) and not sentence.startswith(
@@ -98,11 +98,11 @@ def _score(role: str, sentence: str, *, is_first: bool) -> float:
 
 
 def facts(activity: Activity, limit: int, count: Callable[[str], int], *, todos: bool) -> str:
-    """Return what the tool calls did as lines of at most `limit` tokens; "" if nothing fits.
+    """Return facts of tool calls as lines, at most `limit` tokens; "" if nothing fits.
 
     Args:
         activity: the activity of the messages.
-        limit: the most tokens.
+        limit: the maximum tokens.
         count: returns the tokens of a text.
         todos: whether to list the open to-dos.
     """

@@ -1,8 +1,8 @@
-"""Usage heat: how much the later messages of a context still use an earlier one, without a model.
+"""Usage heat: how much later messages of a context use an earlier one; no model.
 
 Each message has marks: the paths of its tool calls, and the identifiers, numbers and file names in its texts. A later
-message that has one of them mentions it. A mark that many messages have tells little, and a mention long ago less than
-a new one, so a mention counts
+message that has one of them mentions it. Common marks and old mentions
+count less. The weight of a mention is
 
     log(messages / messages with the mark) / (marks of the message) ** 0.5  *  2 ** -(age of the mention / half-life)
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from trace_store.objects.parts import Part
 
 HALF_LIFE = 40
-"""Messages after which a mention counts half."""
+"""Half-life: the number of messages after which a mention counts half."""
 _MARK = re.compile(r"[A-Za-z_][\w./-]{5,60}|\b\d{3,}\b|\b[0-9a-f]{7,40}\b")
 _TELLING = re.compile(r"[a-z][A-Z]|[\d_/]|\w\.\w")
 _MOST_MARKS = 400
@@ -66,7 +66,7 @@ class Heat:
     Attributes:
         values: from 0 to 1, by position.
         mentions: how many later messages mention each, by position.
-        marks: the marks of each message that not too many others have.
+        marks: the marks of each message, without very common ones.
     """
 
     def __init__(self, messages: Sequence[CompiledMessage], half_life: float = HALF_LIFE) -> None:

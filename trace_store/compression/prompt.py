@@ -1,8 +1,8 @@
-"""What a model is asked for a summary, and how its answer is checked.
+"""Requests to a model for a summary, and checks of its answers.
 
-History is quoted as JSON, so that it cannot act as an instruction. What does not fit in the model's window is
-summarised in chunks, and the summaries of the chunks in one more request. An answer that cannot be used is retried
-once, with its faults.
+History is quoted as JSON, so that it cannot act as an instruction. History that exceeds the model's window
+is summarised in chunks, and then the chunk summaries are summarised. An unusable answer is retried once, with a list
+of its faults.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ WINDOW_TOKENS = 100_000
 """The default size of a request, in tokens."""
 MINIMUM_WINDOW = 1_000
 CHUNK_SUMMARY_SHARE = 8
-"""The summary of a chunk has at most this part of the window, so that each level is much shorter than the last."""
+"""A chunk summary has at most this share of the window, so that each level is much shorter than the last."""
 ANSWER_ROOM = 2
-"""A model may use this many times the tokens of its summary, since it counts and thinks differently."""
+"""Output limit as a multiple of the summary's budget, since models count tokens differently and also reason."""
 WORDS_PER_TOKEN = 0.6
 
 SYSTEM = """\
@@ -57,13 +57,13 @@ class SourceMessage:
 
 @value
 class Passage:
-    """A run of messages, and what its summary must be.
+    """A run of messages, and the requirements for its summary.
 
     Attributes:
         messages: the messages.
-        budget: the most tokens that the text may have.
+        budget: the maximum tokens of the text.
         count: returns the tokens of a text.
-        faults: returns what is wrong with a text, as sentences; empty if it can be used.
+        faults: returns the faults of a text, as sentences; empty if it can be used.
     """
 
     messages: Sequence[SourceMessage]
@@ -81,13 +81,13 @@ class ModelSummariser:
     """
 
     def __init__(self, model: Model, window: int = WINDOW_TOKENS) -> None:
-        """Create it; `window` is how many tokens of history one request may have.
+        """Create it; `window` is the maximum tokens of history in one request.
 
         Raises:
             InvalidInputError: the window is smaller than MINIMUM_WINDOW.
         """
         if window < MINIMUM_WINDOW:
-            raise errors.InvalidInputError(f"a window has at least {MINIMUM_WINDOW:,} tokens")
+            raise errors.InvalidInputError(f"the window must be at least {MINIMUM_WINDOW:,} tokens")
         self._model = model
         self._window = window
         self.answers: list[Completion] = []
@@ -110,7 +110,7 @@ class ModelSummariser:
         return self._ask(chunks[0] if chunks else [], passage.budget, passage.faults)
 
     def _chunks(self, said: Sequence[str], count: Callable[[str], int]) -> list[list[str]]:
-        """Return texts in as few chunks as fit in the window; a longer text is cut to fit."""
+        """Group texts into as few chunks as fit the window; cut longer texts."""
         chunks: list[list[str]] = []
         used = self._window
         for text in said:
@@ -165,7 +165,7 @@ def _length_check(budget: int, count: Callable[[str], int]) -> Callable[[str], l
 
 
 def length_faults(text: str, budget: int, count: Callable[[str], int]) -> list[str]:
-    """Return what is wrong with the length of a summary, as sentences."""
+    """Return the faults of a summary's length, as sentences."""
     if not text.strip():
         return ["it is empty"]
     size = count(text)

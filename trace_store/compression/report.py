@@ -1,7 +1,7 @@
-"""What a summary no longer mentions: decisions, constraints, commands, paths and numbers of its sources.
+"""Loss report of a summary: facts of its sources that it does not mention.
 
-The rules are lexical, so a report is exact about words and says nothing about meaning: a decision in other words counts
-as lost.
+The facts are decisions, constraints, commands, paths and numbers. The rules compare words, not meaning, so a rephrased
+decision counts as lost.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 DECISIONS, CONSTRAINTS, COMMANDS = "decision", "constraint", "command"
 PATHS, NUMBERS = "path", "number"
 MENTIONED_SHARE = 0.6
-"""A sentence counts as mentioned if this part of its longer words is in the summary."""
+"""A sentence counts as mentioned if this share of its longer words is in the summary."""
 _WORD = re.compile(r"\w{4,}")
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,._:/-]*\d(?:\s?(?:%|[kMG]?B|ms|s|tokens))?(?![\w])")
 _PATH = re.compile(r"(?<![\w/.:])(?:[\w.~-]*/)+[\w.-]+\.\w{1,6}\b")
@@ -39,12 +39,12 @@ _ENDS = ".,;:!?"
 
 @value
 class Lost:
-    """Something that a source says and its summary does not mention.
+    """A fact from a source that the summary does not mention.
 
     Attributes:
         kind: `decision`, `constraint`, `command`, `path` or `number`.
-        text: it.
-        source: the message that says it first.
+        text: the fact itself.
+        source: the first message with it.
     """
 
     kind: str
@@ -54,13 +54,13 @@ class Lost:
 
 @value
 class SummaryReport:
-    """What one summary no longer mentions.
+    """The losses of one summary.
 
     Attributes:
         summary: the address of the summary.
-        sources: how many messages it stands for.
-        checked: for each kind, how many things its sources say.
-        lost: those that the summary does not mention, in the order of the sources.
+        sources: the number of messages that it replaced.
+        checked: the number of facts in its sources, by kind.
+        lost: facts that the summary does not mention, in the order of the sources.
     """
 
     summary: Address
@@ -70,7 +70,7 @@ class SummaryReport:
 
 
 def report(store: Store, target: str = "") -> list[SummaryReport]:
-    """Return what the summaries of a context no longer mention.
+    """Return the losses of the summaries in a context.
 
     Args:
         store: the store.
@@ -119,7 +119,7 @@ def _report_on(store: Store, state: Fold, address: Address) -> SummaryReport:
 
 
 def _said(message: Message) -> Iterator[tuple[str, str]]:
-    """Yield (kind, text) of what a message says; a tool's output says nothing."""
+    """Yield (kind, text) of a message's facts; tool output has none."""
     done = activity_of([message])
     for step in done.commands:
         yield COMMANDS, one_command(step)

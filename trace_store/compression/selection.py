@@ -1,6 +1,6 @@
 """Ranges of a context: the messages that a range names, and the originals behind a summary.
 
-    A..B     what the context at commit B has and the context at commit A has not; a merge counts as what it brings
+    A..B     messages in the context at commit B but not at commit A; a merge counts as the messages it brings
     A        the context at commit A
     X..Y     from message X to message Y, in the order of the context; an empty side is the start or the end
     X        message X
@@ -34,7 +34,7 @@ SUMMARISES = (COMPRESSION, "compaction", "merge")
 
 @value
 class Origin:
-    """Where a message comes from that replaced others.
+    """The origin of a message that replaced others.
 
     Attributes:
         commit: the commit that replaced them.
@@ -116,7 +116,7 @@ def _position(state: Fold, address: Address) -> int:
 
 
 def origin_of(store: Store, state: Fold, address: Address) -> Origin | None:
-    """Return how a message came to replace others that are hidden now, or None if it did not.
+    """Return the origin of a message that replaced now-hidden ones; None for others.
 
     Raises:
         MessageNotFoundError: the context does not hold the message.
@@ -145,7 +145,7 @@ def origin_of(store: Store, state: Fold, address: Address) -> Origin | None:
 
 
 def originals(store: Store, state: Fold, address: Address) -> tuple[Address, ...]:
-    """Return the messages that a summary stands for, at every level; the message itself if it is none."""
+    """Return the originals behind a summary, at every level; else the message itself."""
     found: dict[Address, None] = {}
     pending, seen = [address], {address}
     while pending:

@@ -1,12 +1,12 @@
-"""Suggestions: what could leave a context, be shortened or be pinned, with the tokens saved and the reason.
+"""Suggestions to replace, shorten or pin messages, with the savings and reasons.
 
 superseded   a file that was read again or changed later
 stale        a file that has changed on disk since it was read
 duplicate    an output that a later one repeats
-similar      an output that a later one repeats almost
+similar      an output that a later one almost repeats
 failed       the output of a failed call
 cold         a long output, or a topic, that no later message uses any more
-pin          a message of the user that much of what follows uses
+pin          a user message that many later messages use
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Suggestion:
 
 @value
 class Suggestions:
-    """The proposals for a context, those that save most first.
+    """The proposals for a context, largest savings first.
 
     Attributes:
         tokens: the tokens of the context.
@@ -257,15 +257,15 @@ def suggest(store: Store, *, root: str = ".") -> Suggestions:
 def apply(
     store: Store, chosen: Sequence[Suggestion], *, author: str, message: str = ""
 ) -> CommitResult:
-    """Carry out proposals in one commit.
+    """Apply proposals in one commit.
 
     Raises:
-        InvalidOperationError: there is none.
+        InvalidOperationError: there are no proposals.
         MessageNotFoundError: the context does not show a message any more.
         StorageError: the disk failed; nothing was written.
     """
     if not chosen:
-        raise errors.InvalidOperationError("there is no proposal to carry out")
+        raise errors.InvalidOperationError("there is no proposal to apply")
     draft = new_draft(store)
     context, state = working_state(store)
     working = WorkingContext(context, state)

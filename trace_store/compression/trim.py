@@ -1,18 +1,18 @@
-"""Trim: make a context fit a number of tokens without a model, and so that all of it can be shown again.
+"""Trim: a reversible reduction of a context to a token target, without a model.
 
-The steps are taken in the order of least harm, each from the oldest message on, until the target is met:
+The steps run in order of increasing harm, each from the oldest message on, until the target is met:
 
     superseded   a read of a file that was read again or changed later
     duplicate    an output that a later one repeats word for word
     reasoning    the reasoning of old turns
     failed       the output of a failed call, down to its error
-    output       old tool outputs, to their head and tail, ever shorter
+    output       old tool outputs, cut to their head and tail, shorter in each round
     arguments    long arguments of old calls, such as the text of a file that was written
     episode      the work between two messages of the user, replaced by a note of what was done
-    prose        old answers, to their first paragraph
+    prose        old answers, cut to their first paragraph
 
-What a user said, instructions, pinned and important messages, the last to-do list, and the newest messages stay as they
-are. Shortened messages keep their old version and replaced ones stay in the history, so `restore` and `undo` bring
+User messages, instructions, pinned and important messages, the last to-do list, and the newest messages are never
+changed. Shortened messages keep their old version and replaced ones stay in the history, so `restore` and `undo` bring
 everything back.
 """
 
@@ -59,18 +59,18 @@ PROSE = "prose"
 
 STEPS = (SUPERSEDED, DUPLICATE, REASONING, FAILED, OUTPUT, ARGUMENTS, EPISODE, PROSE)
 DEDUPLICATION = (SUPERSEDED, DUPLICATE)
-"""The steps of `dedupe`: what they remove stands elsewhere in the context."""
+"""The steps of `dedupe`: they remove only content that is elsewhere in the context."""
 
 REASON = "trim"
 """The reason of the replacements, and the name of the metadata of the commit."""
 KEPT_TURNS = 2
-"""How many of the last turns of the user stay whole, as far as they fit into half of what can be trimmed to."""
+"""Number of last user turns to leave whole, as far as they fit in half of the target without its fixed part."""
 SMALLEST_TAIL = 1000
-"""So many tokens of newest messages stay whole in any case."""
+"""At least this many tokens of newest messages stay whole."""
 OUTPUT_TOKENS = (1000, 300, 80, 0)
-"""To how many tokens old outputs are shortened, in turn; 0 leaves a line."""
+"""Token limits for old outputs, tried in turn; 0 leaves one line."""
 FAILED_TOKENS = 120
-"""To how many tokens the output of a failed call is shortened."""
+"""Token limit for the output of a failed call."""
 _ARGUMENT_CHARACTERS = 400
 _PROSE_CHARACTERS = 400
 _SMALLEST_DUPLICATE = 200
@@ -81,11 +81,11 @@ _NOTE_TOKENS = 90
 
 @value
 class TrimStep:
-    """What one step of a trim saves.
+    """The savings of one step of a trim.
 
     Attributes:
         reason: one of STEPS.
-        count: how many messages it shortens or replaces.
+        count: number of messages that it shortens or replaces.
         tokens: the tokens saved.
     """
 
@@ -99,10 +99,10 @@ class TrimResult:
     """A trim, planned or done.
 
     Attributes:
-        target: the tokens asked for; None for a deduplication.
+        target: the requested tokens; None for a deduplication.
         before, after: the tokens of the context.
-        steps: what was saved, by step, in their order.
-        stays: where the target is not met, the tokens of what is never trimmed, by reason, the largest first.
+        steps: the savings of each step, in order.
+        stays: if the target is not met, the tokens of untrimmed content by reason, largest first.
         changes: the addresses of shortened messages, each with the reason.
         replaced: the addresses of replaced messages.
         commit: the commit, or None if nothing was written.
@@ -144,7 +144,7 @@ class _Trim:
         self.reasons: dict[int, str] = {}
 
     def _start_of_tail(self, keep_last: int | None) -> int:
-        """Return the position from which the messages stay whole."""
+        """Return the position from which messages stay whole."""
         working = self.working
         turns = [at for at in range(len(working.messages)) if working.is_user_turn(at)]
         count = KEPT_TURNS if keep_last is None else keep_last
@@ -188,7 +188,7 @@ class _Trim:
                     return
 
     def _may_change(self, at: int, *, old: bool = True) -> bool:
-        """Return True if a message may be shortened; `old` ones come before those that stay whole."""
+        """Return True if a message may be shortened; `old` excludes the newest ones."""
         return (
             at not in self.working.kept and at not in self.outside and not (old and at >= self.tail)
         )
@@ -196,12 +196,14 @@ class _Trim:
     def _old_outputs(self) -> Iterator[Output]:
         return (each for each in self.working.outputs if self._may_change(each.at))
 
-    # What stands elsewhere in the context
+    # Content that is elsewhere in the context
 
     def _superseded(self) -> Iterator[tuple[int, int]]:
         working = self.working
         for output, later in superseded(working.outputs):
-            is_read = later.action.kind == READ  # the text before a change may still be worked on
+            is_read = (
+                later.action.kind == READ
+            )  # after a change, the model may still need the earlier text
             if self._may_change(output.at, old=not is_read):
                 verb = "read again" if is_read else "changed"
                 text = f"[{output.action.subject} was {verb} in {working.short(later.at)}]"
@@ -214,7 +216,7 @@ class _Trim:
                 text = f"[the same output as {working.short(later.at)}]"
                 yield output.at, working.shorten_output(output, text)
 
-    # What is shortened
+    # Shortening
 
     def _reasoning(self) -> Iterator[tuple[int, int]]:
         for at in range(len(self.working.messages)):
@@ -262,7 +264,7 @@ class _Trim:
                 made = [_first_paragraph(p, address) for p in self.working.current_parts(at)]
                 yield at, self.working.shorten(at, made)
 
-    # What is replaced by a note
+    # Replacement by notes
 
     def _episodes(self) -> Iterator[tuple[int, int]]:
         for run in self._runs():
@@ -273,7 +275,7 @@ class _Trim:
                 yield positions[0], saved
 
     def _runs(self) -> Iterator[list[int]]:
-        """Yield the adjacent messages between two that stay, whole units each."""
+        """Yield runs of adjacent messages that notes may replace, in whole units."""
         working = self.working
         may_go = {at for at in range(len(working.messages)) if self._is_episode(at)}
         units = {at: working.unit(at) for at in may_go}
@@ -289,7 +291,7 @@ class _Trim:
                 run = []
 
     def _is_episode(self, at: int) -> bool:
-        """Return True if a message is work that a note may replace: not said by the user, no last answer of a turn."""
+        """Return True if a note may replace it: no user message or last answer of a turn."""
         working = self.working
         if not self._may_change(at) or working.is_user_turn(at):
             return False
@@ -311,10 +313,10 @@ class _Trim:
                 break
         yield taken
 
-    # What stays
+    # Untrimmed content
 
     def stays(self) -> dict[str, int]:
-        """Return the tokens of what is never trimmed, by reason, the largest first."""
+        """Return the tokens of untrimmed content by reason, largest first."""
         working = self.working
         found: Counter[str] = Counter()
         for at, message in enumerate(working.messages):
@@ -329,7 +331,7 @@ class _Trim:
             elif at in self.outside:
                 name = "messages outside the range"
             else:
-                name = "what is left of trimmed messages"
+                name = "rest of trimmed messages"
             found[name] += working.tokens[at]
         found["notes"] = sum(working.count(note) for _, note in working.notes)
         rest = working.total - sum(found.values())
@@ -363,29 +365,30 @@ def trim(
     Args:
         store: the store.
         range: the messages that may change, as in `selection.select`; "" is all.
-        to: the most tokens that the context should have, as `token_count` counts them; None saves all that the steps
-            can.
+        to: the maximum tokens of the context, counted as by `token_count`; None saves as much as possible.
         author: the author of the commit.
-        keep_last: so many of the last turns of the user stay whole, however large. None keeps KEPT_TURNS of them, as
-            far as they fit into half of the tokens that are not fixed.
+        keep_last: number of last user turns that stay whole, however large. None keeps KEPT_TURNS of them, as far as
+            they fit in half of the tokens that are not fixed.
         steps: the steps to take, of STEPS.
-        partial: where the target cannot be met, trim as far as possible.
+        partial: if the target cannot be met, trim as far as possible.
         dry_run: write nothing.
-        message: the commit message; by default it tells the tokens before and after.
+        message: the commit message; by default it states the tokens before and after.
 
     Returns:
-        What was saved. Where the target cannot be met, `stays` explains the rest.
+        The savings. If the target cannot be met, `stays` explains the rest.
 
     Raises:
         BudgetError: the target cannot be met; `needed` is the smallest possible number of tokens.
         InvalidInputError: a number is negative, or the range is malformed or names no message.
         RevisionNotFoundError, MessageNotFoundError: a side of the range does not exist.
         UnbornBranchError: the branch has no commit.
-        RefChangedError: the branch moved meanwhile; nothing was written.
+        RefChangedError: another process moved the branch; nothing was written.
         StorageError: the disk failed; nothing was written.
     """
     if (to is not None and to < 0) or (keep_last is not None and keep_last < 0):
-        raise errors.InvalidInputError("the target and the number of turns to keep are 0 or more")
+        raise errors.InvalidInputError(
+            "the target and the number of turns to keep must not be negative"
+        )
     context, state = working_state(store)
     tip = context.commit
     assert tip is not None
@@ -457,7 +460,7 @@ def _result(
 
 
 def superseded(outputs: Sequence[Output]) -> Iterator[tuple[Output, Output]]:
-    """Yield each read of a file with the later call that read the same part of it, or all, or changed it."""
+    """Yield each read of a file, with the later call that repeats or outdates it."""
     for number, output in enumerate(outputs):
         action = output.action
         if action.kind != READ or not action.paths or output.outcome.failed:
@@ -475,7 +478,7 @@ def _supersedes(later: Output, read: Output) -> bool:
 
 
 def duplicates(outputs: Sequence[Output]) -> Iterator[tuple[Output, Output]]:
-    """Yield each output with the newest later one that says the same, word for word."""
+    """Yield each output with the newest later one that is identical."""
     newest: dict[str, Output] = {}
     for output in outputs:
         newest[output.text] = output
@@ -486,11 +489,11 @@ def duplicates(outputs: Sequence[Output]) -> Iterator[tuple[Output, Output]]:
 
 
 def shortened(text: str, tokens: int, address: str, outcome: str = "") -> str:
-    """Return the head and the tail of a text with a note of what lies between; "" if it is short enough.
+    """Return a text's head and tail with a note between; "" if it is short enough.
 
     Args:
         text: the text.
-        tokens: about how many tokens are kept; 0 leaves the note alone.
+        tokens: approximate number of tokens to keep; 0 keeps only the note.
         address: where the whole text is.
         outcome: how a command ended, for the note.
     """
@@ -507,7 +510,7 @@ def shortened(text: str, tokens: int, address: str, outcome: str = "") -> str:
 
 
 def note_text(messages: Sequence[CompiledMessage], address: str) -> str:
-    """Return a note in place of some messages: how many, and what their calls did."""
+    """Return a note to replace messages: their number, and a summary of their calls."""
     activity = activity_of(messages)
     said = []
     for verb, wanted in (("read", READ), ("changed", WRITE)):

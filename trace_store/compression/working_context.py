@@ -1,4 +1,4 @@
-"""A compiled context with the changes that a trim plans: what each message would say, and what it would cost."""
+"""A compiled context with planned changes, and the tokens of each message."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trace_store.objects.parts import Part
 
 SUMMARY = "summary"
-"""The kind of messages that stand for others."""
+"""The kind of messages that replace others."""
 _INSTRUCTION_ROLES = frozenset({"system", "developer"})
 
 
@@ -42,7 +42,7 @@ class Output:
 
 
 class WorkingContext:
-    """A context in which messages can be shortened or replaced, to see what that saves.
+    """A context in which changes can be tried out, to measure what they save.
 
     Attributes:
         messages: the messages of the compiled context.
@@ -70,7 +70,7 @@ class WorkingContext:
         self.kept.update(*(self.unit(at) for at in plans[-1:]))
 
     def _read_calls(self, plans: list[int]) -> None:
-        """Find the tool results with what their calls do, and the calls that set the to-do list."""
+        """Find the tool results with their actions, and the calls that set the to-do list."""
         calls: dict[str, Action] = {}
         for at, message in enumerate(self.messages):
             if message.ghost:
@@ -91,7 +91,7 @@ class WorkingContext:
         return sorted(self._position[each] for each in members if each in self._position)
 
     def is_user_turn(self, at: int) -> bool:
-        """Return True if a person says something in a message."""
+        """Return True if a message contains text from the user."""
         message = self.messages[at]
         return (
             message.role == "user"
@@ -105,7 +105,7 @@ class WorkingContext:
         return self.parts.get(at) or self.messages[at].parts
 
     def shorten(self, at: int, parts: Sequence[Part]) -> int:
-        """Give a message shorter parts; return the tokens saved, 0 if that saves nothing and is not done."""
+        """Shorten a message if that saves tokens; return the tokens saved."""
         message = self.messages[at]
         saved = self.tokens[at] - self.count(
             Message(message.role, parts, kind=message.kind, name=message.name, model=message.model)
@@ -118,7 +118,7 @@ class WorkingContext:
         return saved
 
     def shorten_output(self, output: Output, text: str) -> int:
-        """Give a tool result a shorter text; return the tokens saved."""
+        """Shorten a tool result to a text; return the tokens saved."""
         parts = [
             ToolResult(part.call_id, text, part.is_error, call=part.call)
             if isinstance(part, ToolResult) and part.call_id == output.call_id
@@ -128,7 +128,7 @@ class WorkingContext:
         return self.shorten(output.at, parts)
 
     def replace(self, positions: Sequence[int], note: Message) -> int:
-        """Put a note in the place of adjacent messages; return the tokens saved, as `shorten`."""
+        """Replace adjacent messages by a note if that saves tokens; return the savings."""
         saved = sum(self.tokens[at] for at in positions) - self.count(note)
         if saved <= 0:
             return 0
@@ -144,7 +144,7 @@ class WorkingContext:
         return self._context.plain([message]).message_tokens()[0][0]
 
     def originals(self, positions: Iterable[int]) -> Iterator[CompiledMessage]:
-        """Yield messages as the context has them."""
+        """Yield messages without the changes."""
         for at in positions:
             yield self.messages[at]
 

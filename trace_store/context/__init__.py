@@ -1,4 +1,4 @@
-"""Contexts: what a model is shown, its size in tokens, and the usage that providers report."""
+"""Contexts: the input of a model, its size in tokens, and provider usage reports."""
 
 from trace_store.lazy_import import submodules
 

@@ -1,4 +1,4 @@
-"""What an agent did, read off its tool calls: files, commands with their outcome, errors and to-dos.
+"""An agent's activity, from its tool calls: files, commands, errors and to-dos.
 
 No model is asked, so the result is exact for known tools: those of Claude Code, Codex, Gemini CLI, opencode, Cursor and
 SWE-agent. A call of another tool counts as OTHER, with the path that its arguments name.
@@ -61,13 +61,13 @@ _ERROR_CHARACTERS = 200
 
 @value
 class Action:
-    """What one tool call does.
+    """The action of one tool call.
 
     Attributes:
         kind: READ, WRITE, RUN, SEARCH, PLAN or OTHER.
         paths: the files that it names.
         text: the command, pattern or other main argument, or "".
-        span: which part of the file a read returns, comparable only; "" for all of it.
+        span: the part of the file that a read returns, as an opaque value to compare; "" for the whole file.
     """
 
     kind: str
@@ -95,7 +95,7 @@ class Outcome:
     Attributes:
         failed: whether the tool or the command reported a failure.
         exit_code: of a command, or None if none was reported.
-        error: the first line of what a failure reported, or "".
+        error: first line of the error message, or "".
     """
 
     failed: bool
@@ -122,7 +122,7 @@ class Step:
 
 @value
 class FileUse:
-    """How a file was used: the numbers of reads and writes, and the message with the last call about it."""
+    """Use of a file: number of reads and writes, and the message with the last call."""
 
     path: str
     reads: int
@@ -139,13 +139,13 @@ class ToDo:
 
     @property
     def is_done(self) -> bool:
-        """Whether it needs no more work."""
+        """Whether it is done."""
         return self.status in ("completed", "done", "cancelled", "deleted")
 
 
 @value
 class Activity:
-    """What an agent did.
+    """The activity of an agent.
 
     Attributes:
         steps: all tool calls, in order.
@@ -169,7 +169,7 @@ class Activity:
 
 
 def activity_of(messages: Iterable[MessageLike]) -> Activity:
-    """Return what the tool calls in some messages did.
+    """Return the activity of the tool calls in some messages.
 
     Raises:
         ObjectNotFoundError, CorruptObjectError: content is missing or damaged.
@@ -196,7 +196,7 @@ def activity_of(messages: Iterable[MessageLike]) -> Activity:
 
 
 def action_of(call: ToolCall) -> Action:
-    """Return what a tool call does, by the names of its tool and its arguments."""
+    """Return a tool call's action, by the names of its tool and its arguments."""
     arguments = _arguments(call.arguments)
     name = re.sub(r"[^a-z]", "", call.name.rsplit("__", 1)[-1].lower())
     kind = _KIND_OF.get(name, OTHER)

@@ -31,7 +31,7 @@ CALL = "tool_call"
 
 
 class Calls:
-    """The calls of messages that are written one after the other, and which of them are unanswered."""
+    """The calls of consecutively written messages, and which of them are unanswered."""
 
     __slots__ = ("_find", "_here", "_known", "_open")
 
@@ -43,7 +43,7 @@ class Calls:
         self._here: set[str] = set()
 
     def link(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the messages of the next commit, all that it adds, with their results linked.
+        """Return all messages that the next commit adds, with their results linked.
 
         Afterwards call `written` with the id of the commit.
         """
@@ -137,7 +137,7 @@ def link_wording(parts: Parts, before: Sequence[Parts], find: Find) -> list[dict
 
 
 def find_in_history(tip: bytes | None, read_commit: ReadCommit) -> Find:
-    """Return a function that finds calls in the history of a commit, newest first, as far back as needed."""
+    """Return a lazy search for calls in the history of a commit, newest first."""
     walk = _calls_and_results_before(tip, read_commit)
     calls: list[tuple[str, Address]] = []
     answered: set[tuple[str, Address]] = set()

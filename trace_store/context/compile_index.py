@@ -50,7 +50,7 @@ class Measured:
     Attributes:
         commit: its id.
         message_count: messages of its context; 0 if unknown.
-        prefix: the hash over them; that of an empty context if unknown.
+        prefix: the hash over them; if unknown, the hash of an empty context.
         tools_commit: the commit that set the tools there, or None.
         is_beginning: whether the current context starts with these messages.
     """
@@ -223,7 +223,7 @@ class CompileIndex:
     __slots__ = ("_column", "_history")
 
     def __init__(self, column: Column, history: History) -> None:
-        """Set where the records are, and what they are made from."""
+        """Set the file of the records, and their source."""
         self._column = column
         self._history = history
 

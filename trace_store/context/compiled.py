@@ -5,7 +5,7 @@ A context of 100,000 messages reads two records until a message is accessed, and
 
 from __future__ import annotations
 
-from _collections_abc import Sequence  # that of collections.abc, without the rest of collections
+from _collections_abc import Sequence  # the same class as in collections.abc, but cheap to import
 
 from trace_store import context, errors
 from trace_store.context import tokens
@@ -87,7 +87,7 @@ class MeasuredReport:
 
 
 class Reading:
-    """Shared data of one context's messages: their source, and what was read ahead."""
+    """Shared data of one context's messages: their source, and prefetched content."""
 
     __slots__ = ("loader", "source", "tip")
 
@@ -293,7 +293,7 @@ class CompiledMessages(Sequence[CompiledMessage]):
 
 
 class CompiledContext(RenderableContext):
-    """What a model is shown at a commit.
+    """The context of a model at a commit.
 
     Attributes:
         commit: the commit; None on an unborn branch.
@@ -562,7 +562,9 @@ class PlainContext(CompiledContext):
 
     def objects(self) -> Iterator[bytes]:
         """Raise StateError: the messages are not stored."""
-        raise errors.StateError("these messages are not stored: a strategy or compiler made them")
+        raise errors.StateError(
+            "these messages are not stored: they come from a strategy or custom compiler"
+        )
 
     def _counts(self) -> list[tokens.overhead.MessageTokens]:
         return [

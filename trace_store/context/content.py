@@ -1,4 +1,4 @@
-"""What a model sees of messages, as bytes to hash; and one-line summaries of commits.
+"""Model-visible content of messages, as bytes to hash; one-line commit summaries.
 
 The prefix hash covers role, name and parts, and nothing that a model does not see (address, kind, labels). So equal
 contexts have equal prefixes, whatever their history.
@@ -32,7 +32,7 @@ def prefix_after(prefix: bytes, seen: bytes) -> bytes:
 
 
 def seen_of_entry(entry: Entry) -> bytes:
-    """Return the hash of what a model sees of an entry: role, name and parts, or its placeholder."""
+    """Return the hash of an entry's visible content, or of its placeholder."""
     message = entry.message
     if entry.is_ghost:
         return seen_of_ghost(message, entry.address)
@@ -40,7 +40,7 @@ def seen_of_entry(entry: Entry) -> bytes:
 
 
 def seen_of(role: str, name: str, parts: Sequence[Stored]) -> bytes:
-    """Return the hash of what a model sees of a message: the BLAKE3 hash of its canonical bytes.
+    """Return the BLAKE3 hash of a message's model-visible content in canonical bytes.
 
     The links of results to their calls are not part of it.
     """
@@ -48,9 +48,10 @@ def seen_of(role: str, name: str, parts: Sequence[Stored]) -> bytes:
 
 
 def seen_of_ghost(stored: Stored, address: Address) -> bytes:
-    """Return the hash of a removed message's placeholder: of all that its text is derived from, so no content is read.
+    """Return the hash of a removed message's placeholder.
 
-    `stored` is the message as it was created.
+    The hash covers everything that the text is derived from, so no content is read. `stored` is the message as it was
+    created.
     """
     parts = _without_calls(stored["parts"])
     named = {"address": address.short(8), "parts": parts, "role": stored["role"]}
@@ -106,9 +107,9 @@ def wording_at(place: Place, read_commit: ReadCommit) -> Sequence[Stored]:
 
 
 def one_line(commit: Commit, read: Callable[[bytes], bytes], width: int = 72) -> str:
-    """Return a one-line summary of a commit: its message, or what its operations do.
+    """Return a one-line summary of a commit: its message, or a line on its operations.
 
-    It quotes at most `width` characters of a message. Missing content is named as such; nothing is raised.
+    It quotes at most `width` characters of a message. Missing content is reported in the line instead of raised.
     """
     return "; ".join(line.cut(width) for line in lines_of(commit, read))
 

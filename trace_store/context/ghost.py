@@ -36,7 +36,7 @@ _SUBJECT_CHARACTERS = 40
 def ghost_text(address: tuple[bytes, int], stored: Mapping[str, Any], read: Read) -> str:
     """Return the placeholder of a removed message: its subject, estimated tokens, and the address to restore.
 
-    The short form `[removed 8a3fe622.3]` stands for a message whose content was purged or cannot be read.
+    The short form `[removed 8a3fe622.3]` is for a message whose content was purged or cannot be read.
 
     Args:
         address: the message's address.
@@ -117,7 +117,7 @@ def _is_plain(character: str) -> bool:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Split a text where every encoding splits it, or more often: numbers, and words with what is before them."""
+    """Split a text where every encoding splits it, or more often: numbers, and words with preceding characters."""
     at = 0
     while at < len(text):
         end = at
@@ -135,7 +135,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _piece_tokens(piece: str) -> int:
-    """Return about the most tokens of a piece; capitals and consonants make more of them."""
+    """Return a rough maximum of a piece's tokens; capitals and consonants raise it."""
     upper, lower = sum(map(str.isupper, piece)), sum(map(str.islower, piece))
     if upper > 1:
         return -(-upper * 2 // 3) + -(-lower // _LETTERS_OF_TOKEN)

@@ -17,7 +17,7 @@ A record of the messages column has 180 bytes:
 
      0  16  birth of the address                        96   4  tools: 1 + number of the record that set them, or 0
     16   4  number of the address                      100  32  prefix hash up to here
-    20  32  commit with the message                    132  32  hash of what a model sees
+    20  32  commit with the message                    132  32  hash of the model-visible content
     52   4  number of the message there                164   8  ordinal: messages up to here
     56  32  commit with the current version            172   4  measured: 1 + number of the record, or 0
     88   4  number of the version there                176   4  checksum
@@ -75,7 +75,7 @@ START = bytes(32)
 """The prefix hash before the first message."""
 
 MARKER = 1
-"""The record is not a message; it says that the index reaches a commit, or where the tools were set."""
+"""The record is not a message; it marks that the index reaches a commit, or where the tools were set."""
 END = 2
 """The last record of a commit; the index is valid up to here."""
 GHOST = 4
@@ -86,7 +86,7 @@ LABELLED = 64
 TOOLS = 128
 """The commit of this marker set the tools."""
 CARRIED = 256
-"""This marker stands for an earlier commit with a report, whose context is not a prefix of the records.
+"""This marker represents an earlier commit with a report whose context is not a prefix of the records.
 
 Its number and its message hash are the count of that context's messages and their prefix hash; zeros if unknown.
 """
@@ -145,7 +145,7 @@ class MessageRecord:
         place_commit, place_number: where its current version is.
         tools: 1 + the number of the record that set the current tools, or 0.
         prefix: the prefix hash up to here.
-        seen: the hash of what a model sees of the message; in a marker, the prefix hash of a measured context.
+        seen: the hash of the model-visible content; in a marker, the prefix hash of a measured context.
         ordinal: number of messages up to here.
         measured: 1 + the number of the record that ends, or is CARRIED for, the last commit with a report; or 0.
     """
@@ -230,7 +230,7 @@ def pack_told(
 ) -> bytes:
     """Return the bytes of a record from its own fields (`told`) and those that depend on earlier records.
 
-    `told` has the key, flags, role and kind, and the hash of what a model sees.
+    `told` has the key, flags, role and kind, and the hash of the model-visible content.
     """
     data = _TOLD.pack(
         told[:KEY_BYTES], flags, told[94:96], tools, prefix, told[96:], ordinal, measured
@@ -282,7 +282,7 @@ def role_at(block: bytes, at: int) -> str:
 
 
 def ties_at(block: bytes, at: int) -> tuple[bytes, bytes]:
-    """Return the first bytes of a record's prefix hash, and of the hash of what a model sees."""
+    """Return the first bytes of a record's prefix hash and of its content hash."""
     prefix, seen = at + 100, at + 132
     return block[prefix : prefix + TIE_BYTES], block[seen : seen + SEEN_BYTES]
 

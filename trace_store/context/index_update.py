@@ -1,8 +1,8 @@
 """Updates of the compile index of a branch.
 
 The fields of a record that its neighbours do not affect are its `told` bytes; the others depend on the records before.
-So one index can copy `told` bytes from another. Whatever way an update takes, the result equals that of a fold, message
-by message; only the last record of a commit must be right about tools and reports.
+So one index can copy `told` bytes from another. However an index is updated, the result equals that of a fold, message
+by message; tools and reports need to be correct only in the last record of a commit.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Step:
 
 
 def step_of(oid: bytes, commit: Commit) -> Step | None:
-    """Return what a commit appends; None if it does anything else.
+    """Return the messages that a commit appends; None if it does anything else.
 
     Raises:
         UnsupportedFormatError: a message has a role that this version does not know.
@@ -131,7 +131,7 @@ class Builder:
         )
 
     def _priority(self, answers: Sequence[Address], made: Mapping[bytes, int], find: Find) -> int:
-        """Return the priority flag of a result, which is that of its call."""
+        """Return the priority flag of a result, which equals its call's."""
         birth, number = answers[0]
         at = made.get(birth + number.to_bytes(4, "little"))
         record = find(answers[0]) if at is None else MessageRecord.unpack_from(self.data, at)
@@ -331,7 +331,7 @@ class Growth:
         return self._written(tip, records, builder)
 
     def _folded(self, tip: bytes, view: IndexView | None) -> IndexView:
-        """Write the index of a commit from its fold, copying what another index has."""
+        """Write the index of a commit from its fold, copying records of another index."""
         records = None if view is None else _records(view)
         measured = view.measured() if view is not None and records is not None else None
         state = self._history.fold(tip)

@@ -61,7 +61,7 @@ def argument_of(arguments: str, names: Sequence[str]) -> str:
     """
     if not arguments.lstrip().startswith("{"):
         return ""
-    import json  # as dear as a command; only where calls are shown
+    import json  # as slow as a whole command to import; only needed where calls are shown
 
     decoder = json.JSONDecoder()
     for key in names:

@@ -40,7 +40,7 @@ def compile(
         contexts: the compiler of a store.
         revision: the commit.
         at: another revision, or a time: the newest commit along first parents that is not later.
-        strategy: "full" for all visible content; "messages" for one line a commit, its message.
+        strategy: "full" for all visible content; "messages" for one line per commit, its message.
         reasoning: whether reasoning is rendered.
         model: the model to count and render for.
         compiler: returns other messages for the context; their tokens are counted again.

@@ -120,7 +120,7 @@ def as_mapping(told: object) -> Raw | None:
     if isinstance(told, Usage):
         return told.as_map()
     if hasattr(told, "__dataclass_fields__"):
-        import dataclasses  # dear, and only for what another library made with it
+        import dataclasses  # slow to import, and only needed for dataclasses of other libraries
 
         return {each.name: getattr(told, each.name) for each in dataclasses.fields(told)}  # type: ignore[arg-type]
     attributes = getattr(told, "__dict__", None)

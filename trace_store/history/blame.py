@@ -136,9 +136,9 @@ def _drop_repeated_carries(
     carried: Mapping[Address, list[MessageOperation]],
     brought: set[Address],
 ) -> None:
-    """Drop operations that carried in a message which was there already.
+    """Drop merges that brought in a message that was already there.
 
-    For a message born on this line all carries are dropped; for one that was merged in (`brought`), all but the oldest.
+    For a message created on this line, drop all of them; for one that was merged in (`brought`), all but the oldest.
     """
     for address, changes in carried.items():
         idle = changes[:-1] if address in brought else changes

@@ -140,12 +140,12 @@ def branch_of_head(store: Store) -> str:
 
 
 def find_branch(store: Store, name: str) -> str:
-    """Return the full name of the branch that a name, a session's id or `HEAD` stands for.
+    """Resolve a name, a session's id or `HEAD` to the full name of a branch.
 
     Raises:
         RefNotFoundError: there is no such branch.
         DetachedHeadError: the name is `HEAD`, which is detached.
-        AmbiguousRevisionError: the ids of several sessions begin like this.
+        AmbiguousRevisionError: the prefix matches several sessions.
     """
     check_text(name)
     if name in ("HEAD", "@"):
@@ -185,7 +185,7 @@ def create_branch(
     Raises:
         AlreadyExistsError: the branch exists, and `force` is not given.
         StateError: HEAD is on the branch that would be moved.
-        As `resolve_commit`, and `branch_ref`.
+        As `resolve_commit` and `branch_ref`.
     """
     ref = branch_ref(name)
     oid = revisions.resolve_commit(store, start)
@@ -210,7 +210,7 @@ def create_branch(
 
 
 def name_taken(ref: str) -> errors.AlreadyExistsError:
-    """Return the error that a branch exists already."""
+    """Return the error for a branch that already exists."""
     return errors.AlreadyExistsError(
         f"branch {short(ref)} already exists",
         code=errors.ErrorCode.BRANCH_EXISTS,
@@ -219,7 +219,7 @@ def name_taken(ref: str) -> errors.AlreadyExistsError:
 
 
 def names_before_and_after(store: Store, old: str, new: str) -> tuple[str, str]:
-    """Return the full names of a branch before and after a rename; raises as `rename_branch`."""
+    """Return a branch's old and new full name; raises as `rename_branch`."""
     head = store.refs.head()
     ref = head.ref if head.unborn and head.ref == BRANCHES + old else find_branch(store, old)
     assert ref is not None
@@ -312,7 +312,7 @@ def delete_refs(store: Store, wanted: Sequence[str], *, author: str, what: str) 
 
 def matches_any(name: str, patterns: Sequence[str]) -> bool:
     """Return True if a name matches one of some shell patterns, such as `feature/*`."""
-    from fnmatch import fnmatchcase  # few give any, and it takes long to load
+    from fnmatch import fnmatchcase  # rarely needed, and slow to import
 
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
@@ -365,7 +365,7 @@ def unset_upstream(store: Store, ref: str) -> bool:
 
 
 def rename_upstreams(store: Store, old: str, new: str) -> None:
-    """Rename a branch in the upstreams file, also where it is an upstream."""
+    """Rename a branch in the upstreams file, including where it is an upstream."""
     known = upstreams(store)
     changes: dict[str, str | None] = {
         ref: new for ref, upstream in known.items() if upstream == old

@@ -88,7 +88,7 @@ def write(
         branch: name of a branch, which is created if missing; None is HEAD.
         meta: metadata, as in `Commit`.
         links: as in `Commit`.
-        merge: further parents; what they bring must be among the operations.
+        merge: further parents; the operations must carry in their messages.
         durability: "durable", "batch" or "fast"; None is the store's default.
         onto: the required tip of the branch; a new branch starts there. None accepts any tip.
 
@@ -435,7 +435,7 @@ class _Writer:
             along = units if any(map(_acts_on_units, made.operations)) else []
             state.apply(HERE, made)
         except errors.InvalidOperationError as error:
-            # For the caller the reason is the missing message.
+            # Report the missing message itself.
             if isinstance(error.__cause__, errors.MessageNotFoundError):
                 raise error.__cause__ from None
             raise

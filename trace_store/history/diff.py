@@ -45,7 +45,7 @@ LABELS = "labels"
 GHOSTED = "ghost"
 COPIED = "copied"
 KINDS = (ADDED, REMOVED, EDITED, MOVED, PRIORITY, LABELS, GHOSTED, COPIED)
-"""How a message can differ; COPIED: the same content has another address."""
+"""How a message can differ; COPIED means the same content at another address."""
 
 
 @value
@@ -53,7 +53,7 @@ class MessageChange:
     """One message that differs.
 
     Attributes:
-        kinds: how, of KINDS; `added` and `removed` stand alone.
+        kinds: a subset of KINDS; `added` and `removed` exclude all others.
         before, after: the message in each context, or None.
         before_by, after_by: the last operation that named it since the histories parted, or None.
         tokens_before, tokens_after: its tokens; 0 where it is missing.
@@ -72,7 +72,7 @@ class MessageChange:
 
     @property
     def message(self) -> CompiledMessage:
-        """The message after, or else before."""
+        """The message after the change, or before it if it was removed."""
         found = self.after or self.before
         assert found is not None
         return found
@@ -120,12 +120,12 @@ class ContextDiff:
 
     @property
     def tokens_lost(self) -> int:
-        """Tokens of the context before that a provider has cached in vain."""
+        """Tokens of the old context whose provider cache becomes useless."""
         return self.tokens_before if self.tools_differ else self.tokens_before - self.tokens_kept
 
     @property
     def tokens_new(self) -> int:
-        """Tokens of the context after that are not in a provider's cache."""
+        """Tokens of the new context that are not in a provider's cache."""
         return self.tokens_after if self.tools_differ else self.tokens_after - self.tokens_kept
 
 
@@ -259,7 +259,7 @@ class Alignment:
 
 
 def same_message(one: MessageRecord, other: MessageRecord) -> bool:
-    """Return True if two records are of the same version and state of one message, as far as records tell."""
+    """Return True if two records show the same version and state of a message."""
     return (
         (one.address, one.place_commit, one.place_number)
         == (other.address, other.place_commit, other.place_number)

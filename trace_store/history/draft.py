@@ -6,7 +6,7 @@ position in a list.
 
 from __future__ import annotations
 
-from _collections_abc import Mapping  # that of collections.abc, without the rest of collections
+from _collections_abc import Mapping  # the same class as in collections.abc, but cheap to import
 
 from trace_store import context, errors, providers
 from trace_store.objects import operations as ops
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Target: TypeAlias = str | tuple[bytes, int]
     Content: TypeAlias = str | Sequence[Part]
     Reword: TypeAlias = Callable[[Address, str, str], Sequence[Part]]
-    """Returns the parts of a message with a new text for it, or for its result of one call."""
+    """Returns a message's parts with a new text, for the message or one call's result."""
 
 
 NO_SECRETS: Mapping[str, int] = {}
@@ -85,15 +85,15 @@ class CommitResult:
 
     @property
     def token_count(self) -> int:
-        """Tokens of the messages that it adds, counted when it is first asked for.
+        """Tokens of the messages that it adds, counted on first access.
 
         Raises:
-            StateError: it was not made by a `Repo`, so nothing counts tokens.
+            StateError: it was not created by a `Repo`, so there is no token counter.
         """
         if not self.message_count:
             return 0
         if self.weigh is None:
-            raise errors.StateError("nothing counts tokens here: commit with a Repo")
+            raise errors.StateError("there is no token counter: commit with a Repo")
         return self.weigh(self.oid)
 
 
@@ -165,7 +165,7 @@ class Draft:
         return self._created
 
     def append(self, role: str | Given, content: Content | None = None, **fields: Any) -> Address:
-        """Add a message at the end and return its address; `fields` are those of `Message`.
+        """Add a message at the end and return its address; `fields` are as in `Message`.
 
         `role` may be a whole message, also a provider's; then there is no `content`.
 
@@ -372,7 +372,7 @@ class Draft:
     def _add(self, operation: Operation) -> None:
         if self.result is not None:
             raise errors.StateError("the draft is already written; start another one")
-        if operation.name != ops.ADD:  # its messages are checked already
+        if operation.name != ops.ADD:  # its messages were already checked
             try:
                 check_operation(operation.name, operation.fields)
             except errors.CorruptObjectError as error:

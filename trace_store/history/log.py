@@ -273,20 +273,20 @@ class LogEntry:
 
     @property
     def token_count(self) -> int:
-        """Tokens of the messages that it adds, counted when it is first asked for.
+        """Tokens of the messages that it adds, counted on first access.
 
         Raises:
-            StateError: the log was not asked of a `Repo`, so nothing counts tokens.
+            StateError: the log does not come from a `Repo`, so there is no token counter.
         """
         if not self.message_count:
             return 0
         if self._source.weigh is None:
-            raise errors.StateError("nothing counts tokens here: take the log of a Repo")
+            raise errors.StateError("there is no token counter: use the log of a Repo")
         return self._source.weigh(self.commit)
 
     @property
     def redacted(self) -> dict[str, int]:
-        """How many secrets of each kind were replaced in what it stores; a look-up in its content."""
+        """Number of redacted secrets of each kind in its content, counted on access."""
         commit, found = self.commit, dict[str, int]()
         if secrets.guard.FACT not in commit.meta:
             return found

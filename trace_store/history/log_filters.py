@@ -75,7 +75,7 @@ def matching(
     """Yield the log entries that match a filter.
 
     Args:
-        contexts: reads what the entries lack.
+        contexts: reads data that the entries lack.
         entries: of a log, children before their parents.
         wanted: the filter.
         tip: the commit whose context decides a message's priority.

@@ -56,7 +56,7 @@ class RepairReport:
     """The faults of a context, and the result of its repair.
 
     Attributes:
-        outcome: SOUND; BROKEN, if nothing was to be written; REPAIRED; or REPAIRED_BEFORE, if an earlier repair
+        outcome: SOUND; BROKEN for a dry run; REPAIRED; or REPAIRED_BEFORE, if an earlier repair
             suffices.
         ref: the full name of the branch; "" if the revision is not a branch.
         commit: the commit whose context has the faults.
@@ -89,7 +89,7 @@ def repair(
     """Create a branch with a context that is valid for every provider, beside one whose context is broken.
 
     The branch is `repaired/<name>`, or `repaired/<name>-2` and so on if that one has diverged. An earlier repair is
-    found again, so nothing is repaired twice.
+    reused.
 
     Args:
         contexts: the compiler of the store.

@@ -1,9 +1,9 @@
 """Resets of HEAD's branch, hard and soft, and committing what a soft reset staged.
 
 The old tip is kept in the same transaction, and ORIG_HEAD names it. A hard reset keeps it in the trash. A soft reset
-stages it: one ref a branch, such as `refs/staged/heads/main`, from which the commits after the new tip can be committed
-again. The new commit has the operations of all of them in order, so the context is the same and messages keep their
-addresses.
+stages it: one ref per branch, such as `refs/staged/heads/main`, from which the commits after the new tip can be
+committed again. The new commit has the operations of all of them in order, so the context is the same and messages
+keep their addresses.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Staged:
 
 @value
 class StagedCommit:
-    """The result of committing staged commits: commit, branch (None: detached), messages, and what was staged."""
+    """The result of committing staged commits; `ref` is None if HEAD is detached."""
 
     oid: ObjectId
     ref: str | None

@@ -1,7 +1,7 @@
-"""How long the trash keeps things: rules of the configuration, and what expires by them.
+"""Retention of the trash: the configured rules, and the entries that expire.
 
-Nothing expires unless the configuration or a caller says so. Rules are checked in order: age, then number, then size;
-what `keep` names stays whatever they say. An entry of unknown age, which git brought, counts as the youngest.
+Nothing expires unless the configuration or the caller sets a rule. Rules are checked in order: age, number, size.
+Entries covered by `keep` never expire. An entry that was fetched by git has no known age and counts as the newest.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ PINNED, CHECKPOINTS, TAGS, SUMMARIES = config.KEPT
 
 @value
 class RetentionRules:
-    """When entries of the trash expire.
+    """Rules for when entries of the trash expire.
 
     Attributes:
-        age_ms: after so many milliseconds; None for never.
-        sessions: once so many sessions were started or imported later; None for never.
-        count: how many refs stay; None for any number.
-        size_bytes: how many bytes on disk only the trash may hold; None for any number.
-        keep: what never expires: refs with own pinned messages or sources of own summaries, tags, and checkpoints.
+        age_ms: the maximum age in milliseconds; None for no limit.
+        sessions: an entry expires once this many newer sessions exist; None for no limit.
+        count: the maximum number of refs; None for no limit.
+        size_bytes: the maximum disk space used only by the trash; None for no limit.
+        keep: kinds of entries that never expire: refs with their own pinned messages or summaries, tags, checkpoints.
     """
 
     age_ms: int | None = None
@@ -46,17 +46,17 @@ class RetentionRules:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing expires by them."""
+        """Whether no rule is set."""
         return self.age_ms is self.sessions is self.count is self.size_bytes is None
 
 
 @value
 class ExpiryReport:
-    """What expires, or would.
+    """The result of an expiry or its dry run.
 
     Attributes:
-        expired: refs in the trash, each with the rule that it expires by: "age", "count" or "size".
-        kept: refs that a rule would have taken, each with what keeps it, such as "pinned".
+        expired: refs in the trash, each with the rule that applies: "age", "count" or "size".
+        kept: refs that would have expired, each with the reason to keep it, such as "pinned".
         freed: objects and bytes that nothing else reaches.
     """
 
@@ -66,7 +66,7 @@ class ExpiryReport:
 
 
 def read_rules(store: Store, given: Mapping[str, object] | None = None) -> RetentionRules:
-    """Return the rules of the configuration; `given` settings, such as `{"trash_count": 10}`, take precedence.
+    """Return the configured rules; `given`, such as `{"trash_count": 10}`, overrides.
 
     Raises:
         InvalidInputError: a setting is not valid.
@@ -90,7 +90,7 @@ def read_rules(store: Store, given: Mapping[str, object] | None = None) -> Reten
 
 
 def expires_before(store: Store, rules: RetentionRules) -> int:
-    """Return the time, in milliseconds, before which entries have expired by age or sessions; 0 for none."""
+    """Return the time in ms before which entries expire by age or sessions, or 0."""
     if rules.age_ms is not None:
         return max(store.clock.now() - rules.age_ms, 0)
     if rules.sessions is None:
@@ -106,11 +106,11 @@ def expires_before(store: Store, rules: RetentionRules) -> int:
 
 
 def plan_expiry(store: Store, rules: RetentionRules) -> ExpiryReport:
-    """Return which refs in the trash expire by some rules, and what that would free.
+    """Return the refs in the trash that expire, and the space that this would free.
 
     Raises:
         ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
-        StorageError: the disk refuses.
+        StorageError: the disk failed.
     """
     if rules.is_empty:
         return ExpiryReport((), (), Amount())
@@ -144,7 +144,7 @@ def plan_expiry(store: Store, rules: RetentionRules) -> ExpiryReport:
 
 
 def expire(store: Store, rules: RetentionRules, *, author: str) -> ExpiryReport:
-    """Delete the refs that `plan_expiry` returns from the trash, and return the plan; raises as it."""
+    """Delete expired refs from the trash; returns and raises as `plan_expiry`."""
     report = plan_expiry(store, rules)
     if report.expired:
         delete_entries(store, [each for each, _ in report.expired], author=author)
@@ -152,7 +152,7 @@ def expire(store: Store, rules: RetentionRules, *, author: str) -> ExpiryReport:
 
 
 def _kept_by(store: Store, entry: TrashedRef, keep: frozenset[str]) -> str:
-    """Return what keeps an entry, or ""; only commits that no other ref reaches are read."""
+    """Return the reason to keep an entry, or ""; reads only commits unique to it."""
     if CHECKPOINTS in keep and entry.kind == "checkpoint":
         return CHECKPOINTS
     if TAGS in keep and entry.kind == "tag":

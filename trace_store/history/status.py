@@ -28,7 +28,7 @@ class Status:
         diverged: refs with several tips, and the tips.
         incomplete: refs whose commit is missing.
         branch_count: number of branches.
-        unsealed_transactions: transactions in the journal, which git does not see before a seal.
+        unsealed_transactions: transactions in the journal, which git sees only after a seal.
         unsealed_bytes: bytes of their objects.
         returned: purged objects that are stored again.
     """

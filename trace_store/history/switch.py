@@ -55,7 +55,7 @@ def switch(store: Store, name: str, *, author: str) -> SwitchResult:
     Raises:
         RefNotFoundError: there is no such branch.
         RevisionNotFoundError: `-` is given, and there is no previous branch.
-        AmbiguousRevisionError: the ids of several sessions begin like this.
+        AmbiguousRevisionError: the prefix matches several sessions.
     """
     if name == "-":
         name = refs.reflog_query.previous_branch(store.refs)
@@ -78,7 +78,7 @@ def begin_branch(
 
     Raises:
         AlreadyExistsError: the branch exists, and `force` is not given.
-        As `resolve_commit`, and `branch_ref`.
+        As `resolve_commit` and `branch_ref`.
     """
     ref = branch_ref(name)
     head = store.refs.head()

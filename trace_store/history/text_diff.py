@@ -69,7 +69,7 @@ def word_diff(before: str, after: str) -> list[Piece]:
 def paired_lines(
     before: Sequence[str], after: Sequence[str], around: int
 ) -> Iterator[tuple[str | None, str | None]]:
-    """Yield lines side by side, None where a side has none; (None, None) stands for omitted lines."""
+    """Yield lines side by side, None where a side has none; (None, None) marks omitted lines."""
     rows: list[tuple[str | None, str | None]] = []
     differs: list[int] = []
     for same, one, other in blocks(before, after):

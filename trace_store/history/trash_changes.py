@@ -1,8 +1,8 @@
 """Restoring from the trash, and emptying it.
 
-A removed message never lost its position, so restoring shows it there again. Emptying a message only takes it off the
-list: its content is part of the history. Emptying a ref deletes the ref, after which `gc` and `prune` may remove what
-nothing else reaches.
+A removed message never lost its position, so restoring shows it there again. Emptying a message only takes it off
+the list: its content is part of the history. Emptying a ref deletes the ref. Then `gc` and `prune` may
+remove objects that nothing else reaches.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class RestoredMessage:
     Attributes:
         address: its address.
         after: the nearest earlier message that is shown; None at the start.
-        is_exact: whether that is its neighbour of before; else messages between them are hidden.
+        is_exact: whether that message originally preceded it; if not, messages between the two are hidden.
     """
 
     address: Address
@@ -54,7 +54,7 @@ class RestoredMessages:
 
 @value
 class RestoredRef:
-    """A ref that was restored: its entry, and its full name now; "" if that is taken, so it stays in the trash."""
+    """A restored ref: its entry, and new full name; "" if it stays (the name is taken)."""
 
     entry: TrashedRef
     ref: str
@@ -70,12 +70,12 @@ class TrashRestored:
 
 @value
 class EmptyReport:
-    """What emptying the trash did, or would do.
+    """The result of emptying the trash, or of its dry run.
 
     Attributes:
         messages: messages that left the list; their content stays in the history.
         refs: refs that were deleted.
-        shared: those of them whose objects all stay, because other refs reach them.
+        shared: deleted refs whose objects all stay, because other refs reach them.
         freed: objects and bytes that nothing reaches any more.
         commit: the commit that took the messages off the list, or None.
     """
@@ -95,7 +95,7 @@ def restore_messages(
     Raises:
         StateError: one of them is not hidden.
         MessageNotFoundError: one of them is not in the branch's context.
-        RefNotFoundError: the branch is not one.
+        RefNotFoundError: there is no such branch.
         InvalidInputError: no message is named.
     """
     if not addresses:
@@ -225,8 +225,8 @@ def empty(
 
     Raises:
         MessageNotFoundError: a message is not in the branch's context.
-        RefNotFoundError: the branch is not one.
-        StorageError: the disk refuses; nothing is lost.
+        RefNotFoundError: there is no such branch.
+        StorageError: the disk failed; nothing is lost.
     """
     store = contexts.store
     amounts = own_amounts(store, [each.ref for each in refs]) if refs else []

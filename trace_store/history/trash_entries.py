@@ -1,8 +1,8 @@
-"""What is in the trash: messages that a branch's context hides, and refs that were deleted or moved.
+"""The contents of the trash: removed messages, deleted refs, and old tips.
 
-Rule: read-only, and nothing is stored for it. A removed message is an entry of the fold, and a ref is one below
-`refs/trash/`. Sources of a summary are hidden by it and are not in the trash. A message that was emptied from the list
-has the label EMPTIED, set after it was removed.
+Read-only; the list itself is not stored. A removed message is an entry of the fold, a ref is one below `refs/trash/`.
+Messages that a summary replaced are hidden but not in the trash. A message that was emptied from the list has the
+label EMPTIED, set after it was removed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class HiddenMessage:
 
     Attributes:
         address: its address.
-        branch: what was asked for: the branch or revision whose context hides it.
+        branch: the branch or revision, as requested, whose context hides it.
         role, kind: as in `Message`.
         tools: the tools that it calls, or whose results it holds.
         ghost: whether a placeholder is shown for it.
@@ -77,7 +77,7 @@ class TrashedRef:
         kind: "branch", "tag", "checkpoint", or "other" for a detached HEAD and the like.
         original: full name of the ref that had this value; "" if no ref had.
         oid: the value.
-        time: when it came into the trash, in milliseconds since the epoch; 0 if git brought it, so nobody knows.
+        time: when it came into the trash, in milliseconds since the epoch; 0 if unknown, because git fetched it.
         exists: whether the original ref exists, at another value: it was moved and not deleted.
         text: the summary of the commit, on one line.
     """
@@ -115,11 +115,11 @@ class TrashFilter:
 
     Attributes:
         kinds: kinds of entries ("message", "branch", …) or of messages ("tool_io", …); empty for all.
-        min_tokens: only messages with at least so many tokens.
-        before: only what came into the trash before this time in milliseconds; None for any time.
-        since: only what came into the trash at this time or later, or at an unknown time.
+        min_tokens: only messages with at least this many tokens.
+        before: only entries older than this time in milliseconds; None for any time.
+        since: only entries of this time or later, or of an unknown time.
         tool: only messages of this tool.
-        text: only messages that contain this text, in any case, and refs whose name, summary or own messages do.
+        text: only messages that contain this text, ignoring case, and refs whose name, summary or own messages do.
     """
 
     kinds: tuple[str, ...] = ()
@@ -165,12 +165,12 @@ def list_messages(
 def list_refs(
     store: Store, branch: str | None = None, where: TrashFilter | None = None
 ) -> list[TrashedRef]:
-    """Return the refs in the trash, the last to come first; those of unknown time are last.
+    """Return the refs in the trash, newest first; those of unknown time come last.
 
     Args:
         store: the repository's store.
         branch: only those of this branch (short name); None for all.
-        where: conditions on them; with a tool or a number of tokens none is left.
+        where: conditions on them; no ref matches a condition on the tool or the tokens.
     """
     where = where or TrashFilter()
     if where.tool or where.min_tokens:
@@ -191,7 +191,7 @@ def list_refs(
 
 
 def find_ref(store: Store, text: str) -> TrashedRef | None:
-    """Return the ref in the trash that has a name, such as `idea` or `heads/idea/1f2e3d4c5b6a`; None without one.
+    """Return the ref in the trash with a name such as `idea` or `heads/idea/1f2e3d4c5b6a`; None without one.
 
     Raises:
         AmbiguousRevisionError: several tips of the ref are in the trash.
@@ -236,7 +236,7 @@ def _live_commits(store: Store) -> list[ObjectId]:
 
 
 def _removals(contexts: ContextCompiler, tip: ObjectId, state: Fold) -> dict[Address, int]:
-    """Return when each removed message was removed, without those that were emptied from the list since."""
+    """Return the removal time of each removed message that was not emptied since."""
     left = {entry.address for entry in state.entries if entry.hidden == REMOVED}
     found: dict[Address, int] = {}
     emptied: set[Address] = set()
@@ -252,7 +252,7 @@ def _removals(contexts: ContextCompiler, tip: ObjectId, state: Fold) -> dict[Add
                 emptied |= left.difference(gone).intersection(targets)
         for address, stored in ops.added_messages(commit, oid):
             if address in left and (ops.BORN not in stored or stored.get("hidden")):
-                gone.add(address)  # it was carried as removed, or joined a removed unit
+                gone.add(address)  # a merge brought it already removed, or it joined a removed unit
                 emptied |= {address} if EMPTIED in stored.get("labels", ()) else set()
         found |= dict.fromkeys(gone - emptied, commit.time)
         left -= gone
@@ -311,7 +311,7 @@ def _trashed_ref(store: Store, ref: str, oid: ObjectId) -> TrashedRef:
 
 
 def _text_search(store: Store, text: str) -> Callable[[bytes], bool]:
-    """Return a function that tells whether a blob contains a text, in any case; a missing one does not."""
+    """Return a case-insensitive test for a text in a blob; False if it is missing."""
     wanted = text.casefold()
 
     def contains(oid: bytes) -> bool:

@@ -2,7 +2,7 @@
 
 The reflogs are the only record. All entries of a transaction have the same time; the transactions of one command share
 author and message and are adjacent. An undo is one transaction, and it fails unless each ref is where the command left
-it. It writes its own reflog message, so that the next undo knows what is undone already.
+it. It writes its own reflog message, so that the next undo can skip commands that are already undone.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class UndoResult:
 
     Attributes:
         message: the reflog message of the command.
-        author: who ran it.
+        author: the user who ran it.
         time: when, in milliseconds since the epoch.
         moves: (name, old value, new value) of each ref that the undo moved, including HEAD.
         head: the new HEAD.
@@ -116,7 +116,7 @@ def commands(store: Store) -> Iterator[CommandChanges]:
 
 
 def _last(store: Store) -> CommandChanges:
-    """Return the last command that is neither an undo nor undone."""
+    """Return the last command that is neither an undo nor already undone."""
     skipped = redone = 0
     for group in commands(store):
         if group.message.startswith(REDO):
@@ -257,7 +257,7 @@ def _invert(
         rename_upstreams(store, *renamed)
     elif store.local:
         _restore_upstreams(store, moves)
-    _restore_tips(store, group.given_up)  # also those that an undone undo restored
+    _restore_tips(store, group.given_up)  # including those that an undone undo restored
     after = store.refs.head()
     told = [*moves]
     if target is not None:

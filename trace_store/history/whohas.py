@@ -41,7 +41,7 @@ class MessageVersion:
         address: the message's address.
         place: the oldest commit that has this version, and its number there.
         role: the message's role.
-        seen: the hash of what a model sees of it; carrying a message does not change it.
+        seen: the hash of its model-visible content; carrying a message does not change it.
     """
 
     address: Address

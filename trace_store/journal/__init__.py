@@ -1,4 +1,4 @@
-"""The journal: the hot end of a repository, where a commit becomes durable with one write and one sync."""
+"""The journal: the write-ahead log that makes a commit durable with one sync."""
 
 from trace_store.lazy_import import submodules
 

@@ -1,6 +1,6 @@
-"""Events: what a follower of the journal is told.
+"""Events for followers of the journal.
 
-There are two: a passing frame that somebody emitted, and a ref that moved.
+There are two kinds: an emitted event, stored as a passing frame, and a ref move.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
 
 REF = "ref"
-"""The kind of an event that tells of a ref move."""
+"""The kind of an event for a ref move."""
 MAXIMUM_EVENT_BYTES = 64 * 1024
 _MAXIMUM_KIND = 64
 _KIND_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-.")
@@ -30,10 +30,10 @@ class Event:
     """One event.
 
     Attributes:
-        kind: a lower-case name; `ref` when a ref moved.
-        data: what was emitted; for a ref move its reflog message, as `message`.
-        moment: when, in milliseconds since the epoch, by the writer's clock.
-        author: who; empty when nobody said.
+        kind: a lower-case name; `ref` for a ref move.
+        data: the emitted data; for a ref move, its reflog message as `message`.
+        moment: its time in milliseconds since the epoch, by the writer's clock.
+        author: its author; empty if not given.
         ref: the full name of the ref that moved; empty for other events.
         old: its value before; None if it was absent, and for other events.
         new: its value after; None if it was deleted, and for other events.
@@ -49,7 +49,7 @@ class Event:
 
     @property
     def move(self) -> tuple[str, bytes | None, bytes | None, int] | None:
-        """What tells a ref move from all others; None for other events."""
+        """The identity of a ref move; None for other events."""
         return (self.ref, self.old, self.new, self.moment) if self.kind == REF else None
 
 
@@ -81,7 +81,7 @@ def encode(event: Event) -> bytes:
 
 
 def is_kind(kind: object) -> bool:
-    """Return True for a name of lower-case letters, digits, `_`, `-` and `.` that begins with a letter."""
+    """Return True for a letter followed by lower-case letters, digits, `_`, `-`, `.`."""
     return (
         isinstance(kind, str)
         and 0 < len(kind) <= _MAXIMUM_KIND
@@ -91,7 +91,7 @@ def is_kind(kind: object) -> bool:
 
 
 def decode(payload: bytes) -> Event | None:
-    """Return the event of a passing frame's payload, or None if it is not readable."""
+    """Return the event in a passing frame's payload, or None if it is unreadable."""
     section = event_section(payload)
     if section is None:
         return None
@@ -99,7 +99,7 @@ def decode(payload: bytes) -> Event | None:
     if not (isinstance(kind, str) and isinstance(data, dict) and isinstance(moment, int)):
         return None
     if kind == REF or not is_kind(kind):
-        return None  # no emit writes that, and `ref` would pass for a move
+        return None  # `emit` never writes these, and `ref` would look like a move
     return Event(kind, data, moment, str(section.get("author", "")))
 
 

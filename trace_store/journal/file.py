@@ -1,7 +1,7 @@
-"""One journal that is held open, and what has been read of it so far.
+"""One open journal, and the frames read from it so far.
 
-Rule: only what follows the last frame known is read again. A successor may say that fewer bytes count than the file
-has; then frames beyond have no effect, even those that were read before it said so.
+Rule: a rescan starts after the last known frame. A successor may limit how many bytes of the file count. Frames beyond
+the limit have no effect, even if they were read before the successor existed.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 MAXIMUM_ROOM_BYTES = 1 << 20
 MAXIMUM_PASSING_BYTES = 4 << 20
-"""A journal with more bytes of passing frames is sealed for that alone, so that it does not grow for ever."""
+"""A journal with more bytes of passing frames is sealed for that reason alone, so that it cannot grow forever."""
 WHOLE, FAILED, GONE = "whole", "failed", "gone"
 _ZEROS = bytes(1 << 16)
-"""Compared with what follows the frames, in pieces for which the system maps no fresh memory."""
+"""Compared with the bytes after the frames, in pieces small enough that the system maps no new memory."""
 _BEGIN_BYTES = 512
 _FIRST_READ = 1 << 12
 _READ_AHEAD = 1 << 20
@@ -46,20 +46,20 @@ class JournalFile:
     """An open journal.
 
     Attributes:
-        number, path, fd, identity: which file it is.
-        end: where the valid frames read so far end.
-        room: up to where nothing but zeros is known to follow them; less than `end` when that is not known.
-        written: this process has appended to it.
-        closed: nothing is written to it any more.
-        refusal: why it may only be read; None when it may be written.
-        unsynced: it was appended to without a sync.
-        durable: so many of its bytes are known to be on the disk; 0 when nothing is known.
-        failed: a sync of it failed, here or elsewhere, so nothing more is written to it.
-        refused: the frame whose sync failed here, until it is known what becomes of it.
-        at_end: whether the last scan came to the end of the file, or to zeros: no end frame, and nothing damaged.
-        passing: how many bytes of passing frames were read. They are not kept, since nothing rests on them.
-        frames: the lasting frames that were read.
-        objects: in which of the frames each object stands.
+        number, path, fd, identity: identify the file.
+        end: the end of the valid frames read so far.
+        room: the end of the zeros that are known to follow them; less than `end` if unknown.
+        written: whether this process has appended to it.
+        closed: whether it has ended; nothing more is written to it.
+        refusal: why it is read-only; None if it is writable.
+        unsynced: whether it was appended to without a sync.
+        durable: number of bytes known to be on disk; 0 if unknown.
+        failed: whether a sync of it failed in any process, so that nothing more is written to it.
+        refused: the frame whose sync failed in this process, until its outcome is known.
+        at_end: whether the last scan reached the end of the file or zeros, without an end frame or damage.
+        passing: number of bytes of passing frames read. They are not kept, since nothing depends on them.
+        frames: the lasting frames read.
+        objects: the frame of each object.
     """
 
     __slots__ = (
@@ -107,21 +107,21 @@ class JournalFile:
 
     @property
     def line(self) -> bytes:
-        """The line of journals it belongs to; empty when it does not begin as a journal does."""
+        """The line of journals it belongs to; empty without a begin frame."""
         return self.frames[0].line if self.frames else b""
 
     @property
     def key(self) -> tuple[bytes, int]:
-        """What it is known by, for ever: its line and its number."""
+        """Its permanent identity: line and number."""
         return self.line, self.number
 
     @property
     def limited(self) -> bool:
-        """Whether a successor says where it ends."""
+        """Whether a successor limits it."""
         return self._limit is not None
 
     def scan(self, disk: Disk) -> list[Frame]:
-        """Read what was added since the last time, and return the lasting frames of it."""
+        """Read new frames, and return the lasting ones."""
         known, start = len(self.frames), self.end
         data, base, ahead = b"", start, self._ahead
         while not self.closed:
@@ -134,20 +134,20 @@ class JournalFile:
             if self.at_end:
                 break
             if at and at + HEADER_BYTES + length_in(head) > len(data):
-                data, base = b"", self.end  # it is not whole here
+                data, base = b"", self.end  # the buffer has only a part of the frame
             elif not self._take_next(disk, data, base):
                 break
         self._ahead = min(max(_FIRST_READ, 2 * (self.end - start)), _READ_AHEAD)
         return self.frames[known:]
 
     def _read_within(self, disk: Disk, count: int) -> bytes:
-        """Return up to so many bytes from behind the frames known, of those that count."""
+        """Return up to `count` bytes after the known frames, within the limit."""
         if self._limit is not None:
             count = max(0, min(count, self._limit - self.end))
         return disk.read_at(self.fd, self.end, count)
 
     def _take_next(self, disk: Disk, data: bytes, base: int) -> bool:
-        """Read one frame, which `data` may hold; False when none follows those known."""
+        """Read one frame, possibly from `data`; False if no valid frame follows."""
         size = disk.size(self.fd)
         if self._limit is not None:
             size = min(size, self._limit)
@@ -163,13 +163,13 @@ class JournalFile:
         return False
 
     def ends_here(self, disk: Disk) -> bool:
-        """Tell whether no frame follows those known: the file ends, or zeros stand where its head would be."""
+        """Return True if the known frames are followed by zeros or the end of the file."""
         return not disk.read_at(self.fd, self.end, HEADER_BYTES).strip(b"\0")
 
     def is_free_behind(self, disk: Disk) -> bool:
-        """Tell whether a frame may be written after those known: nothing follows them but a bounded run of zeros.
+        """Return True if only a bounded run of zeros follows, so a frame may be written.
 
-        Where that was looked at, and frames have come since, others have written them, each where the last ended.
+        If this was checked before, later frames of other processes were each written right after the last one.
         """
         if self.room >= self.end:
             return self.ends_here(disk)
@@ -184,14 +184,14 @@ class JournalFile:
         return True
 
     def standing(self, disk: Disk) -> str:
-        """Tell whether its path names it still (else `GONE`), and no sync of it has failed anywhere (else `FAILED`)."""
+        """Return GONE if its path names no or another file, FAILED after a sync error."""
         found = disk.stat(self.path)
         if found is None or (found.st_dev, found.st_ino) != self.identity:
             return GONE
         return WHOLE if found.st_mode & WRITABLE else FAILED
 
     def take(self, frame: Frame) -> None:
-        """Add a frame that follows those known."""
+        """Add the next frame."""
         self.end = frame.end
         if frame.kind >= FIRST_PASSING:
             self.passing += frame.end - frame.start
@@ -209,7 +209,7 @@ class JournalFile:
                     del self.objects[oid]
 
     def place(self, oid: bytes) -> tuple[int, int] | None:
-        """Return (offset, size) of an object; None when it is not in this journal."""
+        """Return (offset, size) of an object; None if it is not in this journal."""
         frame = self.objects.get(oid)
         return None if frame is None else frame.place_of(oid)
 
@@ -224,14 +224,14 @@ class JournalFile:
         }
 
     def begin(self, disk: Disk) -> bytes:
-        """Return its line, reading no more than its first frame; empty when it is not the journal of its number."""
+        """Return its line, from the first frame alone; empty if its number is wrong."""
         if self.frames:
             return self.line
         frame = self._first(disk)
         return b"" if frame is None or self._belongs_elsewhere(frame) else frame.line
 
     def is_misplaced(self, disk: Disk) -> bool:
-        """Tell whether it says that it follows another journal than the one before its number."""
+        """Return True if it follows a journal other than the one with the previous number."""
         frame = self._first(disk)
         return frame is not None and self._belongs_elsewhere(frame)
 
@@ -241,10 +241,10 @@ class JournalFile:
         return next(frames, None)
 
     def limit(self, predecessor: JournalFile, disk: Disk) -> None:
-        """Let only those bytes count of the journal before this one that this one says.
+        """Limit the predecessor to the number of bytes recorded in this journal.
 
-        Numbers begin anew where a directory is removed, so another journal may have the number of the one that this was
-        begun for. It is told by its line, which journals of first versions did not name.
+        Numbers restart after the directory is removed, so a different journal may now have the predecessor's number.
+        The line tells them apart; journals of early versions did not record it.
         """
         first = self.frames[0]
         if first.closed_line and first.closed_line != predecessor.begin(disk):
@@ -258,7 +258,7 @@ class JournalFile:
         return any(number != self.number - 1 for number, _ in first.closes)
 
     def cut(self, limit: int) -> None:
-        """Let only the first `limit` bytes count."""
+        """Ignore everything after the first `limit` bytes."""
         if self._limit == limit:
             return
         self._limit = limit
@@ -268,7 +268,7 @@ class JournalFile:
         frames = [frame for frame in self.frames if frame.end <= limit]
         self.end, self.closed, self.frames, self.objects, self.passing = 0, False, [], {}, 0
         for frame in frames:
-            frame.voided = False  # until the frame that voids it is met again
+            frame.voided = False  # set again when `take` reaches its void frame
             self.take(frame)
 
     def transactions(self) -> Iterator[Frame]:
@@ -276,22 +276,22 @@ class JournalFile:
         return (f for f in self.frames if f.kind == TRANSACTION and not f.voided)
 
     def has_content(self) -> bool:
-        """Tell whether it holds anything that a seal would write, or must not drop.
+        """Return True if it holds anything that a seal would write, or must not drop.
 
-        Passing frames count once the journal is closed, so that a seal removes them, or when there are many of them.
+        Passing frames count if the journal is closed, so that a seal removes them, or if there are many.
         """
         if self.passing > (0 if self.closed else MAXIMUM_PASSING_BYTES):
             return True
         return any(f.kind not in (BEGIN, END, VOID) and not f.voided for f in self.frames)
 
     def unknown_kinds(self) -> list[int]:
-        """Return the lasting kinds in it that this version does not know."""
+        """Return its lasting frame kinds that this version does not know."""
         kinds = {frame.kind for frame in self.frames}
         return sorted(kinds - KNOWN_LASTING)
 
 
 def open_journal(disk: Disk, path: str, number: int) -> JournalFile | None:
-    """Return the journal at a path, for reading only where writing is not permitted; None when it is absent."""
+    """Open a journal, read-only if writing is not permitted; None if it is absent."""
     refusal: errors.StorageError | None = None
     try:
         fd = disk.open(path, WRITE)

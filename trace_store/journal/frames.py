@@ -1,4 +1,4 @@
-"""The bytes of a journal: frames, each whole or of no effect.
+"""The bytes of a journal: frames, each of which is complete or has no effect.
 
     offset  size  field
     0       4     length of the payload, little endian
@@ -8,9 +8,9 @@
     12      …     payload: number of objects u32, per object its id (32) and size u32, the objects' bytes one
                   after the other, then a map in canonical msgpack to the end
 
-Rule: pure functions on bytes. The seed is there so that a run of zeros, which a power cut may leave behind, is no
-valid frame. Kinds below 128 are lasting: a version that does not know one must not seal the journal. Kinds from
-128 on are passing: a reader of objects and refs skips them, and a seal drops them.
+Rule: pure functions on bytes. Because of the seed, a run of zeros, which a power cut may leave, is not a valid frame.
+Kinds below 128 are lasting: a version that does not know one must not seal the journal. Kinds from 128 on are
+passing: readers of objects and refs skip them, and a seal drops them.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ ENTRY_BYTES = _ENTRY.size
 _OID_HEAD = b"\xc4\x20"
 _NOTHING = b"\xc0"
 _FEW = 8
-"""Up to so many objects of a frame are looked through; of more it is noted where each stands."""
+"""Up to this many objects of a frame are searched linearly; for more, a dictionary of their places is built."""
 _EMPTY = b"\x80"
 
 
 class Move:
-    """One ref going from a value to another; None is absent."""
+    """A ref move from one value to another; None means absent."""
 
     __slots__ = ("name", "new", "old")
 
@@ -81,18 +81,18 @@ class Move:
 
 
 class Frame:
-    """One frame as it stands in a journal.
+    """One frame of a journal.
 
     Attributes:
-        kind, start, end: what it is, and from which byte to which it reaches.
-        moves: the ref moves, which have effect together or not at all.
-        author, time, message: for the reflogs; `head` is the ref HEAD was attached to.
-        entries: id and size of each object, as they stand in the journal.
-        closes: of a begin frame: (journal number, how many of its bytes count).
-        closed_line: of a begin frame: the line of the journal that it closes; empty when it does not say.
-        failed: of a begin frame: a sync of that journal failed, and what still counts behind its end is here.
-        line: of a begin frame: the random id of the line of journals it belongs to.
-        voided: of a transaction: a void frame follows, so it has no effect and was never acknowledged.
+        kind, start, end: its kind, and its byte range in the journal.
+        moves: the ref moves, which take effect together or not at all.
+        author, time, message: for the reflogs; `head` is the ref that HEAD was attached to.
+        entries: id and size of each object, encoded as in the journal.
+        closes: for a begin frame: (number of the predecessor, how many of its bytes count).
+        closed_line: for a begin frame: the line of the predecessor; empty if not recorded.
+        failed: for a begin frame: a sync of the predecessor failed, and its later frames were copied here.
+        line: for a begin frame: the random id of its line of journals.
+        voided: for a transaction: a void frame follows, so it has no effect and was never acknowledged.
     """
 
     __slots__ = (
@@ -145,7 +145,7 @@ class Frame:
 
     @property
     def objects(self) -> list[tuple[ObjectId, int, int]]:
-        """(id, offset in the journal, size) of each object; worked out when it is first asked for."""
+        """(id, offset in the journal, size) of each object, computed on first access."""
         if self._objects is None:
             self._objects = []
             offset = self.start + HEADER_BYTES + COUNT.size + len(self.entries)
@@ -155,7 +155,7 @@ class Frame:
         return self._objects
 
     def place_of(self, oid: bytes) -> tuple[int, int] | None:
-        """Return (offset in the journal, size) of an object; None when it is not of this frame."""
+        """Return (offset in the journal, size) of an object; None if the frame lacks it."""
         if self._places is None:
             if len(self.objects) <= _FEW:
                 found = [(offset, size) for each, offset, size in self.objects if each == oid]
@@ -164,7 +164,7 @@ class Frame:
         return self._places.get(oid)
 
     def place(self, start: int, size: int, objects: Mapping[ObjectId, bytes]) -> None:
-        """Note where the frame stands that has just been written, and where its objects are."""
+        """Set the position of the frame and its objects after it was written."""
         self.start = start
         self.end = start + size
         offset = start + HEADER_BYTES + COUNT.size + ENTRY_BYTES * len(objects)
@@ -176,7 +176,7 @@ class Frame:
         self._objects, self._places = placed, None
 
     def says_as(self, other: Frame) -> bool:
-        """Tell whether another frame, which may stand elsewhere, says the same."""
+        """Return True if another frame has the same content; its position may differ."""
         if (self.time, self.author, self.message) != (other.time, other.author, other.message):
             return False
         mine, others = ([(m.name, m.old, m.new) for m in each.moves] for each in (self, other))
@@ -187,12 +187,12 @@ class Frame:
     def of_transaction(
         cls, moves: list[Move], author: str, time: int, message: str, head: str
     ) -> Frame:
-        """Return a transaction that has no place in a journal yet."""
+        """Return a transaction that is not in a journal yet."""
         return cls(TRANSACTION, 0, 0, moves, author, time, message, head)
 
 
 def encode_transaction(frame: Frame, objects: Mapping[ObjectId, bytes]) -> bytes:
-    """Return the bytes of the frame of a transaction with these objects.
+    """Return the frame bytes of a transaction with these objects.
 
     Raises:
         InvalidInputError: it is too large, or its text is not valid UTF-8.
@@ -200,7 +200,7 @@ def encode_transaction(frame: Frame, objects: Mapping[ObjectId, bytes]) -> bytes
     moves, head, message = frame.moves, frame.head, frame.message
     if len(moves) >= MAXIMUM_ELEMENTS:
         raise errors.InvalidInputError(f"{len(moves)} ref moves are too many for one transaction")
-    # Put together as `objects.direct` does: a map made only to be encoded would take as long as all the rest.
+    # Concatenated as in `objects.fast_encode`: building a map just to encode it would double the time.
     section = [
         b"%c\xa6author" % (0x83 + bool(head) + bool(message)),
         known_text[frame.author],
@@ -224,13 +224,13 @@ def encode_transaction(frame: Frame, objects: Mapping[ObjectId, bytes]) -> bytes
 def encode_begin(
     line: bytes, closed: tuple[bytes, int, int] | None = None, *, failed: bool = False
 ) -> bytes:
-    """Return the bytes of the frame that a journal of a line begins with.
+    """Return the bytes of the first frame of a journal.
 
     Args:
-        line: whose.
-        closed: the line and the number of the journal that it closes, and how many of its bytes count. What has the
-            name of a journal and is none has no line.
-        failed: whether a sync of that journal failed.
+        line: the line of the journal.
+        closed: line and number of the predecessor, and how many of its bytes count. The line is empty if the
+            predecessor is not a valid journal.
+        failed: whether a sync of the predecessor failed.
     """
     section: dict[str, Any] = {}
     if closed is not None and closed[0]:
@@ -243,20 +243,20 @@ def encode_begin(
 
 
 def encode_end() -> bytes:
-    """Return the bytes of the frame after which nothing more is written to a journal."""
+    """Return the bytes of the frame that closes a journal."""
     return _frame(END, {}, [_EMPTY])
 
 
 def encode_void() -> bytes:
-    """Return the bytes of the frame that takes all effect from the transaction right before it."""
+    """Return the bytes of the frame that voids the transaction right before it."""
     return _frame(VOID, {}, [_EMPTY])
 
 
 def encode_event(section: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a passing frame whose map is this one.
+    """Return the bytes of a passing frame with this map.
 
     Raises:
-        InvalidInputError: it holds what msgpack cannot, or a key that is not text.
+        InvalidInputError: it contains a value that msgpack cannot encode, or a key that is not text.
     """
     try:
         packed = encode_ordered(section)
@@ -273,7 +273,7 @@ def encode_event(section: Mapping[str, Any]) -> bytes:
 
 
 def event_section(payload: bytes) -> dict[str, Any] | None:
-    """Return the map of a passing frame's payload, or None if it is not readable."""
+    """Return the map in a passing frame's payload, or None if it is unreadable."""
     if payload[: COUNT.size] != bytes(COUNT.size):
         return None
     try:
@@ -283,16 +283,16 @@ def event_section(payload: bytes) -> dict[str, Any] | None:
 
 
 def scan(read: Callable[[int, int], bytes], start: int, size: int) -> Iterator[Frame]:
-    """Yield the valid frames of a journal from a frame border on; ends at the first that is not valid.
+    """Yield the frames of a journal from an offset on, up to the first invalid one.
 
     Args:
         read: returns the bytes at (offset, size).
-        start: where a frame begins.
-        size: how many bytes the journal has.
+        start: the offset of a frame.
+        size: the size of the journal in bytes.
     """
     buffer = b""
     base = start
-    ahead = _FIRST_READ  # often there is one new frame, and zeros behind it
+    ahead = _FIRST_READ  # usually there is one new frame, followed by zeros
     while start + HEADER_BYTES <= size:
         if start - base + HEADER_BYTES > len(buffer):
             base, buffer = start, read(start, min(ahead, size - start))
@@ -319,7 +319,7 @@ def scan(read: Callable[[int, int], bytes], start: int, size: int) -> Iterator[F
 
 
 def length_in(head: bytes) -> int:
-    """Return how long the payload is that follows a frame's head."""
+    """Return the length of the payload after a frame's header."""
     return int.from_bytes(head[:4], "little")
 
 
@@ -389,7 +389,7 @@ def _line(line: Any) -> bytes:
 
 
 def _name(name: Any) -> str:
-    # It becomes a path, and whoever brings a repository may bring a journal that no Trace wrote.
+    # It becomes a path, and a repository from elsewhere may contain a forged journal.
     if not isinstance(name, str) or not is_ref_name(name):
         raise ValueError("invalid ref name")
     return name

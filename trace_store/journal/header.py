@@ -1,7 +1,9 @@
-"""How a journal begins: with saying how many bytes of its predecessor count, and with what may be lost of that.
+"""Creation of journals, whose begin frame limits the predecessor.
 
-Rule: a journal is written aside, synced, and linked into place under its final name, so no process ever sees one that
-does not say so from its first byte on. Whoever begins a successor holds the predecessor's lock.
+The begin frame records how many bytes of the predecessor count. After a failed sync, frames that may be lost follow it.
+
+Rule: a journal is written to a temporary file, synced, and linked to its final name, so no process ever sees one
+without a complete begin frame. The creator of a successor holds the predecessor's lock.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class JournalMaker(JournalView):
-    """The unsealed journals, and how another is begun."""
+    """The unsealed journals, and the creation of the next one."""
 
     def __init__(self, disk: Disk, layout: Layout, randomness: Randomness | None = None) -> None:
         super().__init__(disk, layout)
@@ -47,17 +49,17 @@ class JournalMaker(JournalView):
         sync: bool = True,
         moved: tuple[int, bytes] | None = None,
     ) -> bool:
-        """Make a journal that says where its predecessor ends; tell whether it is there.
+        """Create a journal that limits its predecessor; return True if it was created.
 
-        When somebody removes the directory meanwhile nothing is made; whoever asked looks again and asks again.
+        If another process removes the directory meanwhile, nothing is created, and the caller refreshes and retries.
 
         Args:
-            after: the predecessor, whose lock is held; None when there is no journal.
-            line: the line it continues; only who has just closed the predecessor may pass one, because another
-                successor may have been made, and removed, else.
-            sync: whether the predecessor's content is not durable yet.
-            moved: after a failed sync, how many bytes of the predecessor count, and frames that it begins with in the
-                place of those beyond.
+            after: the predecessor, whose lock is held; None without one.
+            line: the line to continue. Only the process that just closed the predecessor may pass one; otherwise
+                another successor may have been created and removed.
+            sync: whether the predecessor must be synced first.
+            moved: after a failed sync: how many bytes of the predecessor count, and the frames after them, which are
+                copied to the new journal.
         """
         try:
             return self._link_new(after, line or self._randomness.take(LINE_BYTES), sync, moved)
@@ -74,10 +76,10 @@ class JournalMaker(JournalView):
         path = self._layout.journal_file(number)
         if number >= NUMBERS_END:
             raise errors.StorageError(
-                "no number is left for a journal", path=path, errno=errno.EOVERFLOW
+                "there are no more journal numbers", path=path, errno=errno.EOVERFLOW
             )
         if after is not None and sync:
-            # What is acknowledged as durable in the new journal rests on all of the old one.
+            # Durable transactions in the new journal depend on the whole old one.
             try:
                 self._disk.sync(after.fd)
             except errors.StorageError:
@@ -102,31 +104,31 @@ class JournalMaker(JournalView):
         return linked
 
     def _distrust(self, file: JournalFile) -> None:
-        """Note that a sync of a journal failed, where every other writer looks before it acknowledges."""
+        """Mark a journal whose sync failed; all writers check this before acknowledging."""
         file.failed = True
         try:
             self._disk.protect(file.fd)
         except errors.StorageError:
-            return  # others that have it open learn of it by their own syncs
+            return  # other processes that have it open find out by their own syncs
 
     def _replace(self, file: JournalFile) -> None:
-        """Begin a successor of a journal of which a sync failed, with the frames that may not be on the disk.
+        """Replace a journal whose sync failed by a successor with copies of its frames.
 
-        Called under the lock, with all frames read. What the disk holds of this file is unknown, and a second sync may
-        succeed falsely, so the frames are written to another file and synced there. The frame for which this process
-        has just been refused is left out, unless another has built on it.
+        Called under the lock, with all frames read. It is unknown which bytes of this file are on disk, and a second
+        sync may falsely succeed, so frames that may be lost are written to another file and synced there. The frame
+        whose sync just failed in this process is left out, unless a later frame depends on it.
 
         Raises:
-            StorageError: the disk refuses that too. A frame that is left out is voided then, if the disk takes that,
-                since the others stay as they are.
+            StorageError: the disk failed again. Then a frame to be left out is voided, if the disk allows it,
+                because the old journal stays in use.
         """
         own = file.refused if file.frames and file.frames[-1] is file.refused else None
         kept = [frame for frame in file.frames if frame is not own and frame.kind != END]
         border = file.durable
         if not border and kept:
-            border = kept[0].end  # what it begins with was synced before anybody saw it
+            border = kept[0].end  # the begin frame was synced before the file got its name
         data = self._disk.read_at(file.fd, border, (kept[-1].end if kept else border) - border)
-        # Read once more, they may be gone, and with them what follows; their writers find that out.
+        # On this read, some frames may be gone, and with them all later ones; their writers will notice.
         whole = [frame.end for frame in scan(lambda at, n: data[at : at + n], 0, len(data))]
         frames = data[: whole[-1] if whole else 0]
         created = False
@@ -140,18 +142,18 @@ class JournalMaker(JournalView):
             file.refused = None
 
     def _void(self, file: JournalFile) -> None:
-        """Take all effect from the last frame, under its journal's lock.
+        """Void the last frame, under its journal's lock.
 
         Raises:
-            StorageError: the disk refuses, and the frame may have effect.
+            StorageError: the disk failed, and the frame may have effect.
         """
         data = encode_void()
         if self._disk.write(file.fd, data, file.end) != len(data):
-            raise errors.StorageError("the disk took a part of the frame only", path=file.path)
+            raise errors.StorageError("the disk wrote only a part of the frame", path=file.path)
         file.take(Frame(VOID, file.end, file.end + len(data)))
 
     def _sync_name(self, file: JournalFile) -> None:
-        """Make a journal's name durable before its first transaction, since its maker may have been killed."""
+        """Sync a journal's name before its first transaction; its creator may have died."""
         if self._named == file.key:
             return
         self._disk.sync_directory(self._layout.journal_dir)

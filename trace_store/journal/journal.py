@@ -1,8 +1,8 @@
-"""The journal of a working copy: the view of it, and the way to append to it.
+"""The journal of a working copy: the view of it, and appending to it.
 
-Rule: the highest-numbered journal is the live one; it is written to under the lock of its own descriptor only, where
-its valid frames end, and never truncated or mapped. Zeros may follow them, and nothing else. A journal is closed by an
-end frame, or by the begin frame of its successor, which says how many of its bytes count.
+Rule: the highest-numbered journal is the live one. It is written only under the lock of its own file, at the end of its
+valid frames, and is never truncated or mapped. Only zeros may follow the frames. A journal is closed by an end frame,
+or by the begin frame of its successor, which records how many of its bytes count.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
 
 ROOM_BYTES = 256 * 1024
-"""At most so many zeros are written at a time behind a frame."""
+"""Maximum number of zeros written at once after a frame."""
 
 
 class Journal(JournalMaker):
     """The unsealed journals, and the lock under which transactions are appended to the live one."""
 
     def lock(self) -> None:
-        """Take the live journal's lock, with an up-to-date view; make the journal when there is none.
+        """Take the live journal's lock and refresh; create a journal if there is none.
 
         Raises:
-            StorageError: the disk refuses.
+            StorageError: the disk failed.
         """
         busy, self._busy = self._busy, None
         for _ in range(MAXIMUM_ATTEMPTS):
@@ -70,8 +70,8 @@ class Journal(JournalMaker):
                         self._replace(live)
                         continue
                     if live.closed or not live.frames or not live.is_free_behind(self._disk):
-                        # After an end frame or a damaged tail, or where none begins: what has no begin frame counts for
-                        # nothing, as it is left where a file system has no links, and its maker was killed.
+                        # There is an end frame, a damaged tail, or no begin frame. A file without one does not count:
+                        # on a file system without links, a killed creator leaves it behind.
                         self._create(live)
                         continue
                 if len(self.files) > 1:
@@ -82,13 +82,13 @@ class Journal(JournalMaker):
                 self.locks += 1
                 return
             finally:
-                # A journal that was sealed or replaced meanwhile is closed, and its lock gone with it.
+                # If the journal was sealed or replaced meanwhile, its file is closed, which released the lock.
                 if self._locked is None and (live in self.files or live in self.lost):
                     self._disk.unlock(live.fd)
         raise errors.ConcurrencyError("the journal keeps changing")
 
     def _wait_for(self, live: JournalFile) -> None:
-        """Wait for a lock that another process holds, and report who that is."""
+        """Wait for another process's lock, and report the owner."""
         if self.patience is None:
             self._disk.lock(live.fd)
         else:
@@ -101,14 +101,14 @@ class Journal(JournalMaker):
             self._disk.unlock(file.fd)
 
     def append(self, frame: Frame, objects: Mapping[ObjectId, bytes], sync: bool) -> JournalFile:
-        """Write a transaction with its objects, under the lock, and return where it stands.
+        """Append a transaction with its objects, under the lock; return its journal.
 
-        Others see it from then on. Whether it lasts is for `conclude` to say, which has to be called next; `sync` is
-        what that will be asked for.
+        Other processes see it at once. The caller must then call `conclude`, with the same `sync`, to learn whether it
+        is durable.
 
         Raises:
             InvalidInputError: it is too large, or its text is not valid UTF-8.
-            StorageError: the disk refuses; the frame has no effect.
+            StorageError: the disk failed; the frame has no effect.
         """
         file = self._locked or self._live()
         if len(file.frames) == 1:
@@ -121,12 +121,12 @@ class Journal(JournalMaker):
         return file
 
     def emit(self, data: bytes) -> None:
-        """Write the bytes of a passing frame, without a sync; takes the lock unless this process has it.
+        """Write a passing frame without a sync; takes the lock unless it is already held.
 
-        A frame that is written to a journal which somebody has removed is lost; the next one finds where to go.
+        A frame written to a removed journal is lost; the next one goes to the new journal.
 
         Raises:
-            StorageError: the disk refuses.
+            StorageError: the disk failed.
         """
         if self._locked is not None:
             self._pass(self._locked, data)
@@ -143,24 +143,24 @@ class Journal(JournalMaker):
             self._matched = False
 
     def conclude(self, file: JournalFile, frame: Frame, sync: bool) -> bool:
-        """Release the lock, and return when a transaction is as durable as asked.
+        """Release the lock, and wait until a transaction is durable, if `sync` is set.
 
         Returns:
-            False when the journal has been removed meanwhile. Then the frame is voided, so that nobody who holds the
-            journal too brings it back; but where others have built on it, or one of them was quicker, it is or will be
-            brought back (`has_effect`).
+            False if the journal was removed meanwhile. Then the frame is voided, so that no process that has the
+            journal open restores it. But if later frames depend on it, or another process was faster, it is restored
+            (`has_effect`).
 
         Raises:
-            StorageError: a sync failed; the frame has no effect, but when the disk refuses to take it back as well.
+            StorageError: a sync failed; the frame has no effect, unless voiding it failed too.
         """
         if not sync or FAILED_WRITES_SHOW:
-            self.unlock()  # others write meanwhile, and one flush of the device serves several
+            self.unlock()  # others can write meanwhile, and one device flush serves several writers
         if not sync:
             file.unsynced = True
         return self.confirm(file, frame, sync)
 
     def confirm(self, file: JournalFile, frame: Frame, sync: bool = True) -> bool:
-        """Make a transaction durable as `conclude` does, but keep the lock; it is lost when that fails."""
+        """Like `conclude`, but keep the lock; it is released on failure."""
         if sync:
             try:
                 self._disk.sync(file.fd)
@@ -169,7 +169,7 @@ class Journal(JournalMaker):
         standing = file.standing(self._disk)
         if standing is WHOLE:
             if sync:
-                file.durable = frame.end  # a sync covers what others have written before
+                file.durable = frame.end  # a sync also covers earlier writes of other processes
                 file.unsynced = False
             return True
         if standing is FAILED:
@@ -180,11 +180,11 @@ class Journal(JournalMaker):
         self._matched = False
         if frame.kind == TRANSACTION:
             self._void_if_last(file, frame)
-        self._fold_again()  # without the frame: another journal may have been found to be the live one meanwhile
+        self._fold_again()  # without the frame, since another journal may be live by now
         return False
 
     def has_effect(self, frame: Frame) -> bool:
-        """Tell, under the lock, whether the moves of a frame that was written to a removed journal have been made."""
+        """Return True if the moves of a frame from a removed journal took effect."""
         refs = self.fold.refs
         for move in frame.moves:
             fold = refs.get(move.name)
@@ -193,10 +193,10 @@ class Journal(JournalMaker):
         return bool(frame.moves)
 
     def sync(self) -> None:
-        """Make everything durable that was appended without a sync.
+        """Sync all transactions that were appended without a sync.
 
         Raises:
-            StorageError: the disk refuses; what was not yet synced may be lost.
+            StorageError: the disk failed; unsynced transactions may be lost.
         """
         for file in list(self.files):
             if not file.unsynced:
@@ -209,17 +209,17 @@ class Journal(JournalMaker):
             except errors.StorageError:
                 self._distrust(file)
                 self.unlock()
-                self.lock()  # begins a successor, and writes the frames anew
+                self.lock()  # creates a successor with copies of the frames
                 self.unlock()
                 raise
 
     def rotate(self) -> list[tuple[bytes, int]]:
-        """Close the live journal when it has content, and return the keys of the journals to seal.
+        """Close the live journal if it has content; return the keys of journals to seal.
 
-        Called under the lock, which is of no further use afterwards. Returns none when no journal has anything to seal.
+        Called under the lock, which is useless afterwards. The list is empty if there is nothing to seal.
 
         Raises:
-            StorageError: a sync of it failed; it goes on under another number.
+            StorageError: a sync failed; the journal continues under another number.
         """
         closed = self.files[:-1]
         if self._live().has_content():
@@ -230,23 +230,23 @@ class Journal(JournalMaker):
         return [other.key for other in closed]
 
     def renew(self) -> None:
-        """Close the live journal, under the lock, so that each writer meets another one before it writes.
+        """Close the live journal, under the lock, so that all writers switch to a new one.
 
         Raises:
-            StorageError: a sync of it failed; it goes on under another number.
+            StorageError: a sync failed; the journal continues under another number.
         """
         file = self.close_live()
         if file is not None:
             self.continue_line(file)
 
     def close_live(self) -> JournalFile | None:
-        """Close the live journal under its lock, and keep the lock: whoever waits for it looks at everything anew.
+        """Close the live journal and keep its lock, so that waiting processes refresh.
 
         Returns:
-            It, for `continue_line`; None when it has been removed, and has to be brought back first.
+            The journal, for `continue_line`; None if it was removed and must be restored first.
 
         Raises:
-            StorageError: the disk refuses.
+            StorageError: the disk failed.
         """
         file = self._live()
         data = encode_end()
@@ -256,15 +256,15 @@ class Journal(JournalMaker):
         return file if self.confirm(file, end) else None
 
     def continue_line(self, file: JournalFile) -> None:
-        """Begin the successor of the journal that this process has just closed, still under its lock."""
+        """Create the successor of the journal that was just closed, still under its lock."""
         self._create(file, line=file.line, sync=False)
 
     def settle(self, file: JournalFile) -> bool:
-        """Read, under the live journal's lock, what writers left on a journal that was removed.
+        """Read the last frames of a removed journal, under the live journal's lock.
 
         Returns:
-            False when one is at work on it still, which the next `lock` waits for first: under another lock nobody
-            may, since that writer can have this journal for live and the live one for removed.
+            False if another writer still has its lock. Waiting here could deadlock, because that writer may consider
+            this journal live and the live one removed. So the next `lock` waits for it first.
         """
         if not self._disk.lock(file.fd, blocking=False):
             self._busy = file
@@ -276,14 +276,14 @@ class Journal(JournalMaker):
         return True
 
     def forget(self, file: JournalFile) -> None:
-        """Drop a journal that was removed from the disk, once its frames stand in another one."""
+        """Drop a removed journal after its frames were copied to another one."""
         self.lost.remove(file)
         self._disk.close(file.fd)
 
     def _is_current(self, live: JournalFile) -> bool:
-        """Tell, under the lock of a journal, whether it is the live one still, with all that others have written.
+        """Return True if the locked journal is still the live one, and read new frames.
 
-        What is sealed or removed meanwhile without a change here is met at the next look, or after the append.
+        Seals and removals that do not show here are detected on the next refresh, or after the append.
         """
         disk = self._disk
         if not self._matched or not live.frames or live.closed or live.failed:
@@ -302,13 +302,13 @@ class Journal(JournalMaker):
         return self._locked
 
     def _put(self, file: JournalFile, data: bytes, ahead: bool = False) -> None:
-        """Write a frame where the valid ones end.
+        """Write a frame after the valid ones.
 
-        With `ahead`, zeros are written behind it where there are none, as many as the file has bytes, within bounds:
-        a sync is cheaper where the file does not grow. A process that writes once leaves none.
+        With `ahead`, zeros are written after it, up to the current file size within a limit, because a sync is cheaper
+        if the file does not grow. A process that writes only once adds none.
 
         Raises:
-            StorageError: the disk took a part only; a successor says that it has no effect.
+            StorageError: only a part was written; a successor was created that excludes it.
         """
         end = file.end + len(data)
         if ahead and file.written and end > file.room:
@@ -326,12 +326,12 @@ class Journal(JournalMaker):
         file.take(Frame(EVENT, file.end, file.end + len(data)))
 
     def _rescue(self, file: JournalFile, frame: Frame, error: errors.StorageError) -> bool:
-        """Find out what becomes of a frame when a sync of its journal has failed.
+        """Determine the outcome of a frame after a failed sync of its journal.
 
-        Whoever comes first writes the frames anew into a successor. Where this one is among them it is durable.
+        The first process to notice copies the frames to a successor. If this frame is among them, it is durable.
 
         Raises:
-            StorageError: it is not.
+            StorageError: it is not durable.
         """
         self._distrust(file)
         file.refused = frame
@@ -350,10 +350,10 @@ class Journal(JournalMaker):
         raise error
 
     def _void_if_last(self, file: JournalFile, frame: Frame, *, blocking: bool = True) -> bool:
-        """Take all effect from a frame of a journal that was removed, when nobody has built on it.
+        """Void a frame of a removed journal, unless later frames depend on it.
 
         Returns:
-            False when another is at work on it, and it must not be waited for.
+            False if another process has the lock and `blocking` is not set.
         """
         held = self._locked is file
         if not held and not self._disk.lock(file.fd, blocking=blocking):
@@ -370,14 +370,14 @@ class Journal(JournalMaker):
         return True
 
     def _settle_predecessors(self) -> JournalFile | None:
-        """Close older journals that writers may still have for the live one; only a removed directory can lead to that.
+        """Close older journals that some writers may still consider live.
 
-        Numbers begin anew there, so two journals may be begun at once, neither of which is the other's successor.
-        Whoever took the lower for the live one finds the end frame, and looks again.
+        This happens only after the directory was removed. Numbers restart then, so two journals may be created at the
+        same time, neither the other's successor. A writer that uses the lower one finds the end frame and refreshes.
 
         Returns:
-            The one that has to be waited for, which must not be done under the live one's lock: who has that may
-            hold this one for the live one, and wait for that, which it knows to be removed.
+            A journal that is locked by another process. Waiting for it under the live one's lock could deadlock,
+            because that process may consider its journal live and wait for ours.
         """
         for file in self.files[:-1]:
             if not file.closed:
@@ -390,18 +390,20 @@ class Journal(JournalMaker):
                     self._disk.unlock(file.fd)
                 file.closed = True
                 if not file.limited:
-                    self._disk.sync(file.fd)  # its successor knew nothing of it, so nobody has
+                    self._disk.sync(
+                        file.fd
+                    )  # the next journal is not its successor, so nobody has synced it
         return None
 
     def _await(self, file: JournalFile) -> None:
-        """Return when nobody writes to an older journal, with a look at what there is then."""
+        """Wait for the writer of an older journal, and refresh."""
         self._disk.lock(file.fd)
         self._disk.unlock(file.fd)
         self._matched = False
         self.refresh()
 
     def _end(self, file: JournalFile) -> None:
-        """Append an end frame to a journal, under its lock, where it has none and takes one."""
+        """Append a missing end frame to a writable journal, under its lock."""
         if file.closed or file.limited or file.failed or file.refusal is not None:
             return
         if file.is_free_behind(self._disk):

@@ -1,4 +1,4 @@
-"""What this working copy has published: the file `local/published`.
+"""The published state of this working copy: the file `local/published`.
 
     sealed 7 9c0e…32 hex digits…
     table 51b2…32 hex digits…
@@ -8,12 +8,12 @@
     …
     check 1c8e02f7
 
-Rule: the file says which journals are sealed (`sealed.py`), and which tips this working copy last wrote to, or accepted
-from, the files of each ref. The first line of a ref is this working copy's own tip. Where there are many refs most
-stand in a table beside it, and the file says which have changed since that was written, so that neither reading it nor
-replacing it takes longer for their number. It is replaced as a whole, last of all when sealing; an absent or unreadable
-one says nothing. The last line is the CRC-32 of all before it, since a digit that has changed would pass a journal off
-as sealed; a file without it, as first versions wrote it, is taken as it is.
+Rule: the file lists the sealed journals (`sealed_ranges.py`), and the tips of each ref that this working copy last
+wrote to files or accepted from them. The first line of a ref is this working copy's own tip. If there are many refs,
+most are in a table beside it, and the file lists those that changed since, so that reading and replacing it stay fast.
+It is replaced atomically as the last step of a seal. An absent or unreadable file counts as empty. The last line is the
+CRC-32 of everything before it, because one changed digit could make a journal look sealed. Early versions wrote no
+checksum, and such a file is accepted.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
 
 MAXIMUM_CHANGED = 256
-"""How many refs the file itself names at most; with more, a table is written."""
+"""Maximum number of refs in the file itself; with more, a table is written."""
 _GONE = "- "
 _CHECK = b"check "
 
 
 class PublishedTips:
-    """The tips of each ref, own tip first: those of a table, but for what has changed since.
+    """The tips of each ref, own tip first: from a table, updated by later changes.
 
     Attributes:
-        changed: what the file itself says; none of a ref that is gone.
-        table: says the rest; None when there is none.
-        lacking: the table was found not to be right.
+        changed: the refs in the file itself; a deleted ref has no tips.
+        table: the table with all others, or None.
+        lacking: whether the table turned out to be missing or damaged.
     """
 
     __slots__ = ("_all", "changed", "lacking", "table")
@@ -69,7 +69,7 @@ class PublishedTips:
         self._all: dict[str, Tips] | None = None
 
     def get(self, name: str, default: Tips = ()) -> Tips:
-        """Return the tips of a ref; what a table holds is looked up, without reading the rest."""
+        """Return the tips of a ref, with a look-up in the table instead of a full read."""
         found = self.changed.get(name)
         if found is None:
             if self._all is not None:
@@ -79,7 +79,7 @@ class PublishedTips:
         return found or default
 
     def all(self) -> dict[str, Tips]:
-        """Return the tips of every ref; a table that is not right says nothing."""
+        """Return the tips of every ref; a damaged table counts as empty."""
         if self._all is None:
             known: dict[str, Tips] | None = {} if self.table is None else self.table.read()
             self.lacking = known is None
@@ -88,7 +88,7 @@ class PublishedTips:
         return self._all
 
     def naming(self, tips: Iterable[ObjectId]) -> dict[ObjectId, list[str]]:
-        """Return for each of some tips the names of the refs that have it; nothing is made of the others."""
+        """Return, for each of some tips, the names of the refs that have it."""
         wanted = list(tips)
         known = {} if self.table is None else self.table.naming(wanted)
         self.lacking = self.lacking or known is None
@@ -104,13 +104,13 @@ class PublishedTips:
 
 
 class Published:
-    """One state of the file.
+    """One version of the file.
 
     Attributes:
-        sealed: which journals are sealed.
-        tips: per ref the tips last written or accepted, own tip first.
-        damaged: the file is there but cannot be read.
-        stamp: changes whenever the file does.
+        sealed: the sealed journals.
+        tips: for each ref, the tips last written or accepted, own tip first.
+        damaged: whether the file exists but is unreadable.
+        stamp: a value that changes with the file.
     """
 
     __slots__ = ("damaged", "sealed", "stamp", "tips")
@@ -129,18 +129,18 @@ class Published:
         self.damaged = damaged
 
     def covers(self, line: bytes, number: int) -> bool:
-        """Tell whether this journal is sealed."""
+        """Return True if this journal is sealed."""
         return self.sealed.covers(line, number)
 
 
 def stamp_of(disk: Disk, path: str) -> object:
-    """Return a value that differs once the file is replaced; None when it is absent."""
+    """Return a value that changes when the file is replaced; None if it is absent."""
     found = disk.stat(path)
     return None if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def load(disk: Disk, layout: Layout, known: Published) -> Published:
-    """Return the present state, which is `known` itself when the file has not changed since."""
+    """Return the current version; `known` itself if the file has not changed."""
     stamp = stamp_of(disk, layout.published_file)
     if stamp == known.stamp:
         return known
@@ -162,20 +162,20 @@ def save(
     before: Published,
     changes: Mapping[str, Sequence[ObjectId]],
 ) -> None:
-    """Replace the file, durably. Of the lines of journals the newest are kept.
+    """Replace the file durably; only the newest lines of journals are kept.
 
     Args:
-        disk: where.
-        layout: where there.
-        sealed: which journals are sealed.
-        before: what the file says.
-        changes: the tips of the refs of which it shall say something else; none of a ref that is gone.
+        disk: the disk.
+        layout: the repository's paths.
+        sealed: the sealed journals.
+        before: the current content of the file.
+        changes: the new tips of changed refs; none for a deleted ref.
 
     Raises:
-        ConcurrencyError: it says something else, or another process is replacing it.
-        StorageError: the disk refuses.
+        ConcurrencyError: the file is not as in `before`, or another process is replacing it.
+        StorageError: the disk failed.
     """
-    if before.stamp is None:  # the name of its directory may not be durable either
+    if before.stamp is None:  # the directory may be new, too
         disk.make_directory(layout.local_dir)
         disk.sync_directory(layout.root)
     with _Replacing(disk, layout.published_file, before.stamp):
@@ -203,10 +203,10 @@ def save(
 
 
 class _Replacing:
-    """Keeps others from replacing the file, as long as it is the one that was read.
+    """Locks the file against replacement, and checks that it is still the one read.
 
-    A seal has a lock of its own, but somebody may delete the file of that. This is the lock of the very file that will
-    be replaced, so of all who go on from one state one alone comes to its end, and nobody goes on from another.
+    A seal has a lock file, but somebody may delete that. This locks the file that is to be replaced, so only one of
+    several processes that start from the same version can succeed.
     """
 
     __slots__ = ("_disk", "_fd", "_path", "_stamp")
@@ -218,7 +218,7 @@ class _Replacing:
         self._fd: int | None = None
 
     def __enter__(self) -> None:
-        # Windows replaces no file that is open, and there nobody can delete the file of a lock that is held.
+        # Windows cannot replace an open file; but there, the lock file of a seal cannot be deleted while it is held.
         self._fd = None if sys.platform == "win32" else self._disk.open(self._path, WRITE)
         locked = self._fd is None or self._disk.lock(self._fd, blocking=False)
         if not locked or stamp_of(self._disk, self._path) != self._stamp:
@@ -227,11 +227,11 @@ class _Replacing:
 
     def __exit__(self, *_: object) -> None:
         if self._fd is not None:
-            self._disk.close(self._fd)  # and with it goes the lock
+            self._disk.close(self._fd)  # which releases the lock
 
 
 def _remove_tables(disk: Disk, layout: Layout, kept: set[str]) -> None:
-    """Remove tables that nobody reads any more; the last but one may still be read."""
+    """Remove obsolete tables; the previous one may still be in use."""
     for name in disk.names(layout.local_dir):
         table = layout.name_of_tip_table(name)
         if table is not None and table not in kept:

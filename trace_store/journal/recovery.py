@@ -1,8 +1,8 @@
-"""What can still be read of a journal where its valid frames end and bytes follow.
+"""Recovery of frames and objects after the valid frames of a damaged journal.
 
-Rule: a journal counts up to its first frame that is not valid, and nothing here changes that. It is for telling a write
-that was cut off from damage, and for bringing back what stands behind damage: whole frames, and of a damaged one
-those objects whose hash is right.
+Rule: a journal counts up to its first invalid frame, and this module does not change that. It distinguishes a torn
+write from damage, and recovers what follows damage: complete frames, and objects with correct hashes from damaged
+frames.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _BEGINNING = bytes((TRANSACTION, 0, 0, 0))
 _KIND_AT = 4
 _ENTRY = struct.Struct("<32sI")
 _LOOKS = 64
-"""So many times the bytes there are may be gone through in search of frames: what looks like the head of one may be
-anything, and a hostile file has very many."""
+"""Limit for the search, as a multiple of the data size: any bytes can look like a frame's header, and a hostile file
+may have very many."""
 _SECTOR_BYTES = 512
 
 
 def transactions_in(data: bytes, start: int = 0) -> list[Frame]:
-    """Return the whole transactions that stand anywhere in some bytes, without those that were voided."""
+    """Return the complete transactions anywhere in some bytes, except voided ones."""
     found: list[Frame] = []
     left = _LOOKS * len(data)
     at = start
@@ -58,7 +58,7 @@ def transactions_in(data: bytes, start: int = 0) -> list[Frame]:
 
 
 def _frames_at(data: bytes, at: int) -> list[Frame]:
-    """Return the transactions of the frames that follow one another from here on; none when no frame begins here."""
+    """Return the transactions in the consecutive frames from an offset on."""
     found: list[Frame] = []
     last: Frame | None = None
     for frame in scan(lambda start, size: data[start : start + size], at, len(data)):
@@ -72,9 +72,9 @@ def _frames_at(data: bytes, at: int) -> list[Frame]:
 
 
 def frame_starts(data: bytes, start: int, stop: int) -> Iterator[int]:
-    """Yield where damaged frames may begin between two places: where whole ones end, and behind each such frame.
+    """Yield the possible offsets of damaged frames in a range.
 
-    A frame's length may be what has changed, so what looks like a frame's head is taken for one as well.
+    A frame's length may itself be damaged, so the search also stops at anything that looks like a frame's header.
     """
     at, looks = start, _LOOKS
     while at + HEADER_BYTES <= stop and looks:
@@ -91,9 +91,9 @@ def frame_starts(data: bytes, start: int, stop: int) -> Iterator[int]:
 
 
 def objects_at(data: bytes, start: int) -> Iterator[tuple[ObjectId, bytes]]:
-    """Yield the objects of a damaged frame, as far as its table of them can be read, with the ids that it gives them.
+    """Yield (id, content) of a damaged frame's objects, if its table is readable.
 
-    What has changed may be an object, its id, or where the others begin: a hash tells.
+    The damage may affect an object, its id or its offset, so the caller must check each hash.
     """
     place = start + HEADER_BYTES
     if place + COUNT.size > len(data):
@@ -110,23 +110,23 @@ def objects_at(data: bytes, start: int) -> Iterator[tuple[ObjectId, bytes]]:
 
 
 def is_cut_off(rest: bytes, start: int = 0) -> bool:
-    """Tell whether bytes behind the last valid frame look as a write leaves them that did not come to its end.
+    """Return True if the bytes after the last valid frame look like a torn write.
 
     Args:
         rest: the bytes.
-        start: where in the journal they stand, as far as is known.
+        start: their offset in the journal, if known.
 
-    Such a frame is longer than what is there, begins or ends in zeros, or has a sector of them. One that is there
-    from its first byte to its last, and says otherwise than its checksum, has changed since.
+    A torn frame is longer than the remaining bytes, begins or ends with zeros, or has a sector of zeros. A complete
+    frame with a wrong checksum was damaged later.
     """
     rest = rest.rstrip(b"\0")
     if not rest[: _SECTOR_BYTES - start % _SECTOR_BYTES].strip(b"\0"):
-        return True  # the sector that it begins in, with what of its head is in there
+        return True  # the rest of the first sector, with at least a part of the header
     if len(rest) < HEADER_BYTES or not rest[:HEADER_BYTES].strip(b"\0"):
         return True
     length, kind, _ = HEADER.unpack_from(rest)
     if kind not in KNOWN or not 0 < length <= MAXIMUM_FRAME_BYTES:
-        return False  # no write of a frame begins like this
+        return False  # no frame starts like this
     if HEADER_BYTES + length > len(rest):
         return True
     return bytes(_SECTOR_BYTES) in rest[: HEADER_BYTES + length]

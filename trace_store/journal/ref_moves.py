@@ -1,7 +1,7 @@
-"""The fold of a journal's ref moves: compare-and-swap, judged against the journal itself.
+"""The fold of a journal's ref moves: compare-and-swap within the journal.
 
-Rule: for each ref the first move sets the base, and later ones have effect only when they expect the value that the
-fold has reached. The moves of one frame have effect together or not at all. Files under `refs/` play no part.
+Rule: the first move of a ref sets its base. A later move takes effect only if it expects the current value of the
+fold. The moves of one frame take effect together or not at all. Files under `refs/` are not read.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class RefFold:
-    """What the journals say of one ref.
+    """The state of one ref in the journals.
 
     Attributes:
-        value: where it stands after all effective moves; None when deleted.
-        passed: every value it was moved on from, the first move's base among them.
+        value: its value after all effective moves; None if deleted.
+        passed: all earlier values, including the base.
     """
 
     __slots__ = ("passed", "value")
@@ -35,8 +35,8 @@ class RefMoves:
 
     Attributes:
         refs: the state of each ref that was moved.
-        frames: the frames that had effect, in order.
-        refused: those whose moves had none, in order: they expect what a journal said that is not here.
+        frames: the frames that took effect, in order.
+        refused: the other frames, in order: they expect values from a journal that is missing.
     """
 
     __slots__ = ("frames", "refs", "refused")
@@ -47,7 +47,7 @@ class RefMoves:
         self.refused: list[Frame] = []
 
     def apply(self, frame: Frame) -> bool:
-        """Apply a frame's moves and tell whether they had effect."""
+        """Apply a frame's moves; return True if they took effect."""
         if frame.kind != TRANSACTION or frame.voided or not frame.moves:
             return False
         if len(frame.moves) == 1:
@@ -93,7 +93,7 @@ class RefMoves:
                 self.apply(frame)
             elif (
                 fold.value == moves[0].old
-            ):  # as `apply` would do: others often append to one branch
+            ):  # inlined from `apply`, since appends to one branch are frequent
                 fold.passed.add(fold.value)
                 fold.value = moves[0].new
                 effective.append(frame)

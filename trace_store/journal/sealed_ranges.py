@@ -1,10 +1,10 @@
-"""Which journals are sealed: for each line of them, from which number to which.
+"""The sealed journals: ranges of numbers for each line.
 
     sealed 29,31-34 9c0e…32 hex digits…
 
-Rule: a line goes on in the next number. Where one is missing between others that are sealed, it was removed before, and
-whoever holds it open must not take it for sealed. So a line has spans of numbers, written as `first-last`; one number
-alone is the last of a span that begins with 1.
+Rule: the successor in a line has the next number. If a number between sealed ones is missing, that journal was removed
+without a seal, and a process that has it open must not treat it as sealed. So a line has several spans of numbers,
+written as `first-last`; a single number is the last of a span that begins with 1.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     Span: TypeAlias = tuple[int, int]
 
 MAXIMUM_LINES = 64
-"""A line of journals ends only when one goes missing or is damaged, so there are few."""
+"""Maximum number of lines. A line ends only if a journal is lost or damaged, so there are few."""
 MAXIMUM_SPANS = 64
-"""The newest of a line that are kept; journals of older ones are not on the disk any more."""
+"""Number of newest spans to keep for a line; journals of older ones are no longer on disk."""
 
 
 class Sealed:
-    """The sealed journals, the newest line last. Whoever changes one takes a copy before."""
+    """The sealed journals, newest line last. Copy before changing."""
 
     __slots__ = ("_spans",)
 
     def __init__(self, spans: Mapping[bytes, tuple[Span, ...]] | None = None) -> None:
-        """Take over spans by line, lowest first."""
+        """Use the given spans by line, lowest first."""
         self._spans = dict(spans) if spans else {}
 
     def __eq__(self, other: object) -> bool:
@@ -42,20 +42,20 @@ class Sealed:
         return f"Sealed({self._spans!r})"
 
     def copy(self) -> Sealed:
-        """Return one that changes independently."""
+        """Return an independent copy."""
         return Sealed(self._spans)
 
     def covers(self, line: bytes, number: int) -> bool:
-        """Tell whether a journal is among them."""
+        """Return True if a journal is sealed."""
         return any(first <= number <= last for first, last in self._spans.get(line, ()))
 
     @property
     def highest(self) -> int:
-        """The highest number; 0 when there is none."""
+        """The highest number; 0 if empty."""
         return max((spans[-1][1] for spans in self._spans.values()), default=0)
 
     def add(self, line: bytes, first: int, last: int) -> None:
-        """Add those of a line between two numbers, both included; the line becomes the newest."""
+        """Add a range of numbers (inclusive) of a line, which becomes the newest line."""
         kept: list[Span] = []
         for span in self._spans.pop(line, ()):
             if span[1] + 1 < first or last + 1 < span[0]:
@@ -65,22 +65,22 @@ class Sealed:
         self._spans[line] = tuple(sorted([*kept, (first, last)]))[-MAXIMUM_SPANS:]
 
     def add_all(self, other: Sealed) -> None:
-        """Add those of another."""
+        """Add all journals of another value."""
         for line, spans in other._spans.items():
             for first, last in spans:
                 self.add(line, first, last)
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of text that `parse` reads, of the newest lines of journals."""
+        """Yield the lines of text for `parse`; only the newest lines of journals are kept."""
         for line, spans in list(self._spans.items())[-MAXIMUM_LINES:]:
             numbers = [f"{last}" if first == 1 else f"{first}-{last}" for first, last in spans]
             yield f"sealed {','.join(numbers)} {line.hex()}\n"
 
     def parse(self, text: str) -> bool:
-        """Add what a line of text says; False when it is no such line.
+        """Add the journals in a line of text; False if it is another kind of line.
 
         Raises:
-            ValueError: it is one, and says nothing that is valid.
+            ValueError: the line is invalid.
         """
         if not text.startswith("sealed "):
             return False

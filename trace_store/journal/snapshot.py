@@ -1,8 +1,8 @@
 """One process's view of the journals of a working copy.
 
-Rule: reading takes no lock. A number alone names no journal, since numbers begin anew where everything ignored is
-removed: a journal is known by its line, a random id that only the successor which its closer makes takes over, and its
-number.
+Rule: reading takes no lock. A number alone does not identify a journal, because numbers restart after ignored files are
+removed. A journal is identified by its line and number. The line is a random id, continued only by a successor that the
+same process creates when it closes the journal.
 """
 
 from __future__ import annotations
@@ -48,23 +48,22 @@ class JournalView:
         self._busy: JournalFile | None = None
         self.files: list[JournalFile] = []
         self.lost: list[JournalFile] = []
-        """Journals that were removed from the disk before they were sealed; still readable here."""
+        """Journals that were removed from disk before a seal; still readable here."""
         self.covered: dict[int, tuple[object, bytes]] = {}
-        """Sealed journals still on the disk: by number, the file's stamp, and of which line.
+        """Sealed journals still on disk: stamp and line by number.
 
-        They are not held open, so another file may get the identity of one that is gone; but no other is as long, and
-        as old."""
+        They are not kept open, so another file may get the inode of a removed one; but its size and time differ."""
         self.published = Published()
         self.fold = RefMoves()
-        """What the unsealed journals say of the refs."""
+        """The refs according to the unsealed journals."""
         self.settled: set[Frame] = set()
-        """Frames without effect of which this process has seen to it that what they moved refs to is kept."""
+        """Ineffective frames whose new ref values this process has made sure to keep."""
         self.generation = 0
-        """Counts the changes of the set of journals."""
+        """Incremented when the set of journals changes."""
         self.patience: Patience | None = None
-        """Told for whom this process waits; None when there is nobody to tell."""
+        """Reports the lock owner that this process waits for; None reports nothing."""
         self.locks = 0
-        """Counts how often the lock was taken."""
+        """Number of times that the lock was taken."""
 
     @property
     def folder(self) -> str:
@@ -73,12 +72,12 @@ class JournalView:
 
     @property
     def unsettled(self) -> list[Frame]:
-        """Frames that rest on a journal that is not here, so that their moves have no effect."""
+        """Frames without effect because they depend on a missing journal."""
         return [frame for frame in self.fold.refused if frame not in self.settled]
 
     @property
     def lacks(self) -> bool:
-        """Whether something was removed, so that what it said, or what rests on it, has to be brought back."""
+        """Whether a removed journal, or frames that depend on one, must be restored."""
         return bool(self.lost or (self.fold.refused and self.unsettled))
 
     @property
@@ -87,11 +86,11 @@ class JournalView:
         return self._locked is not None
 
     def refresh(self) -> None:
-        """Bring the view up to date: what is sealed, which journals there are, and their new frames.
+        """Update the view: sealed journals, existing journals, and their new frames.
 
         Raises:
             ClosedError: the handle is closed.
-            StorageError: the disk refuses.
+            StorageError: the disk failed.
         """
         self._check_open()
         if self._process != os.getpid():
@@ -106,18 +105,20 @@ class JournalView:
                 self._sealed.add_all(published.sealed)
             if not self._is_settled() and not self._match_directory():
                 continue
-            for file in reversed(self.files):  # what a newer one rests on stands in the older ones
+            for file in reversed(
+                self.files
+            ):  # newer journals depend on older ones, so read these last
                 if not file.closed:
                     self._scan(file)
             return
         raise errors.ConcurrencyError("the journals keep changing")
 
     def doubt(self) -> None:
-        """Let whoever takes the lock next look at everything anew: what this view holds may have been sealed."""
+        """Force a full refresh at the next lock, because journals may have been sealed."""
         self._matched = False
 
     def read(self, oid: bytes) -> bytes | None:
-        """Return the bytes stored for an id, unchecked; None when no journal of this view has it.
+        """Return the bytes stored for an id, unchecked; None if it is in no journal.
 
         Raises:
             ClosedError: the handle is closed.
@@ -130,7 +131,7 @@ class JournalView:
         return None
 
     def contains(self, oid: bytes) -> bool:
-        """Tell whether a journal of this view has the object.
+        """Return True if a journal of this view has the object.
 
         Raises:
             ClosedError: the handle is closed.
@@ -142,7 +143,7 @@ class JournalView:
         return bool(self.lost) and any(oid in file.objects for file in self.lost)
 
     def lacking(self, objects: Objects) -> Objects:
-        """Return those of some objects that no journal of this view has; called under the lock."""
+        """Return the objects that are in no journal of this view; called under the lock."""
         for file in (*self.files, *self.lost):
             held = file.objects
             if not held.keys().isdisjoint(objects):
@@ -150,7 +151,7 @@ class JournalView:
         return objects
 
     def oids(self) -> Iterator[bytes]:
-        """Yield the id of every object in this view; one in two journals comes twice."""
+        """Yield the id of every object in this view, including duplicates."""
         for file in (*self.files, *self.lost):
             yield from file.objects
 
@@ -159,12 +160,12 @@ class JournalView:
         return self._disk.read_at(file.fd, offset, size)
 
     def shut(self) -> None:
-        """Close all descriptors for good: reading raises ClosedError afterwards."""
+        """Close all descriptors permanently; later reads raise ClosedError."""
         self.close()
         self._shut = True
 
     def close(self) -> None:
-        """Close all descriptors; the next refresh opens what there is."""
+        """Close all descriptors; the next refresh reopens the journals."""
         for file in (*self.files, *self.lost):
             self._disk.close(file.fd)
         self.files, self.lost = [], []
@@ -179,10 +180,10 @@ class JournalView:
             raise errors.ClosedError("the repository is closed")
 
     def _scan(self, file: JournalFile) -> list[Frame]:
-        """Read what was added to a journal, fold it, and return it."""
+        """Read and fold the new frames of a journal, and return them."""
         found = file.scan(self._disk)
         if found and (file is not self.files[-1] or any(frame.kind == VOID for frame in found)):
-            self._fold_again()  # it comes before, or takes back, what was folded already
+            self._fold_again()  # the frames precede or void frames that were already folded
         else:
             self.fold.apply_all(found)
         return found
@@ -194,9 +195,9 @@ class JournalView:
             self.fold.apply_all(file.frames)
 
     def _is_settled(self) -> bool:
-        """Tell whether a listing would say nothing new: known journals are in place, and the live one has no successor.
+        """Return True if the set of journals is unchanged, without listing the directory.
 
-        Nothing is sealed without an end frame in the live journal, or a successor that ends it.
+        A seal first ends the live journal, by an end frame or a successor.
         """
         if not self._matched or not self.files or self.files[-1].closed:
             return False
@@ -212,7 +213,7 @@ class JournalView:
         return self._next[1]
 
     def _match_directory(self) -> bool:
-        """Make `files` the unsealed journals on the disk; False when one vanished, or was sealed, meanwhile."""
+        """Set `files` to the unsealed journals on disk; False if they changed meanwhile."""
         known = {file.number: file for file in self.files}
         covered: dict[int, tuple[object, bytes]] = {}
         kept: dict[int, JournalFile] = {}
@@ -255,7 +256,7 @@ class JournalView:
         opened: list[JournalFile],
         covered: dict[int, tuple[object, bytes]],
     ) -> bool:
-        """Open a journal, but leave one that is sealed alone; False when it is not there any more."""
+        """Open a journal unless it is sealed; False if it is gone."""
         file = open_journal(self._disk, self._layout.journal_file(number), number)
         if file is None:
             return False
@@ -273,7 +274,7 @@ class JournalView:
             self._disk.close(file.fd)
 
     def is_published_anew(self) -> bool:
-        """Tell whether a journal may have been sealed, and removed, since `published` was read."""
+        """Return True if a journal may have been sealed since `published` was read."""
         return load(self._disk, self._layout, self.published) is not self.published
 
     def _is_sealed(self, file: JournalFile) -> bool:
@@ -290,7 +291,7 @@ class JournalView:
                     self._disk.close(file.fd)
         self.files = sorted((*kept.values(), *opened), key=lambda file: file.number)
         successors: dict[int, JournalFile] = {}
-        for file in reversed(self.files):  # newest first: it says where its predecessor ends
+        for file in reversed(self.files):  # newest first, because each one limits its predecessor
             successor = successors.get(file.number)
             if successor is not None:
                 successor.limit(file, self._disk)
@@ -303,7 +304,7 @@ class JournalView:
 
 
 def journal_numbers(disk: Disk, layout: Layout) -> list[int]:
-    """Return the numbers of the journals on the disk, in no order; other files there are passed over."""
+    """Return the numbers of the journals on disk, unsorted; other files are ignored."""
     names = disk.names(layout.journal_dir)
     numbers = [int(n) for n in names if n.isascii() and n.isdecimal() and n[0] != "0"]
     return [number for number in numbers if number < NUMBERS_END]

@@ -1,7 +1,7 @@
-"""The end of the journal, read as it grows, from one journal to the next.
+"""Tailing of the journal, across successive journal files.
 
-Rule: it takes no lock that a writer wants, and has descriptors of its own. While it is open it holds a file under
-`local/followers`, so that a seal keeps the journals that it may not have come to.
+Rule: it never takes a writer's lock, and uses its own descriptors. While it is open, it keeps a locked file under
+`local/followers`, so that a seal leaves the journals in place that it has not read yet.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from trace_store.layout import Layout
 
 KEPT_JOURNALS = 64
-"""How many sealed journals a seal leaves in place while somebody follows."""
+"""Number of sealed journals that a seal leaves in place for followers."""
 _BEGIN_BYTES = 512
 
 
 class _Open:
-    """One open journal, and up to which byte its frames were read."""
+    """One open journal, and the end of the frames read so far."""
 
     __slots__ = ("at", "begin", "fd", "identity", "number", "path")
 
@@ -40,11 +40,11 @@ class _Open:
         self.at = begin.end
 
     def is_not_after(self, other: _Open) -> bool:
-        """Return True if this is the other journal, or came before it on the same line."""
+        """Return True if this is the other journal, or an earlier one on the same line."""
         return self.begin.line == other.begin.line and self.number <= other.number
 
     def limit_of(self, other: _Open) -> int | None:
-        """Return how many bytes count of the journal that this one follows; None if that is another one."""
+        """Return how many bytes of the other journal count; None if not its successor."""
         if self.begin.closed_line != other.begin.line:
             return None
         return next((size for number, size in self.begin.closes if number == other.number), None)
@@ -54,15 +54,15 @@ class JournalTail:
     """Reads events from the journals of a working copy.
 
     Attributes:
-        has_gap: whether the last `read` may have left out ref moves, which then are in the reflogs: the journal that
-            followed was not there any more.
+        has_gap: whether the last `read` may have missed ref moves because the next journal was gone; they are then in
+            the reflogs.
     """
 
     def __init__(self, disk: Disk, layout: Layout, *, everything: bool) -> None:
-        """Start behind what the newest journal holds, or with `everything` at the oldest journal on disk.
+        """Start at the end of the newest journal; with `everything`, at the oldest one.
 
         Raises:
-            StorageError: the disk refuses.
+            StorageError: the disk failed.
         """
         self._disk = disk
         self._layout = layout
@@ -76,10 +76,10 @@ class JournalTail:
             self._skip_to_end()
 
     def read(self) -> list[Event]:
-        """Return the events since the last call, in the order in which they were written.
+        """Return the events since the last call, in the order of writing.
 
         Raises:
-            StorageError: the disk refuses.
+            StorageError: the disk failed.
         """
         if self._first:
             found, self._first = self._first, []
@@ -92,7 +92,7 @@ class JournalTail:
             return self._move_on(file, following)
         found = self._read(file)
         if not found and self._disk.identity(file.path) != file.identity:
-            return self._enter_newest()  # it was removed: by a seal long ago, or by something else
+            return self._enter_newest()  # removed, by a seal or by something else
         return found
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class JournalTail:
             self._disk.close(fd)
 
     def _skip_to_end(self) -> None:
-        """Go to the end of the newest journal, and read no other."""
+        """Go to the end of the newest journal, without reading earlier ones."""
         for number in sorted(journal_numbers(self._disk, self._layout), reverse=True):
             self._file = self._open(number)
             if self._file is not None:
@@ -114,7 +114,7 @@ class JournalTail:
                 return
 
     def _enter_newest(self) -> list[Event]:
-        """Go to the newest journal there is, and return what stands in those that were not read so far."""
+        """Go to the newest journal, and return the events of all journals not read so far."""
         numbers = sorted(journal_numbers(self._disk, self._layout))
         files = [file for file in map(self._open, numbers) if file is not None]
         found: list[Event] = []
@@ -138,7 +138,7 @@ class JournalTail:
         return found
 
     def _move_on(self, file: _Open, following: _Open) -> list[Event]:
-        """Read a journal that has ended to its end, and go on to the next one."""
+        """Read an ended journal to its end, and continue with the next one."""
         limit = following.limit_of(file)
         if limit is None:
             self._close(following)
@@ -150,7 +150,7 @@ class JournalTail:
         return found + self._read(following)
 
     def _skip_copies(self, file: _Open, following: _Open) -> None:
-        """Go past what a journal begins with that stood in the one before: after a failed sync, frames are copied."""
+        """Skip frames that were copied from the previous journal after a failed sync."""
         border = following.limit_of(file)
         if border is None or not following.begin.failed or file.at <= border:
             return
@@ -167,7 +167,7 @@ class JournalTail:
         return self._open(number) if self._disk.exists(self._layout.journal_file(number)) else None
 
     def _open(self, number: int) -> _Open | None:
-        """Open a journal; None if it is gone, or does not begin as one (yet)."""
+        """Open a journal; None if it is gone or has no begin frame (yet)."""
         path = self._layout.journal_file(number)
         fd = self._disk.open(path)
         if fd is None:
@@ -184,7 +184,7 @@ class JournalTail:
             self._disk.close(file.fd)
 
     def _read(self, file: _Open, limit: int | None = None) -> list[Event]:
-        """Return the events of the frames that were added to a journal, of those within a limit."""
+        """Return the events of new frames in a journal, up to a limit."""
         read, fd = self._disk.read_at, file.fd
         if not read(fd, file.at, HEADER_BYTES).strip(b"\0"):
             return []
@@ -209,7 +209,7 @@ class JournalTail:
 
 
 def is_followed(disk: Disk, layout: Layout) -> bool:
-    """Return True if a process follows the journals; what one left behind that was killed is removed."""
+    """Return True if a process follows the journals; removes files of dead followers."""
     for name in disk.names(layout.followers_dir):
         path = os.path.join(layout.followers_dir, name)
         fd = disk.open(path, WRITE)
@@ -225,7 +225,7 @@ def is_followed(disk: Disk, layout: Layout) -> bool:
 
 
 def _register(disk: Disk, layout: Layout) -> tuple[int, str] | None:
-    """Hold a file that tells of this follower; None where nothing can be written."""
+    """Create and lock a file for this follower; None if the disk is read-only."""
     try:
         disk.make_directory(layout.followers_dir)
         while True:
@@ -235,6 +235,6 @@ def _register(disk: Disk, layout: Layout) -> tuple[int, str] | None:
                 continue
             if disk.lock(fd, blocking=False) and disk.identity(path) == disk.identity(fd):
                 return fd, path
-            disk.close(fd)  # a seal took it for one that was left behind
+            disk.close(fd)  # a seal mistook it for the file of a dead follower
     except errors.StorageError:
         return None

@@ -1,10 +1,10 @@
-"""Tips of many refs in one file that never changes, where one ref is found without reading the rest.
+"""An immutable file with the tips of many refs, searchable without a full read.
 
     3f2a…64 hex digits… refs/heads/main
     …
 
-Rule: a line for each tip, sorted by the name of its ref. The file is named by its hash, which is checked when all of it
-is read; looking up one ref reads a few lines, and what is not readable says nothing.
+Rule: a line for each tip, sorted by the name of its ref. The file is named by its hash, which is checked when all
+of it is read. A look-up reads only a few lines; unreadable content counts as empty.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NAME_CHARACTERS = 32
 _SPAN = 8192
 _LINES = 2 * (HEX_CHARACTERS + MAXIMUM_NAME_BYTES + 2)
-"""So many bytes, from anywhere in the file, hold one whole line, unless it ends before."""
+"""Any range of this many bytes contains a complete line, unless the file ends first."""
 
 
 class TipTable:
@@ -40,7 +40,7 @@ class TipTable:
         self.name = name
 
     def find(self, ref: str) -> Tips:
-        """Return the tips of one ref; none when it has none, or the file cannot be read."""
+        """Return the tips of one ref; empty if it has none, or the file is unreadable."""
         fd = self._disk.open(self._path)
         if fd is None:
             return ()
@@ -53,7 +53,7 @@ class TipTable:
             self._disk.close(fd)
 
     def read(self) -> dict[str, Tips] | None:
-        """Return the tips of every ref; None when the file is absent, or is not what its name says."""
+        """Return the tips of every ref; None if the file is absent or its hash is wrong."""
         try:
             data = read_file(self._disk, self._path)
             if data is None or _name_of(data) != self.name:
@@ -63,7 +63,7 @@ class TipTable:
             return None
 
     def naming(self, tips: Iterable[ObjectId]) -> dict[ObjectId, list[str]] | None:
-        """Return for each of some tips the names of the refs that have it; None as in `read`."""
+        """Return, for each of some tips, the names of its refs; None as in `read`."""
         try:
             data = read_file(self._disk, self._path)
         except errors.StorageError:
@@ -79,7 +79,7 @@ class TipTable:
         return found
 
     def _lower_bound(self, fd: int, wanted: bytes) -> int:
-        """Return where a line begins before which all names are smaller, at most a span before any other."""
+        """Return the offset of a line at most a span before the first with this name."""
         low, high = 0, self._disk.size(fd)
         while high - low > _SPAN:
             middle = (low + high) // 2
@@ -94,7 +94,7 @@ class TipTable:
         return low
 
     def _collect(self, fd: int, at: int, wanted: bytes) -> Tips:
-        """Return the tips of a ref, whose lines come somewhere behind a place."""
+        """Return the tips of a ref, whose lines are somewhere after an offset."""
         found: list[ObjectId] = []
         rest = b""
         while True:
@@ -112,7 +112,7 @@ class TipTable:
 
 
 def write_table(disk: Disk, layout: Layout, tips: Mapping[str, Sequence[ObjectId]]) -> TipTable:
-    """Write a table, durably, and return it."""
+    """Write a table durably and return it."""
     data = "".join(tip_lines(tips)).encode("ascii")
     table = TipTable(disk, layout, _name_of(data))
     replace_file(disk, layout.tip_table_file(table.name), data, scratch=layout.tmp_dir)
@@ -120,15 +120,15 @@ def write_table(disk: Disk, layout: Layout, tips: Mapping[str, Sequence[ObjectId
 
 
 def tip_lines(tips: Mapping[str, Sequence[ObjectId]]) -> list[str]:
-    """Return the lines of tips."""
+    """Return tips as lines."""
     return [f"{oid} {name}\n" for name in sorted(tips) for oid in tips[name]]
 
 
 def parse_tips(lines: Sequence[str]) -> dict[str, Tips]:
-    """Return what lines say.
+    """Parse lines of tips.
 
     Raises:
-        ValueError, InvalidInputError: one of them is no line of a tip.
+        ValueError, InvalidInputError: a line is not valid.
     """
     tips: dict[str, Tips] = {}
     for text in lines:

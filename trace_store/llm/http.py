@@ -1,7 +1,7 @@
 """HTTP requests with httpx, which is imported for the first one.
 
 Exceptions of httpx and their frames contain the request with its key. So they never leave this module: an error is
-created outside of the handler, and says only what happened and where. Redirects are not followed, and compression is
+created outside of the handler, and states only what happened and where. Redirects are not followed, and compression is
 off, because a short answer could expand to a long one.
 """
 

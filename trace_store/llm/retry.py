@@ -104,7 +104,7 @@ def _wait(failure: ModelError, number: int, timing: Timing) -> float:
 
 
 def retry_after(headers: Mapping[str, str], clock: Clock) -> float | None:
-    """Return the seconds to wait that a server asks for, as a number or a date; None if it does not."""
+    """Return the wait in seconds that a server requests as a number or date, or None."""
     told = headers.get("retry-after", "").strip()
     whole, _, part = told.partition(".")
     if whole.isascii() and whole.isdecimal() and len(whole) <= _DIGITS:

@@ -51,7 +51,7 @@ class Change:
 
     @property
     def marks(self) -> tuple[Any, ...]:
-        """What `annotate` sets; messages with equal marks can share one operation."""
+        """The values for `annotate`; messages with equal marks can share one operation."""
         return (self.priority, self.keep, self.labels, self.unlabels)
 
 

@@ -118,8 +118,8 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         (OURS, THEIRS, TEXT),
     ),
     PINNED_AND_REMOVED: ("one side pinned the message, the other hid it", (OURS, THEIRS)),
-    CONTRADICTING_PRIORITIES: ("each side set another priority", (OURS, THEIRS)),
-    BOTH_MOVED: ("each side moved the message to another place", (OURS, THEIRS)),
+    CONTRADICTING_PRIORITIES: ("each side set a different priority", (OURS, THEIRS)),
+    BOTH_MOVED: ("each side moved the message to a different place", (OURS, THEIRS)),
     BOTH_COMPRESSED: ("each side replaced it with a different summary", (OURS, THEIRS, BOTH)),
     TWO_ANSWERS: ("both sides answer the same message", (OURS, THEIRS, BOTH, TEXT)),
     CONTRADICTING_TOOLS: ("each side set different tools", (OURS, THEIRS, BOTH)),
@@ -150,7 +150,7 @@ class Resolution:
     Attributes:
         choice: "ours", "theirs", "both" or "text".
         text: the new text of the message, for "text".
-        about: the `stakes` that it is valid for; "" is valid for any.
+        about: the `stakes` that it is valid for; "" means any.
     """
 
     choice: str

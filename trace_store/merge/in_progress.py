@@ -114,7 +114,7 @@ def read_stop(store: Store) -> Stop | None:
     data = read_file(store.disk, path, limit=MAXIMUM_BYTES)
     if data is None:
         return None
-    import json  # few commands find something that waits, and it takes long to load
+    import json  # rarely needed, and slow to import
 
     try:
         fields = json.loads(data)

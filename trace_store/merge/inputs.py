@@ -1,4 +1,4 @@
-"""Inputs of a merge: cached commits, contexts and merge bases; and the plan that it results in.
+"""Inputs of a merge (commits, contexts and merge bases), and the resulting plan.
 
 A commit that is not written yet can be added to the cache.
 """

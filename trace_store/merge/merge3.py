@@ -155,7 +155,7 @@ class _Merge:
         if self._theirs.tools != self._ours.tools:
             self._tools = self._theirs.tools
 
-    # How units are shown
+    # Visibility of units
 
     def _base_entry(self, entry: Entry) -> Entry:
         """Return a message in the base, or as it was created, since both sides may have added it."""
@@ -272,7 +272,7 @@ class _Merge:
         base = self._base.entry(address) if address in self._base else None
         return self._conflicts.add(kind, [address], base, mine, theirs)
 
-    # What messages are
+    # Properties of messages
 
     def _merge_properties(self) -> None:
         """Merge content, priority, labels and patterns of common messages."""
@@ -356,7 +356,7 @@ class _Merge:
                 return
         self._tools = yours
 
-    # What comes in
+    # Incoming messages
 
     def _new_of_theirs(self) -> list[Entry]:
         """Return the messages of theirs to add, in their order.
@@ -514,7 +514,7 @@ class _Merge:
         self._order[at:at] = addresses
         self.brought += addresses
 
-    # Places
+    # Positions
 
     def _merge_moves(self) -> None:
         """Apply the moves of theirs."""

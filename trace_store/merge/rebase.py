@@ -31,7 +31,7 @@ def to_rebase(
         store: the repository's store.
         base: this commit and its ancestors are not rebased; None rebases everything.
         tip: the tip of the branch.
-        start: the new base; None is none. Its ancestors are not rebased either.
+        start: the new base; None means no base. Its ancestors are not rebased either.
     """
     every = commits_since(store, base, tip)
     if start is None or start == base:

@@ -45,7 +45,7 @@ class ReplayedCommits:
     """The commits that a replay creates.
 
     Attributes:
-        start: the new base; None is none.
+        start: the new base; None means no base.
         tip: the last commit.
         made: the new commits.
         ends_in: the original commit whose messages end the context, if known without a fold.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 JOINER = "trace"
-"""The author of a commit that joins diverged tips without a conflict, which nobody in particular makes."""
+"""The author of automatic commits that join diverged tips without a conflict."""
 ALLOWED, NEVER, ONLY = "allowed", "never", "only"
 """Whether fast-forwards are allowed, forbidden or required."""
 

@@ -314,7 +314,7 @@ def _first_parents(
     among: Set[ObjectId],
     parents: Callable[[ObjectId], Sequence[ObjectId]],
 ) -> set[ObjectId]:
-    """Return those of some commits that are first-parent ancestors of a tip."""
+    """Return the commits that are first-parent ancestors of a tip."""
     found: set[ObjectId] = set()
     for tip in tips:
         oid: ObjectId | None = tip

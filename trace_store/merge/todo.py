@@ -44,7 +44,7 @@ def commits_since(store: Store, upstream: ObjectId | None, tip: ObjectId) -> lis
 
 
 def add_new_commits(store: Store, stop: in_progress.Stop) -> None:
-    """Add commits that were made on the branch meanwhile to a rebase.
+    """Add commits made on the branch since the start to a rebase.
 
     Raises:
         RefChangedError: the branch no longer contains its old tip.
@@ -95,7 +95,7 @@ def written(steps: Iterable[Step], say: Callable[[ObjectId], str]) -> str:
     lines = [f"{step.action} {step.oid.short()} {say(step.oid)}".rstrip() for step in steps]
     lines += [
         "",
-        "# One commit a line, oldest first. Lines can be reordered.",
+        "# One commit per line, oldest first. Lines can be reordered.",
         "#   pick ID              reapply the commit",
         "#   reword ID MESSAGE    with another message",
         "#   edit ID              stop to edit its messages",

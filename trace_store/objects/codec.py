@@ -4,8 +4,8 @@ Rule: equal values have equal bytes, forever. Maps have sorted text keys. Intege
 form. There are no floats and no extension types, and text is strict UTF-8. An object is an array whose first element is
 its kind. The encoding is described at https://github.com/msgpack/msgpack/blob/master/spec.md.
 
-Decoding has limits, because the bytes may come from a stranger: 64 levels, 65,536 elements a container, 1,048,576 in
-all, and 16 MiB a structured object.
+Decoding has limits, because the bytes may come from a stranger: 64 levels, 65,536 elements per container, 1,048,576 in
+all, and 16 MiB per structured object.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class ObjectCollector:
 
     @property
     def secrets(self) -> Mapping[str, int]:
-        """How many secrets of each kind were found; empty if nobody looked for any."""
+        """Number of secrets found, by kind; empty if content was not checked."""
         return {}
 
     @property

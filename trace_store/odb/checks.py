@@ -13,7 +13,7 @@ def check_prefix(prefix: str) -> None:
     """Check that a prefix has 4 to 64 lower-case hex digits.
 
     Raises:
-        InvalidInputError: it has not.
+        InvalidInputError: it does not.
     """
     if not is_prefix(prefix):
         raise errors.InvalidInputError(f"not an object id prefix: {prefix[:80]!r}", text=prefix)

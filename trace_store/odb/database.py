@@ -235,7 +235,7 @@ class ObjectDatabase:
         """Check that no object to be written is purged or contains a purged text.
 
         Raises:
-            PurgedError: one is or does. Objects that exist already may contain a text.
+            PurgedError: one is purged or contains such a text. Existing objects may contain one.
         """
         for oid in objects if self.purged else ():
             self._check_id(oid)

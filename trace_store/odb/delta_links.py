@@ -4,8 +4,8 @@
     first: the distance back to the named object. If c4 20 is not a link, or the id is not in the pack, three zero bytes
     follow, and then the original bytes.
 
-Rule: this works on bytes alone. Any bytes have a short form that expands to them. Their meaning is not looked at; the
-hash tells whether they are right.
+Rule: this works on bytes alone. Any bytes have a short form that expands to them. Their meaning does not matter; the
+hash verifies the result.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def read_packs(read: Callable[[int], bytes], where: str) -> Iterator[bytes]:
     """Yield the bytes of each pack until the stream ends.
 
     Args:
-        read: returns up to so many bytes, b"" at the end.
+        read: returns up to the given number of bytes, b"" at the end.
         where: the stream's name in errors.
 
     Raises:

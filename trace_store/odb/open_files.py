@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAXIMUM_DESCRIPTORS = 64
 """Few enough for a limit of 256, and enough for every often-read pack and its index."""
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
-"""The process or the system is out of descriptors, which says nothing about the file."""
+"""The process or the system is out of descriptors; the file itself may be fine."""
 
 
 class OpenFiles:

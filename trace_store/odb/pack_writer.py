@@ -142,7 +142,7 @@ class PackEncoder:
 
     @property
     def object_count(self) -> int:
-        """How many objects were added."""
+        """The number of objects added."""
         return len(self._seen)
 
     def add(self, oid: bytes, data: bytes) -> bool:
@@ -386,7 +386,7 @@ class OpenPack:
 
     @property
     def object_count(self) -> int:
-        """How many objects it has."""
+        """The number of its objects."""
         return len(self._ids)
 
     def has_room(self, planned: PlannedFrame) -> bool:

@@ -423,7 +423,7 @@ def _unless_exhausted(error: errors.TraceError) -> errors.TraceError:
 
 
 def missing_packs(disk: Disk, layout: Layout) -> list[str]:
-    """Return the names of the packs that are in their second place alone, sorted."""
+    """Return the names of the packs that exist only as second copies, sorted."""
     kept = disk.names(layout.kept_packs_dir)
     missing = set(kept).difference(disk.names(layout.pack_dir))
     return sorted(n.removesuffix(PACK_SUFFIX) for n in missing if n.endswith(PACK_SUFFIX))

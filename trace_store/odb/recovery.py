@@ -1,7 +1,7 @@
 """Recovery of objects from a damaged pack.
 
-Rule: only what a hash confirms is trusted. An intact index tells positions, order and ids even if the pack has lost its
-header or trailer. Without an index, frames are searched for, and their objects are identified by hash. After a gap,
+Rule: only data that matches a hash is trusted. An intact index gives positions, order and ids even if the pack has lost
+its header or trailer. Without an index, frames are searched for, and their objects are identified by hash. After a gap,
 object numbers are unknown, so objects that link by number are lost.
 """
 

@@ -9,7 +9,7 @@ BRANCHES = "refs/heads/"
 TAGS = "refs/tags/"
 CHECKPOINTS = "refs/checkpoints/"
 AUTOMATIC = CHECKPOINTS + "auto/"
-"""Checkpoints that Trace makes by itself; `undo` passes over them."""
+"""Automatic checkpoints; `undo` skips them."""
 FORKS = CHECKPOINTS + "forks/"
 """Fork points, one checkpoint for each forked branch."""
 FILES = "refs/transcripts/"
@@ -18,7 +18,7 @@ TRASH = "refs/trash/"
 RECOVERED = TRASH + "recovered/"
 """Values that refs would have lost when a journal was removed under running processes."""
 STAGED = "refs/staged/"
-"""What `reset --soft` undid, one ref per branch: `refs/staged/heads/<branch>`."""
+"""Commits undone by `reset --soft`, one ref per branch: `refs/staged/heads/<branch>`."""
 ORIGINAL = "ORIG_HEAD"
 """The revision for HEAD before the last command that moved it."""
 TYPE_CHECKING = False
@@ -58,7 +58,7 @@ def staged_ref(ref: str) -> str:
 
 
 def full_name(ref: str) -> str:
-    """Return the full name of a ref that is given by this, or by the short name of a branch.
+    """Return the full name of a ref, given that or the short name of a branch.
 
     Raises:
         InvalidRefNameError: it is not a valid name.

@@ -30,7 +30,7 @@ class Lineage:
     """The ancestry queries that resolution needs.
 
     Attributes:
-        maximal: returns the values that are no ancestor of another one.
+        maximal: returns the values that are not ancestors of another one.
         is_ancestor: returns whether the first commit is an ancestor of the second.
         contains: returns whether a commit exists.
         parents: returns a commit's parents; [] if it is missing.
@@ -99,7 +99,7 @@ def merged_tips(
 def is_unexplained(
     files: Sequence[ObjectId], published: Sequence[ObjectId], fold: RefFold | None
 ) -> bool:
-    """Return True if this working copy did not write the files, as far as it knows."""
+    """Return True if this working copy is not known to have written the files."""
     if fold is None:
         return set(files) != set(published)
     return any(tip not in fold.passed and tip != fold.value for tip in files)

@@ -1,4 +1,4 @@
-"""The handle of a repository, and how a repository is found."""
+"""The handle of a repository, and the discovery of repositories."""
 
 from trace_store.lazy_import import submodules
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class BranchView(Store):
     """A store whose HEAD is one branch. It need not have a commit yet."""
 
-    # What the store holds stands in its `__dict__`, which the view has, too; slots are the view's own.
+    # The view shares the store's `__dict__`; only the slots are its own.
     __slots__ = ("_view",)
 
     def __init__(self, store: Store, ref: str) -> None:
@@ -72,7 +72,7 @@ class _OnBranch:
         time: int | None = None,
     ) -> None:
         raise errors.StateError(
-            f"HEAD cannot be moved from {self._branch}: that is for the repository",
+            f"HEAD cannot be moved from {self._branch}: use the repository for that",
             ref=self._branch,
         )
 

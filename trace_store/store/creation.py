@@ -1,6 +1,6 @@
-"""Making the directory of a repository.
+"""Creation of a repository's directory.
 
-Rule: it is built aside and renamed, so there is a complete one or none.
+Rule: it is built under a temporary name and then renamed, so it is never incomplete.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def create(disk: Disk, target: str, store_id: bytes) -> None:
-    """Make an empty repository whose `.trace` directory is `target`.
+    """Create an empty repository whose `.trace` directory is `target`.
 
     Raises:
-        AlreadyExistsError: something has that name.
-        StorageError: the disk refuses.
+        AlreadyExistsError: the path exists.
+        StorageError: the disk failed.
     """
     folder = os.path.dirname(target)
     if disk.stat(target) is not None:
@@ -47,10 +47,10 @@ def create(disk: Disk, target: str, store_id: bytes) -> None:
 
 
 def put_back_settings(disk: Disk, layout: Layout) -> bool:
-    """Put back the settings of a repository that git never had, from their second place, where that is there.
+    """Restore a configuration that git never had from its second copy, if it exists.
 
     Raises:
-        StorageError: the disk refuses.
+        StorageError: the disk failed.
     """
     kept = read_file(disk, layout.kept_config_file)
     if kept is None:

@@ -1,8 +1,8 @@
-"""Finding the `.trace` directory, and deciding whether it may be opened.
+"""Discovery of the `.trace` directory, and the decision whether it may be opened.
 
-Rule: a directory that the caller names beats `TRACE_DIR`, which beats looking in the folder and those above it. What
-belongs to another user is opened only when it is trusted, and so is what looking finds above the home folder. A link
-is not followed unless it is named. Nothing of what was found is read before.
+Rule: a directory given by the caller takes precedence over `TRACE_DIR`, which takes precedence over a search in the
+folder and its parents. A directory of another user, or one found above the home folder, is opened only if it is
+trusted. A link is followed only if it is named explicitly. No content is read before these checks.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ def find(
     """Return the path of the `.trace` directory to use.
 
     Args:
-        start: the folder to look in, and above.
-        environment: says whether to look, whose files are one's own, and may name a directory.
+        start: the folder to start the search in.
+        environment: has `TRACE_DIR`, whether to search parents, and the user's ids.
         explicit: a `.trace` directory, or a folder that holds one, named by the caller.
-        disk: how to look.
-        trusting: whether it need not be trusted: for whoever asks only where it is.
-        damaged: whether one that has lost its configuration will do: for whoever repairs it.
+        disk: the disk.
+        trusting: skip the trust check, for callers that only need the path.
+        damaged: accept a repository without its configuration, for repairs.
 
     Raises:
-        FormatError: it has lost its configuration.
+        FormatError: its configuration is missing.
         RepositoryNotFoundError: there is none.
-        NotFoundError: there is no such folder to look in.
+        NotFoundError: the start folder does not exist.
         UntrustedRepositoryError: it belongs to another user, or was found above the home folder, and is not trusted.
-        StateError: it is a link that was found by looking.
+        StateError: the search found a link.
     """
     disk = disk or Disk()
     named = explicit or environment.trace_dir
@@ -55,7 +55,7 @@ def find(
                 witness = look(disk, path)
                 if witness is not None:
                     path = os.path.abspath(path)
-                    # What a link leads to is meant, and whose that is.
+                    # Check the owner of the link's target.
                     folder = disk.stat(os.path.join(path, os.curdir))
                     if not trusting and _is_foreign(environment, folder, witness):
                         store.trust.check_trusted(
@@ -92,12 +92,12 @@ def find(
 
 def _config(disk: Disk, path: str) -> os.stat_result | None:
     found = disk.stat(os.path.join(path, CONFIG_NAME))
-    # Where git took it away before it ever had it, the second place of it has the same to say.
+    # If git removed it before it was committed, use the second copy.
     return found or disk.stat(Layout(path).kept_config_file)
 
 
 def _remains(disk: Disk, path: str) -> os.stat_result | None:
-    """Return what git keeps of a repository beside its configuration; None where not all of that is."""
+    """Return the other files that git keeps of a repository; None unless all exist."""
     there = [disk.stat(os.path.join(path, *name)) for name in _BESIDE]
     return None if None in there else there[0]
 
@@ -113,15 +113,15 @@ def _whole(path: str, fits: bool) -> str:
 
 
 def _is_foreign(environment: Environment, *found: os.stat_result | None) -> bool:
-    """Tell whether a directory, or the settings in it, are another user's."""
+    """Return True if a directory or its configuration belongs to another user."""
     own = environment.user_ids
     return own is not None and any(each is None or each.st_uid not in own for each in found)
 
 
 def _is_above(folder: str, home: str) -> bool:
-    """Tell whether a folder holds the home folder, however that is written."""
+    """Return True if a folder contains the home folder, with links resolved."""
     within = os.path.join(folder, "")
     if not home or folder.startswith(os.path.join(home, "")):
-        return False  # as it is mostly
+        return False  # the usual case
     real = os.path.realpath(home)
     return folder not in (home, real) and (home.startswith(within) or real.startswith(within))

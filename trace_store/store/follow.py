@@ -1,7 +1,7 @@
 """Followers: iterators over the events of a repository, in any process that has it open.
 
-Rule: a follower polls, so it needs nothing from the system, and writers do nothing for it. It looks often after an
-event, and up to fifty times a second when nothing happens.
+Rule: a follower polls, so it needs no system support, and writers do no extra work. It polls most often right after an
+event, and up to fifty times a second when idle.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
     class Source(Protocol):
-        """Where a follower gets its events from."""
+        """A source of events for a follower."""
 
         def read(self) -> list[Event]: ...
         def close(self) -> None: ...
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 SHORTEST_PAUSE = 0.001
 LONGEST_PAUSE = 0.02
-"""Seconds between two looks: right after an event, and when nothing has come for a while."""
+"""Seconds between two polls: right after an event, and when idle."""
 _GROWTH = 1.25
 _REMEMBERED_MOVES = 16_384
-"""So many of the last moves are known again: of a removed journal they are written a second time."""
+"""Number of recent moves to deduplicate: restoring a removed journal writes them again."""
 
 
 class Follower:
-    """An iterator over events. It ends when it or the store is closed, or when nothing came for `timeout` seconds."""
+    """An iterator over events; ends when it or the store is closed, or on timeout."""
 
     def __init__(self, store: Store, source: Source, timeout: float | None) -> None:
         self._store = store
@@ -57,8 +57,8 @@ class Follower:
         """Wait for the next event.
 
         Raises:
-            StopIteration: there is none any more.
-            StorageError: the disk refuses.
+            StopIteration: there are no more events.
+            StorageError: the disk failed.
         """
         if self._pending:
             return self._pending.popleft()
@@ -80,7 +80,7 @@ class Follower:
         raise StopIteration
 
     def close(self) -> None:
-        """End the iteration, also for a thread that waits in it; closing twice is harmless."""
+        """End the iteration, even for a waiting thread; closing twice is harmless."""
         with self._mutex:
             source, self._source = self._source, None
             self._pending.clear()
@@ -111,7 +111,7 @@ class Follower:
 
 
 class _OnDisk:
-    """The events of a repository on disk: those of its journals, and where one is gone those of the reflogs."""
+    """The events of a repository on disk, from its journals, or reflogs for gaps."""
 
     def __init__(self, store: Store, since: int | None) -> None:
         self._store = store
@@ -146,7 +146,7 @@ class _OnDisk:
 
 
 class MemoryEvents:
-    """The events of a repository in memory, which every follower gets as they happen."""
+    """The events of a repository in memory, passed to all followers at once."""
 
     def __init__(self) -> None:
         self._followed: list[_InMemory] = []
@@ -159,7 +159,7 @@ class MemoryEvents:
                 each.waiting.extend(given)
 
     def source(self, before: Iterable[Event]) -> Source:
-        """Return where a follower gets events from that begin with some of before."""
+        """Return a source for a follower that starts with some earlier events."""
         made = _InMemory(self._followed, before)
         self._followed.append(made)
         return made
@@ -202,6 +202,6 @@ def _logged(store: Store, since: int) -> list[Event]:
 
 
 def _in_order(logged: list[Event], written: list[Event]) -> list[Event]:
-    """Return what journals tell, after what only the reflogs do."""
+    """Return events of the reflogs that journals lack, then those of the journals."""
     known = {event.move for event in written}
     return [event for event in logged if event.move not in known] + written

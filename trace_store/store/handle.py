@@ -1,6 +1,6 @@
 """The handle of one repository: layout, configuration, objects, refs, clock.
 
-Rule: it has no verbs of a history. It opens, closes, and makes transactions, in which objects and the ref moves that
+Rule: it has no history commands. It opens, closes, and writes transactions, in which objects and the ref moves that
 make them reachable become durable together.
 """
 
@@ -43,8 +43,8 @@ class Store:
     Attributes:
         objects: the object database.
         config: the settings.
-        clock: tells the time.
-        durability: `durable`, `batch` or `fast`; what an acknowledged transaction survives.
+        clock: the clock.
+        durability: `durable`, `batch` or `fast`: which failures an acknowledged transaction survives.
         last_folds: the latest folds by commit, cached by the context floor.
         pending_calls: the last appended commit, and by call id the messages whose calls, written by this process, have
             no result at that commit; set by the history floor.
@@ -96,14 +96,14 @@ class Store:
         disk: Disk | None = None,
         randomness: Randomness | None = None,
     ) -> Store:
-        """Make a repository in a folder, which is made too when absent, and open it.
+        """Create a repository in a folder, which is created if absent, and open it.
 
-        It is built aside and renamed, so there is a complete one or none. `directory` names the repository's own
-        directory, for one that is not the `.trace` of the folder; `randomness` gives what tells this repository, and
-        its journals, from all others.
+        It is built under a temporary name and renamed, so it is never incomplete. `directory` is the repository's own
+        directory if it is not the `.trace` of the folder. `randomness` provides the ids of the repository and its
+        journals.
 
         Raises:
-            AlreadyExistsError: there is one already.
+            AlreadyExistsError: there is already a repository.
         """
         disk, randomness = disk or Disk(), randomness or Randomness()
         target = os.path.abspath(directory or os.path.join(path, DIRECTORY_NAME))
@@ -125,8 +125,8 @@ class Store:
         """Open the repository whose `.trace` directory this is.
 
         Raises:
-            RepositoryNotFoundError: it is none.
-            FormatError: its configuration is not readable.
+            RepositoryNotFoundError: it is not a repository.
+            FormatError: its configuration is unreadable.
             UnsupportedFormatError: a newer version wrote it.
         """
         disk = disk or Disk()
@@ -162,12 +162,12 @@ class Store:
 
     @property
     def refs(self) -> RefDatabase | MemoryRefs:
-        """The ref database, which a process that names objects by their ids alone does not come to."""
+        """The ref database, loaded on first use; access by object id does not need it."""
         found = self._refs
         return self._make_refs() if found is None else found
 
     def on(self, ref: str) -> Store:
-        """Return a view of this store whose HEAD is a branch, which need not be checked out or have a commit.
+        """Return a view of this store whose HEAD is a branch, which may be unborn.
 
         It shares everything with this one, and is closed with it. Its `set_head` raises StateError.
 
@@ -186,10 +186,10 @@ class Store:
 
     @property
     def layout(self) -> Layout:
-        """Where its files are.
+        """The paths of its files.
 
         Raises:
-            InvalidInputError: it is in memory and has none.
+            InvalidInputError: it is in memory and has no files.
         """
         if self._layout is None:
             raise errors.InvalidInputError("a repository in memory has no files")
@@ -197,10 +197,10 @@ class Store:
 
     @property
     def disk(self) -> Disk:
-        """How its files are accessed.
+        """The disk that its files are on.
 
         Raises:
-            InvalidInputError: it is in memory and has none.
+            InvalidInputError: it is in memory and has no files.
         """
         if self._disk is None:
             raise errors.InvalidInputError("a repository in memory has no files")
@@ -211,7 +211,7 @@ class Store:
         """Its journals.
 
         Raises:
-            InvalidInputError: it is in memory and has none.
+            InvalidInputError: it is in memory and has no files.
         """
         if self._journal is None:
             raise errors.InvalidInputError("a repository in memory has no journal")
@@ -219,7 +219,7 @@ class Store:
 
     @property
     def mutex(self) -> RLock:
-        """What threads that share this handle exclude each other with."""
+        """The mutex for threads that share this handle."""
         return self._mutex
 
     def transact(
@@ -232,17 +232,17 @@ class Store:
         """Make objects and ref moves durable together.
 
         Args:
-            build: given the refs as they are, which nobody else can move meanwhile, returns what to write, or None
-                when there is nothing to do. It may be called again, so it must have no effects.
+            build: returns the transaction for the current refs, which are locked meanwhile, or None if there is nothing
+                to do. It may be called again, so it must have no side effects.
             author: for the reflogs.
-            durability: other than the handle's own.
+            durability: overrides the handle's own.
 
         Returns:
-            What was built.
+            The transaction.
 
         Raises:
-            RefChangedError: a ref has another value than an edit expects; nothing is written.
-            StorageError: the disk refused; nothing has effect.
+            RefChangedError: a ref does not have the value that an edit expects; nothing is written.
+            StorageError: the disk failed; nothing has effect.
             ClosedError: the handle is closed.
         """
         with self._mutex:
@@ -258,16 +258,16 @@ class Store:
         head: str | ObjectId | None = None,
         durability: str | None = None,
     ) -> None:
-        """Move a branch on from whatever it is: what `transact` does too, at a fraction of the cost for one message.
+        """Advance a branch from its current tip; much cheaper than `transact`.
 
         Args:
             ref: the full name of the branch.
-            make: given its tip, which nobody else can move meanwhile, returns the next one and the objects to write,
-                the commit among them. It may be called again, so it must have no effects.
+            make: returns the next tip and the objects to write, including the commit, for the current tip, which is
+                locked meanwhile. It may be called again, so it must have no side effects.
             author: for the reflogs.
             message: for the reflogs.
-            head: what HEAD names, when the caller has just looked.
-            durability: other than the handle's own.
+            head: HEAD's target, if the caller has just read it.
+            durability: overrides the handle's own.
 
         Raises:
             As `transact`.
@@ -280,19 +280,19 @@ class Store:
             transactions.advance(ref, make, author, message, head, durability or self.durability)
 
     def emit(self, kind: str, data: Mapping[str, Any], *, author: str = "") -> None:
-        """Tell all followers something that need not last.
+        """Emit a temporary event to all followers.
 
-        It is written to the journal without a sync, is no part of any history, and is dropped by the next seal.
+        It is written to the journal without a sync, is not part of any history, and is dropped by the next seal.
 
         Args:
             kind: a name of lower-case letters, digits, `_`, `-` and `.`; `ref` is taken.
-            data: what msgpack can hold: None, bool, int, float, str, bytes, lists, and maps with text keys. All of it,
-                encoded, has at most 64 KiB.
-            author: who says so.
+            data: values that msgpack supports: None, bool, int, float, str, bytes, lists, and maps with text keys; at
+                most 64 KiB when encoded.
+            author: the author of the event.
 
         Raises:
             InvalidInputError: the kind or the data is not valid.
-            StorageError: the disk refuses.
+            StorageError: the disk failed.
             ClosedError: the handle is closed.
         """
         event = journal.events.Event(kind, data, self.clock.now(), author)
@@ -307,20 +307,20 @@ class Store:
     def follow(
         self, *, since: int | None = None, timeout: float | None = None
     ) -> store.follow.Follower:
-        """Return an iterator over the events of all processes that have this repository open, as they come.
+        """Return an iterator over new events of all processes that use this repository.
 
-        It yields an event for each ref move, and each event that was emitted. Each comes once. Ref moves come without
-        exception, also where they were sealed meanwhile; what was emitted comes if it was written while this follows.
-        A repository in memory has events of this process alone.
+        It yields each ref move and each emitted event once. Ref moves are never missed, even if they were sealed
+        meanwhile. Emitted events are yielded if they were written during the iteration. A repository in memory has only
+        events of this process.
 
         Args:
-            since: milliseconds since the epoch. First come the ref moves after that time, and such emitted events as
-                the journals still hold. None is from now on.
-            timeout: end after so many seconds without an event; None is to wait for ever.
+            since: milliseconds since the epoch; start with the ref moves after that time, and the emitted events that
+                are still in the journals. None starts now.
+            timeout: end after this many seconds without an event; None waits forever.
 
         Raises:
             InvalidInputError: `since` or `timeout` is not a number.
-            StorageError: the disk refuses.
+            StorageError: the disk failed.
             ClosedError: the handle is closed.
         """
         with self._mutex:
@@ -337,10 +337,10 @@ class Store:
     def rotate(self) -> list[tuple[bytes, int]]:
         """Close the live journal and return the keys (line, number) of the journals to seal.
 
-        For maintenance: whoever holds the lock of sealing calls it.
+        For maintenance; the caller holds the seal lock.
 
         Raises:
-            InvalidInputError: it is in memory and has none.
+            InvalidInputError: it is in memory and has no files.
         """
         with self._mutex:
             transactions = self._writing()
@@ -349,13 +349,13 @@ class Store:
             return transactions.rotate()
 
     def alone(self, do: Callable[[], T]) -> T:
-        """Do something while no process writes, and return what it returns; every writer looks anew afterwards.
+        """Run a function while no process writes; all writers refresh afterwards.
 
-        For maintenance that removes objects: a writer that saw one before looks for it again before it names it.
+        For maintenance that removes objects: a writer rechecks that an object exists before it refers to it.
 
         Raises:
             InvalidInputError: it is in memory.
-            StorageError: the disk refuses.
+            StorageError: the disk failed.
         """
         with self._mutex:
             self.check_open()
@@ -365,10 +365,10 @@ class Store:
             return transactions.alone(do)
 
     def sync(self) -> None:
-        """Make everything durable that `batch` has only written so far, and write a lost journal anew.
+        """Sync what `batch` has only written so far, and restore a lost journal.
 
         Raises:
-            StorageError: the disk refuses; what was not yet synced may be lost.
+            StorageError: the disk failed; unsynced transactions may be lost.
             ClosedError: the handle is closed.
         """
         with self._mutex:
@@ -380,7 +380,7 @@ class Store:
             transactions.sync(there=there)
 
     def unsealed(self) -> store.unsealed.Unsealed:
-        """Return what a seal would write."""
+        """Return the data that a seal would write."""
         if self._journal is None:
             return store.unsealed.Unsealed(0, 0, 0, (), None)
         with self._mutex:
@@ -388,7 +388,7 @@ class Store:
             return store.unsealed.unsealed_of(self._journal)
 
     def close(self) -> None:
-        """Close all files; a transaction afterwards raises ClosedError. Closing twice is harmless."""
+        """Close all files; later transactions raise ClosedError. Closing twice is allowed."""
         with self._mutex:
             if self._closed:
                 return
@@ -418,7 +418,7 @@ class Store:
             return self._refs
 
     def _writing(self) -> store.transactions.Transactions | store.transactions.MemoryTransactions:
-        """Return what makes transactions: many that open a repository make none."""
+        """Return the transaction writer, created on first use; many processes need none."""
         if self._transactions is None:
             objects, refs_ = self.objects, self._refs or self._make_refs()
             if isinstance(objects, ObjectDatabase) and isinstance(refs_, refs.database.RefDatabase):
@@ -428,17 +428,19 @@ class Store:
             ):
                 self._transactions = store.transactions.MemoryTransactions(refs_, objects)
             else:
-                raise TypeError("objects on disk and refs in memory, or the other way about")
+                raise TypeError(
+                    "objects on disk need refs on disk, and objects in memory need refs in memory"
+                )
         return self._transactions
 
     def check_open(self) -> None:
-        """Raise ClosedError once the handle is closed; a call that reads only small files would still answer."""
+        """Raise ClosedError if closed; calls that only read small files would still work."""
         if self._closed:
             raise errors.ClosedError("the repository is closed")
 
 
 def lacks_files(opened: Store) -> bool:
-    """Return True if git may have removed packs, or all files of HEAD's branch; reads only a few directory entries."""
+    """Return True if git may have removed packs, or all files of HEAD's branch; cheap."""
     if not isinstance(opened.refs, refs.database.RefDatabase):
         return False
     disk, layout = opened.disk, opened.layout

@@ -1,8 +1,8 @@
-"""Bringing back journals that were removed before they were sealed.
+"""Recovery of journals that were removed before a seal.
 
-Rule: whatever removes ignored files, such as `git clean -fdx`, can take a journal from under a process that still
-holds it open. Its transactions are written anew into the journal there is now. A ref that went elsewhere meanwhile
-stays where it is; the value it would have lost is kept under `refs/trash/recovered/`, each in a ref of its own.
+Rule: a command that removes ignored files, such as `git clean -fdx`, can remove a journal that a process still has
+open. Its transactions are then written to the current journal. A ref that has moved elsewhere since stays where it is;
+the value that would be lost is kept under `refs/trash/recovered/`, each in its own ref.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ MAXIMUM_ATTEMPTS = 100
 
 
 def recover(journal: Journal, refs: RefDatabase, objects: ObjectDatabase) -> bool:
-    """Write the transactions of lost journals into the live one; called under its lock.
+    """Copy the transactions of lost journals to the live one; called under its lock.
 
-    What others have brought back, and perhaps sealed since, is not written again: each of many processes may hold the
-    same file. A journal that is here may rest on one that is not: its moves expect values that nobody knows of, and
-    have no effect. They are made again once what they rest on is back; else what they moved refs to is kept aside.
+    Many processes may have the same lost file open, so transactions that another one has already restored are skipped.
+    An existing journal may depend on a missing one: its moves then expect unknown values and have no effect. They are
+    applied again once the missing journal is restored; otherwise their new values are kept in the trash.
 
     Returns:
-        False when the live one is removed meanwhile, or somebody is at work on a lost one still, so that it has to be
-        done once more.
+        False if the live journal was removed meanwhile, or another process still writes to a lost one, so that the
+        caller must retry.
 
     Raises:
-        StorageError: the disk refuses.
+        StorageError: the disk failed.
     """
     held = {oid for file in journal.files for oid in file.objects}
-    objects.packs.refresh()  # those that are gone count no more, though this process may have them open
+    objects.packs.refresh()  # removed packs no longer count, even if this process has them open
     pasts = Pasts(refs.lineage)
     while journal.lost:
         file = journal.lost[0]
@@ -70,10 +70,10 @@ def recover(journal: Journal, refs: RefDatabase, objects: ObjectDatabase) -> boo
 
 
 def bring_back(journal: Journal, refs: RefDatabase, objects: ObjectDatabase) -> None:
-    """Write journals anew that were removed from under this view; takes the lock if there are any.
+    """Restore journals that were removed while open; takes the lock if there are any.
 
     Raises:
-        StorageError: the disk refuses.
+        StorageError: the disk failed.
         ConcurrencyError: journals are removed again and again.
     """
     for _ in range(MAXIMUM_ATTEMPTS):
@@ -84,7 +84,7 @@ def bring_back(journal: Journal, refs: RefDatabase, objects: ObjectDatabase) -> 
             recover(journal, refs, objects)
         finally:
             journal.unlock()
-    raise errors.ConcurrencyError("the journal goes again and again")
+    raise errors.ConcurrencyError("the journal keeps disappearing")
 
 
 def _write_again(
@@ -95,9 +95,9 @@ def _write_again(
 
 
 def _judged(journal: Journal, refs: RefDatabase, pasts: Pasts, frame: Frame) -> list[Move]:
-    """Return what becomes of the moves of a frame that have no effect so far."""
+    """Return the moves to write for the ineffective moves of a frame."""
     for move in frame.moves:
-        refs.known.pop(move.name, None)  # where it stands now is said here
+        refs.known.pop(move.name, None)  # this decides on its current value
     return [
         kept
         for name in dict.fromkeys(move.name for move in frame.moves)
@@ -113,7 +113,7 @@ def _objects(journal: Journal, file: JournalFile, frame: Frame) -> list[tuple[Ob
 def _keep_named(
     objects: ObjectDatabase, found: list[tuple[ObjectId, bytes]], moves: list[Move]
 ) -> None:
-    """Bring back what was removed because nobody saw that a lost transaction named it."""
+    """Restore objects that were removed because the transactions using them were lost."""
     named = {oid for _, data in found for oid in links(data)}
     named.update(move.new for move in moves if move.new is not None)
     if not all(map(objects.contains, named)):
@@ -122,11 +122,11 @@ def _keep_named(
 
 
 def _kept(journal: Journal, refs: RefDatabase, pasts: Pasts, moves: list[Move]) -> list[Move]:
-    """Return what becomes of the lost moves of one ref in one frame, of which only the last value counts."""
+    """Return the moves to write for a frame's lost moves of one ref; the last counts."""
     name, new = moves[0].name, moves[-1].new
     fold = journal.fold.refs.get(name)
     if fold is not None and (new == fold.value or new in fold.passed):
-        return []  # another process has brought it back already
+        return []  # another process has already restored it
     current = refs.read(name)
     if new == current and len(moves) < 2:
         return []
@@ -140,9 +140,9 @@ def _kept(journal: Journal, refs: RefDatabase, pasts: Pasts, moves: list[Move]) 
 
 
 def rescued(refs: RefDatabase, pasts: Pasts, name: str, new: ObjectId) -> list[Move]:
-    """Return the move that keeps a value of a ref which stands elsewhere; none when something keeps it already.
+    """Return the move that keeps a value of a moved ref in the trash, if needed.
 
-    What is kept of it before goes on when the value continues it, and else stays: the next number is taken.
+    If an earlier kept value is a parent of this one, its ref advances. Otherwise the next number is used.
     """
     last = pasts.kept.get(name)
     if last is not None and last[1] in refs.lineage.parents(new) and refs.read(last[0]) == last[1]:
@@ -161,10 +161,10 @@ def rescued(refs: RefDatabase, pasts: Pasts, name: str, new: ObjectId) -> list[M
 
 
 class Pasts:
-    """The pasts of commits; each is walked through once, however many commits are looked for in it.
+    """Cached histories of commits, so that each is walked only once.
 
     Attributes:
-        kept: by ref, which other ref keeps what it would have lost, and what that is: the next mostly continues it.
+        kept: by ref, the trash ref with its last kept value, and that value; the next one is usually its child.
     """
 
     __slots__ = ("_known", "_lineage", "kept")
@@ -175,7 +175,7 @@ class Pasts:
         self.kept: dict[str, tuple[str, ObjectId]] = {}
 
     def precede(self, earlier: ObjectId, later: ObjectId) -> bool:
-        """Tell whether a commit is the other, or lies in its past."""
+        """Return True if a commit is equal to or an ancestor of another one."""
         parents = self._lineage.parents
         if earlier == later or earlier in parents(later):
             return True
@@ -186,11 +186,11 @@ class Pasts:
 
 
 def rescue_name(name: str, number: int = 1) -> str:
-    """Return the ref that keeps what another would have lost; a name that would be too long is hashed.
+    """Return the trash ref for a lost value of a ref; an overlong name is hashed.
 
     Args:
-        name: the other ref. One that keeps such a value itself is kept beside it, under its own next number.
-        number: the first has none, and the second value that has nothing to do with the first ends in `.2`.
+        name: the ref. For a ref below `refs/trash/recovered/`, the result is the same name with another number.
+        number: the number of the value; 1 adds no suffix, 2 adds `.2`.
     """
     if name.startswith(RECOVERED):
         base = name

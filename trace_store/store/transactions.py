@@ -47,24 +47,24 @@ def look_again(
     given: Mapping[ObjectId, bytes],
     moves: list[Move],
 ) -> None:
-    """Make sure that what a transaction names is here, under the journal's lock.
+    """Check that all objects that a transaction refers to exist, under the lock.
 
     Args:
-        objects: where.
-        journal: whose generation it was that something was seen under.
+        objects: the object database.
+        journal: the journal whose generation was checked.
         given: the objects of the transaction.
         moves: its ref moves.
 
     Raises:
-        ConcurrencyError: an object was removed meanwhile, for good.
+        ConcurrencyError: an object was permanently removed meanwhile.
     """
-    objects.packs.refresh()  # those that are gone count no more, though this process has them open
+    objects.packs.refresh()  # removed packs no longer count, even if this process has them open
     named = {move.new: None for move in moves}
     for data in given.values():
         named.update(dict.fromkeys(links(data)))
     stood = {
         move.old for move in moves
-    }  # a ref keeps what it has, and what it lacks it lacked before
+    }  # the old value's objects are kept by the ref, or were missing before
     wanted = [oid for oid in named if oid is not None and oid not in given and oid not in stood]
     wanted += objects.required
     objects.required.clear()
@@ -75,22 +75,22 @@ def look_again(
         for oid in wanted:
             if not objects.contains(oid):
                 raise errors.ConcurrencyError(
-                    f"object {oid} is named, and was removed meanwhile", oid=oid
+                    f"object {oid} is needed, but was removed meanwhile", oid=oid
                 )
     objects.checked_generation = journal.generation
 
 
 MAXIMUM_ATTEMPTS = 100
 BATCH_FRAMES = 64
-"""In `batch`, how many transactions share one sync at most."""
+"""Maximum number of transactions per sync in `batch`."""
 NEAR = 64
-"""How many unsealed commits are gone back through at most, to see whether the newest sealed one is here."""
+"""Maximum number of unsealed commits to walk, to check that the newest sealed one exists."""
 WORTH_LOOKING_UP_BYTES = 4096
-"""Smaller objects are not looked for in packs before an append; sealing drops what is there already."""
+"""Smaller objects are not looked up in packs before an append; a seal drops duplicates."""
 
 
 class Transactions:
-    """The transactions of a repository on disk. Whoever calls holds the store's mutex."""
+    """The transactions of a repository on disk. Callers hold the store's mutex."""
 
     __slots__ = ("_begun", "_generation", "_journal", "_objects", "_refs", "_unsynced", "_wrote")
 
@@ -104,13 +104,13 @@ class Transactions:
         self._generation = -1
 
     def transact(self, build: Build, author: str, durability: str) -> Transaction | None:
-        """Write what `build` makes of the refs as they are; see `Store.transact`."""
+        """Write the transaction that `build` returns; see `Store.transact`."""
         return self._transact(build, author, durability, None)
 
     def _transact(
         self, build: Build, author: str, durability: str, built: tuple[Transaction, Frame] | None
     ) -> Transaction | None:
-        """Write what `build` makes, unless what was `built` before has been brought back from a removed journal."""
+        """Write the result of `build`, unless an earlier `built` transaction was restored."""
         journal = self._journal
         for _ in range(MAXIMUM_ATTEMPTS):
             journal.lock()
@@ -147,7 +147,7 @@ class Transactions:
         head: str | ObjectId | None,
         durability: str,
     ) -> None:
-        """Move a branch on to what `make` puts on its tip; see `Store.advance`."""
+        """Advance a branch to the commit that `make` returns; see `Store.advance`."""
         journal = self._journal
         built = None
         journal.lock()
@@ -183,10 +183,10 @@ class Transactions:
             self._begun.add(ref)
 
     def _check_past(self, ref: str, tip: ObjectId | None) -> None:
-        """Make sure that a branch can be gone on from.
+        """Check that commits can be added to a branch.
 
         Raises:
-            RefLostError: its files were taken away.
+            RefLostError: its files were removed.
             BrokenHistoryError: an unsealed commit is missing, or the newest sealed one.
         """
         refs = self._refs
@@ -204,7 +204,7 @@ class Transactions:
         for oid in islice(ancestors([tip], unsealed), NEAR):
             if not (in_journal(oid) or self._objects.contains(oid)):
                 raise errors.BrokenHistoryError(
-                    f"the history of {ref} is not whole: commit {oid} is missing", ref=ref, oid=oid
+                    f"the history of {ref} is incomplete: commit {oid} is missing", ref=ref, oid=oid
                 )
 
     def rotate(self) -> list[tuple[bytes, int]]:
@@ -220,7 +220,7 @@ class Transactions:
         raise again_and_again(journal)
 
     def alone(self, do: Callable[[], T]) -> T:
-        """Do something while nobody writes, and let every writer look anew afterwards; see `Store.alone`."""
+        """Run a function while nobody writes; see `Store.alone`."""
         journal = self._journal
         for _ in range(MAXIMUM_ATTEMPTS):
             journal.lock()
@@ -229,7 +229,7 @@ class Transactions:
                     continue
                 file = journal.close_live()
                 if file is None or not journal.locked:
-                    continue  # it was removed meanwhile
+                    continue  # the journal was removed meanwhile
                 try:
                     return do()
                 finally:
@@ -239,7 +239,7 @@ class Transactions:
         raise again_and_again(journal)
 
     def sync(self, *, there: bool) -> None:
-        """Make durable what was only written so far; with `there`, also write a lost journal anew."""
+        """Sync unsynced transactions; with `there`, also restore a lost journal."""
         journal = self._journal
         if self._wrote and there and not journal.locked:
             journal.refresh()
@@ -255,7 +255,7 @@ class Transactions:
         return self._wrote
 
     def _said(self, transaction: Transaction) -> str:
-        """Return what the reflogs say of a transaction: also which other tips of a diverged branch it takes up."""
+        """Return the reflog message of a transaction, including the tips that it joins."""
         found: list[str] = []
         for edit in transaction.edits:
             tips = self._refs.tips(edit.name) if edit.name.startswith(BRANCHES) else ()
@@ -274,7 +274,7 @@ class Transactions:
         head: str | ObjectId | None,
         durability: str,
     ) -> Frame | None:
-        """Write a transaction and release the lock; return None when it is done, else its frame, which was lost."""
+        """Write a transaction and release the lock; return its frame if it was lost."""
         sync = durability == DURABLE
         journal = self._journal
         on = head if isinstance(head, str) else ""
@@ -300,14 +300,14 @@ class Transactions:
         return None
 
     def _is_sealed(self, frame: Frame) -> bool:
-        """Tell whether a transaction has been sealed while its writer was about to make it durable."""
+        """Return True if another process sealed a transaction before it was synced here."""
         self._objects.packs.refresh()
         if frame.objects:
             return all(self._objects.is_packed(oid) for oid, _, _ in frame.objects)
         return all(self._refs.read(move.name) == move.new for move in frame.moves)
 
     def _new(self, objects: Objects, moves: list[Move]) -> Mapping[ObjectId, bytes]:
-        """Return the objects that are not in the journal, each once; large ones are looked for in packs, too."""
+        """Return objects that are not in the journal or, if large, in a pack; each once."""
         given = dict(objects)
         longest = 0
         for data in given.values():
@@ -317,7 +317,7 @@ class Transactions:
             raise errors.InvalidInputError(
                 f"an object has at most {MAXIMUM_OBJECT_BYTES} bytes, not {longest}"
             )
-        # Whoever purges closes the journal, so that each writer looks before it writes to the next one.
+        # A purge closes the journal, so writers refresh before they write to the next one.
         if self._generation != self._journal.generation:
             self._generation = self._journal.generation
             self._objects.refresh_tombstones()
@@ -346,10 +346,10 @@ class MemoryTransactions:
         self._refs = refs
         self._objects = objects
         self.listener: Callable[[Frame], None] | None = None
-        """Called with each transaction that has taken effect."""
+        """Called with each effective transaction."""
 
     def transact(self, build: Build, author: str, durability: str) -> Transaction | None:
-        """Take over what `build` makes of the refs as they are; see `Store.transact`."""
+        """Apply the transaction that `build` returns; see `Store.transact`."""
         transaction = build(self._refs)
         if transaction is not None:
             moves = self._refs.plan_moves(transaction.edits)
@@ -377,20 +377,20 @@ class MemoryTransactions:
         head: str | ObjectId | None,
         durability: str,
     ) -> None:
-        """Move a branch on to what `make` puts on its tip; see `Store.advance`."""
+        """Advance a branch to the commit that `make` returns; see `Store.advance`."""
         self.transact(advancing(ref, make, message), author, durability)
 
     def sync(self, *, there: bool) -> None:
-        """Do nothing: nothing here is durable."""
+        """Do nothing: memory is not durable."""
 
     @property
     def wrote(self) -> bool:
-        """Whether anything was written that a lost journal could hold."""
+        """Whether a lost journal could contain anything."""
         return False
 
 
 def advancing(ref: str, make: Make, message: str) -> Callable[[RefReader], Transaction]:
-    """Return what builds the transaction that moves a branch on."""
+    """Return a function that builds the transaction to advance a branch."""
 
     def build(view: RefReader) -> Transaction:
         tip = view.read(ref)
@@ -401,5 +401,5 @@ def advancing(ref: str, make: Make, message: str) -> Callable[[RefReader], Trans
 
 
 def again_and_again(journal: Journal) -> errors.StorageError:
-    """Return the error of a journal that is removed as often as it is made."""
-    return errors.StorageError("the journal goes again and again", path=journal.folder)
+    """Return the error for a journal that is removed again after each retry."""
+    return errors.StorageError("the journal keeps disappearing", path=journal.folder)

@@ -1,12 +1,12 @@
-"""Which repositories of others, or above the home folder, the user trusts.
+"""Trusted repositories: those of other users, or above the home folder.
 
     1000 /srv/shared/.trace
     1000 /srv/team/*
 
-Rule: the list is the user's own file, outside every repository, one a line: the id of whoever owned the directory when
-it was trusted, and its real path; with `*` also every repository below a folder, of the same owner. Nothing else
-counts: no setting of a repository, no variable, no folder above. A repository that another user puts in the place of
-a trusted one is not trusted.
+Rule: the list is the user's own file, outside every repository. Each line has the id of the directory's owner at the
+time it was trusted, and its real path; `*` means every repository below a folder with the same owner. Nothing else
+grants trust: no repository setting, variable or parent folder. If another user replaces a trusted repository, the new
+one is not trusted.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _WRITABLE_BY_OTHERS = 0o022
 
 @value
 class Trusted:
-    """What is trusted.
+    """One entry of the list.
 
     Attributes:
         path: the real path of a `.trace` directory, or of a folder when `below`.
-        owner: whose it was when it was trusted; -1 where the system has no such ids.
-        below: whether every repository below that folder is meant, of the same owner.
+        owner: the id of its owner when it was trusted; -1 on systems without user ids.
+        below: whether the entry covers every repository below that folder with the same owner.
     """
 
     path: str
@@ -42,14 +42,14 @@ class Trusted:
     below: bool = False
 
     def covers(self, path: str, owner: int) -> bool:
-        """Tell whether a `.trace` directory, by its real path and its owner, is meant."""
+        """Return True if the entry covers a `.trace` directory, by real path and owner."""
         if owner != self.owner:
             return False
         return path.startswith(os.path.join(self.path, "")) if self.below else path == self.path
 
 
 def trusted(disk: Disk, environment: Environment) -> list[Trusted]:
-    """Return what the user trusts, in the order in which it was said; nothing without a folder for settings.
+    """Return the entries of the list in order; none without a settings folder.
 
     Raises:
         StateError: others can write to the list.
@@ -72,23 +72,25 @@ def trusted(disk: Disk, environment: Environment) -> list[Trusted]:
 
 
 def trust(disk: Disk, environment: Environment, path: str, *, below: bool = False) -> Trusted:
-    """Note that a repository is trusted, and return what was noted.
+    """Trust a repository, and return the new entry.
 
     Args:
-        disk: where it lies.
-        environment: says where the user's settings are.
-        path: a `.trace` directory; when `below`, a folder.
-        below: whether every repository below the folder is meant that belongs to the same user.
+        disk: the disk.
+        environment: has the path of the user's settings.
+        path: a `.trace` directory; with `below`, a folder.
+        below: whether to trust every repository below the folder with the same owner.
 
     Raises:
-        InvalidInputError: its path cannot stand on a line.
+        InvalidInputError: its path contains a line break.
         NotFoundError: there is no such directory.
-        StateError: as `trusted`, or there is no folder for settings.
-        StorageError: the disk refuses.
+        StateError: as `trusted`, or there is no settings folder.
+        StorageError: the disk failed.
     """
     made = Trusted(os.path.realpath(path), _owner(disk, path), below)
     if "\n" in made.path or "\r" in made.path:
-        raise errors.InvalidInputError("a path with a line end in it cannot be trusted", path=path)
+        raise errors.InvalidInputError(
+            "a path that contains a line break cannot be trusted", path=path
+        )
     known = trusted(disk, environment)
     if made not in known:
         _write(disk, environment, [*known, made])
@@ -96,7 +98,7 @@ def trust(disk: Disk, environment: Environment, path: str, *, below: bool = Fals
 
 
 def distrust(disk: Disk, environment: Environment, path: str) -> list[Trusted]:
-    """Take a directory, or a folder and what is below it, off the list; return what was taken off.
+    """Remove a directory or folder from the list; return the removed entries.
 
     Raises:
         StateError, StorageError: as `trust`.
@@ -110,10 +112,10 @@ def distrust(disk: Disk, environment: Environment, path: str) -> list[Trusted]:
 
 
 def check_trusted(disk: Disk, environment: Environment, path: str, what: str) -> None:
-    """Accept a `.trace` directory that the user trusts.
+    """Check that the user trusts a `.trace` directory.
 
     Raises:
-        UntrustedRepositoryError: the user does not.
+        UntrustedRepositoryError: it is not trusted.
         StateError, StorageError: as `trusted`.
     """
     real, owner = os.path.realpath(path), _owner(disk, path)
@@ -136,7 +138,7 @@ def _owner(disk: Disk, path: str) -> int:
 def _read(line: bytes) -> Trusted | None:
     owner, _, path = line.decode("utf-8", "surrogateescape").partition(" ")
     if not owner.removeprefix("-").isdecimal() or not os.path.isabs(path):
-        return None  # a remark, or nothing
+        return None  # a comment or an empty line
     folder, star = os.path.split(path)
     return Trusted(folder, int(owner), True) if star == "*" else Trusted(path, int(owner))
 

@@ -1,4 +1,4 @@
-"""What the journals hold that git does not see yet."""
+"""Unsealed data: the content of the journals, which git does not see yet."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ if TYPE_CHECKING:
 
 
 INTERVAL_MS = 30_000
-"""How long a transaction waits for a seal where many are written."""
+"""Maximum age of an unsealed transaction while many are written."""
 MAXIMUM_JOURNAL_BYTES = 8 * 1024 * 1024
 
 
 class Unsealed:
-    """What a seal would write.
+    """The data that a seal would write.
 
     Attributes:
-        transactions, objects, bytes: how many of each the journals hold.
+        transactions, objects, bytes: the numbers of each in the journals.
         refs: the names of the refs that were moved.
-        since: when the oldest transaction was made, in milliseconds; None when there is none.
-        passing: how many bytes of passing frames there are, which a seal drops.
+        since: the time of the oldest transaction, in milliseconds; None without one.
+        passing: the number of bytes of passing frames, which a seal drops.
     """
 
     __slots__ = ("bytes", "objects", "passing", "refs", "since", "transactions")
@@ -41,14 +41,14 @@ class Unsealed:
         self.passing = passing
 
     def due(self, now: int) -> bool:
-        """Tell whether it is time to seal: the oldest transaction is old, or there is much."""
+        """Return True if a seal is due: a transaction is old, or there is a lot of data."""
         if self.bytes + self.passing >= MAXIMUM_JOURNAL_BYTES:
             return True
         return self.since is not None and now - self.since >= INTERVAL_MS
 
 
 def unsealed_of(journal: Journal) -> Unsealed:
-    """Return what a seal of this view would write."""
+    """Return the data that a seal of this view would write."""
     frames = [frame for file in journal.files for frame in file.transactions()]
     return Unsealed(
         transactions=len(frames),

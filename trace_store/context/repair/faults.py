@@ -1,4 +1,4 @@
-"""Faults: everything that can be wrong with a context, with stable codes.
+"""Faults of a context, with stable codes.
 
 Codes are added, never renamed. Codes that renderers share have the same meaning there.
 """
@@ -33,24 +33,24 @@ UNSIGNED_REASONING = "unsigned-reasoning"
 
 CODES = {
     BLANK_TEXT: "a text is empty or only white space",
-    BROKEN_BLOCK: "a block of one provider's own form is not whole",
-    BROKEN_CHARACTER: "text holds half a character, which is not UTF-8",
-    CUT_TURN: "what a Claude model says ends in reasoning: the turn was cut off",
-    DUPLICATE_MESSAGE: "a message, or a part of one, was copied into the session and stands there twice",
+    BROKEN_BLOCK: "a provider-specific block is incomplete",
+    BROKEN_CHARACTER: "text contains a lone surrogate, which is not valid UTF-8",
+    CUT_TURN: "a turn of a Claude model ends in reasoning: it was cut off",
+    DUPLICATE_MESSAGE: "a message, or a part of one, is in the session twice",
     DUPLICATE_RESULT: "a call has a second result",
-    EMPTY_MESSAGE: "a message says nothing",
-    INVALID_ARGUMENTS: "the arguments of a call are no JSON object",
-    INVALID_IMAGE: "an image or document has no data, is damaged or too large, or says another type than it is",
+    EMPTY_MESSAGE: "a message is empty",
+    INVALID_ARGUMENTS: "the arguments of a call are not a JSON object",
+    INVALID_IMAGE: "an image or document has no data, is damaged or too large, or declares the wrong type",
     LEADING_ASSISTANT: "the conversation begins with the assistant",
-    MISPLACED_CALL: "a call stands in a message that is not the assistant's",
-    MOVED_RESULT: "a result stands before its call, or something stands between them",
-    NO_MESSAGES: "nothing is left to send",
+    MISPLACED_CALL: "a call is in a message that is not from the assistant",
+    MOVED_RESULT: "a result comes before its call, or is separated from it",
+    NO_MESSAGES: "no message is left to send",
     ORPHAN_CALL: "a call has no result",
     ORPHAN_RESULT: "a result has no call",
     REUSED_CALL_ID: "two calls have the same id",
-    TOOL_WITHOUT_CALL: "a tool message has content and answers no call",
-    UNKNOWN_BLOCK: "a block is in no form that a provider takes",
-    UNSIGNED_REASONING: "reasoning of a Claude model is without its signature",
+    TOOL_WITHOUT_CALL: "a tool message has content but is not the result of a call",
+    UNKNOWN_BLOCK: "a block has a format that no provider accepts",
+    UNSIGNED_REASONING: "reasoning of a Claude model has no signature",
 }
 """The meaning of each code."""
 
@@ -70,8 +70,8 @@ class Fault:
 
     Attributes:
         code: one of CODES.
-        detail: what is wrong.
-        done: the repair, without a subject, such as `left out`.
+        detail: a description of the fault.
+        done: a short description of the repair, such as `left out`.
         at: the message's position in the context, from 0; None if the fault concerns several.
         address: the message's address, or None.
         providers: the providers that would refuse it.

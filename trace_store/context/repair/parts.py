@@ -1,6 +1,6 @@
 """Repair of single parts: blank text, lone surrogates, arguments, images, reasoning and incomplete blocks.
 
-A part becomes what the renderers would send instead, so that a repair does not change requests.
+A repaired part equals what the renderers would send, so a repair does not change requests.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def _text(copy: WorkingCopy, item: Item, part: Text) -> Iterator[Text]:
 def _replace_surrogates(copy: WorkingCopy, item: Item, text: str) -> str:
     """Return the text with lone surrogates replaced; the same object if there are none."""
     whole, broken = scrub(text)
-    detail = "text holds half a character"
-    if broken and copy.find(BROKEN_CHARACTER, item, detail, "U+FFFD in its place"):
+    detail = "text contains a lone surrogate"
+    if broken and copy.find(BROKEN_CHARACTER, item, detail, "replaced by U+FFFD"):
         return str(whole)
     return text
 
@@ -126,7 +126,7 @@ def _result(copy: WorkingCopy, item: Item, part: ToolResult) -> ToolResult:
 def _call(copy: WorkingCopy, item: Item, part: ToolCall) -> ToolCall:
     arguments = _replace_surrogates(copy, item, part.arguments)
     if part.format != "text" and arguments.strip() and parse_object(arguments) is None:
-        detail = f"the arguments of call {part.id!r} are no JSON object"
+        detail = f"the arguments of call {part.id!r} are not a JSON object"
         done = "kept as text under the name `input`"
         if copy.find(INVALID_ARGUMENTS, item, detail, done, OBJECT_ARGUMENTS):
             arguments = json.dumps({"input": arguments}, ensure_ascii=False, separators=(",", ":"))
@@ -146,9 +146,9 @@ def _image(
         detail = image_fault(*found, limits)
     typed = None if found is None else typed_image(part, limits)
     in_model_words = item.role == "assistant" and not inside_result
-    done = LEFT_OUT if in_model_words else "a note in its place"
+    done = LEFT_OUT if in_model_words else "replaced by a note"
     if typed is not None:
-        done = f"its type is {typed[0]}"
+        done = f"type set to {typed[0]}"
     if not detail or not copy.find(INVALID_IMAGE, item, detail, done, refusing):
         yield part
     elif typed is not None:
@@ -167,8 +167,8 @@ def _reasoning(copy: WorkingCopy, item: Item, part: Reasoning) -> Iterator[Part]
         yield part
         return
     # A signature is valid only for the exact text.
-    done = LEFT_OUT if part.signature else "U+FFFD in its place"
-    if not copy.find(BROKEN_CHARACTER, item, "reasoning holds half a character", done):
+    done = LEFT_OUT if part.signature else "replaced by U+FFFD"
+    if not copy.find(BROKEN_CHARACTER, item, "reasoning contains a lone surrogate", done):
         yield part
     elif not part.signature:
         yield Reasoning(str(whole), part.signature)
@@ -179,8 +179,8 @@ def _opaque(
 ) -> Iterator[Part]:
     in_model_words = item.role == "assistant" and not inside_result
     if left_out_code(part) == UNKNOWN_BLOCK:
-        detail = f"a block is in the form of {part.provider!r}, which no provider takes"
-        done = LEFT_OUT if in_model_words else "a note in its place"
+        detail = f"a block has the format of {part.provider!r}, which no provider accepts"
+        done = LEFT_OUT if in_model_words else "replaced by a note"
         if not copy.find(UNKNOWN_BLOCK, item, detail, done):
             yield part
         elif not in_model_words:
@@ -188,18 +188,18 @@ def _opaque(
         return
     block = opaque_block(part) if part.provider == PROVIDER else None
     fault = "" if block is None else block_fault(block, copy.images)
-    if fault and copy.find(INVALID_IMAGE, item, fault, "a note in its place", ANTHROPIC):
+    if fault and copy.find(INVALID_IMAGE, item, fault, "replaced by a note", ANTHROPIC):
         yield Text(opaque_note(part))
         return
     if inside_result or block is None or block["type"] not in NOWHERE:
         yield part
         return
-    # A complete block would be a part of its own.
-    detail = f"a {block['type']} block is not whole"
+    # A complete block would have been decoded to a part of its own.
+    detail = f"a {block['type']} block is incomplete"
     if in_model_words:
         if not copy.find(BROKEN_BLOCK, item, detail, LEFT_OUT, ANTHROPIC):
             yield part
-    elif copy.find(BROKEN_BLOCK, item, detail, "a note in its place", ANTHROPIC):
+    elif copy.find(BROKEN_BLOCK, item, detail, "replaced by a note", ANTHROPIC):
         yield Text(opaque_note(part))
     else:
         yield part

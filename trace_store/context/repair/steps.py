@@ -115,14 +115,14 @@ def _fix_start(copy: WorkingCopy, tools: Sequence[dict[str, Any]]) -> dict[str, 
         if not refusing:
             return rendered
         if NO_MESSAGES in refusing:
-            detail, done = "nothing is left to send", "a note of the user's says so"
+            detail, done = "no message is left to send", "a user note added"
             copy.find(NO_MESSAGES, None, detail, done, refusing[NO_MESSAGES])
             copy.items.append(Item.new("user", [Text(NOTHING_LEFT)]))
         elif LEADING_ASSISTANT in refusing:
             at = first[LEADING_ASSISTANT]
             item = None if at is None else copy.items[at]
             detail = "the conversation begins with the assistant"
-            done = "a note of the user's stands before it"
+            done = "a user note added before it"
             copy.find(LEADING_ASSISTANT, item, detail, done, refusing[LEADING_ASSISTANT])
             front = (i for i, each in enumerate(copy.items) if not _is_system(each))
             copy.items.insert(next(front, 0), Item.new("user", [Text(BEGINNING)]))

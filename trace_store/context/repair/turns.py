@@ -24,7 +24,7 @@ from trace_store.providers.validity import Place, pair, standing
 from trace_store.providers.values import EMPTY_MESSAGE, MOVED_RESULT, ORPHAN_CALL, TOOL_WITHOUT_CALL
 
 NOT_RECORDED = "[The result of this call was not recorded.]"
-TWICE = "it says the same twice"
+TWICE = "it contains the same text twice"
 MAXIMUM_ID_CHARACTERS = 200
 
 
@@ -41,7 +41,7 @@ def remove_duplicates(copy: WorkingCopy) -> None:
     first_of = _find_copies(items)
     gone: list[Item] = []
     for at in sorted(first_of):
-        detail = f"it says again what {_name(items[first_of[at]])} says"
+        detail = f"it is a copy of {_name(items[first_of[at]])}"
         if copy.find(DUPLICATE_MESSAGE, items[at], detail, "taken out", IDS_ONCE):
             gone.append(items[at])
     copy.remove(gone)
@@ -132,7 +132,7 @@ def complete_pairs(copy: WorkingCopy) -> None:
         wrong = fault.detail.rpartition("; ")[0]
         part = items[at].parts[index]
         if fault.code == ORPHAN_CALL and isinstance(part, ToolCall):
-            if copy.find(fault.code, items[at], wrong, "an error result says so"):
+            if copy.find(fault.code, items[at], wrong, "an error result added"):
                 unanswered.setdefault(at, []).append(part.id)
         elif copy.find(fault.code, items[at], wrong, "left out"):
             left_out.setdefault(at, set()).add(index)
@@ -159,8 +159,8 @@ def rename_reused_ids(copy: WorkingCopy) -> None:
             id_ = part.id
             if id_ in used:
                 new = _unused_id(id_, taken)
-                detail = f"the id {id_!r} is that of an earlier call"
-                done = f"called {new!r}, and so is its result"
+                detail = f"the id {id_!r} was already used by an earlier call"
+                done = f"call and result renamed to {new!r}"
                 if copy.find(REUSED_CALL_ID, item, detail, done, ANTHROPIC):
                     id_ = new
                     renamed = ToolCall(id_, part.name, part.arguments, part.format)
@@ -197,7 +197,11 @@ def move_results(copy: WorkingCopy) -> None:
     for (at, index), end in standing(items, result_of).apart:
         part = items[at].parts[index]
         id_ = part.call_id if isinstance(part, ToolResult) else ""
-        wrong = "stands before its call" if (at, index) < call_of[at, index] else "stands apart"
+        wrong = (
+            "comes before its call"
+            if (at, index) < call_of[at, index]
+            else "is separated from its call"
+        )
         detail = f"the result of call {id_!r} {wrong}"
         if copy.find(MOVED_RESULT, items[at], detail, "moved to its call"):
             going.setdefault(at, {})[index] = end
@@ -260,8 +264,8 @@ def convert_tool_messages(copy: WorkingCopy) -> None:
             continue
         if any(isinstance(part, ToolResult) for part in item.parts):
             continue
-        detail = "a tool message answers no call"
-        if copy.find(TOOL_WITHOUT_CALL, item, detail, "shown as the user's"):
+        detail = "a tool message is not the result of a call"
+        if copy.find(TOOL_WITHOUT_CALL, item, detail, "changed to a user message"):
             copy.items[at] = Item.new("user", item.parts, replaces=item)
 
 
@@ -285,7 +289,7 @@ def _end_turn(copy: WorkingCopy, turn: list[Item]) -> None:
             kept.pop()
         if len(kept) < len(item.parts):
             detail = "nothing follows the reasoning in its turn"
-            done = "the reasoning is left out"
+            done = "reasoning left out"
             if maker(item.model) != "anthropic" or not copy.find(
                 CUT_TURN, item, detail, done, ANTHROPIC
             ):
@@ -311,7 +315,7 @@ def remove_empty(copy: WorkingCopy) -> None:
         if item.ghost or not item.says_nothing:
             continue
         emptied = item.is_new or item.reworded
-        detail = f"a message of role {item.role} says nothing"
+        detail = f"a message of role {item.role} is empty"
         if emptied or copy.find(EMPTY_MESSAGE, item, detail, "taken out"):
             gone.append(item)
     copy.remove(gone)

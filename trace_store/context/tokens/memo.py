@@ -1,4 +1,4 @@
-"""The token cache: counts by content id, in one append-only file an encoding.
+"""The token cache: counts by content id, in one append-only file per encoding.
 
 A record has 40 bytes; there is no header:
 

@@ -88,7 +88,7 @@ def describe(model: str = "") -> TokenCounting:
 
 
 def _claude_factor(name: str) -> float:
-    import re  # as dear as a command; few ask for a model of this name
+    import re  # as slow as a whole command to import; rarely needed
 
     version = re.search(_CLAUDE, name)
     if version is None:

@@ -46,7 +46,7 @@ _COUNTED_AS_TEXT = (Text.type, ToolCall.type, Reasoning.type)
 
 @value
 class MessageTokens:
-    """The tokens of a message, by how they were counted.
+    """The tokens of a message, split by how they were counted.
 
     Attributes:
         text: counted text; exact if the tokenizer is the model's own.

@@ -171,9 +171,9 @@ def _is_tokenizer(given: Any) -> TypeGuard[Tokenizer]:
 
 
 def get_tokenizer(name: str = DEFAULT_ENCODING) -> Tokenizer:
-    """Return the tokenizer of an encoding, one instance a process.
+    """Return the tokenizer of an encoding, one instance per process.
 
-    Without tiktoken it estimates; its `encoding`, and everything derived from it, says so.
+    Without tiktoken it estimates, which its `encoding` and all token sources show.
 
     Raises:
         InvalidInputError: unknown encoding.

@@ -76,12 +76,12 @@ def parse_answer(answer: str, question: ModelRequest) -> ModelAnswer:
 
     Raises:
         ModelNonsenseError: it is malformed, names messages that were not shown, leaves a conflict open, or loses text
-            that must be kept; `faults` lists what is wrong.
+            that must be kept; `faults` lists the problems.
     """
     reading = _AnswerParser(question)
     told = object_in(answer)
     if told is None:
-        raise _unusable_error(["it has no JSON object"])
+        raise _unusable_error(["it contains no JSON object"])
     resolutions, reasons = reading.conflicts(told)
     summaries = reading.summaries(told)
     conclusion = reading.conclusion(told.get("conclusion"))
@@ -133,7 +133,7 @@ class _AnswerParser:
             conflict, where = open_[number - 1], f"conflict {number}"
             take = fields.get("take")
             if take not in conflict.choices:
-                self.fault(f"{where} is settled by {', '.join(conflict.choices)}")
+                self.fault(f"{where} is resolved by {', '.join(conflict.choices)}")
                 continue
             if conflict.key in resolutions:
                 self.fault(f"{where} is settled twice")
@@ -155,7 +155,7 @@ class _AnswerParser:
             where = f"summary {number}"
             targets = self._addresses(fields.get("messages"), where)
             if not targets:
-                self.fault(f"{where} stands for no message")
+                self.fault(f"{where} replaces no message")
             for address in targets:
                 why_not = self._question.fixed.get(address)
                 if why_not or address in taken:
@@ -208,7 +208,7 @@ class _AnswerParser:
         for group in self._question.groups:
             if chosen & group and not group <= chosen:
                 names = sorted(self._question.names[each] for each in group - chosen)
-                self.fault(f"{where} parts a tool call from its result: {names[0]} is missing")
+                self.fault(f"{where} separates a tool call from its result: {names[0]} is missing")
 
     def _check_kept(self, addresses: Sequence[Address], text: str, where: str) -> None:
         for address in addresses:

@@ -1,4 +1,4 @@
-"""Semantic merges: a model resolves conflicts and summarises what became redundant.
+"""Semantic merges: a model resolves conflicts and summarises redundant messages.
 
 The answer is checked against the request and the merged context. A faulty answer is retried once, with its faults. The
 result is resolutions, and operations for the merge commit that record the request, the model, its usage and its
@@ -214,15 +214,15 @@ def _extend_to_results(advice: ModelAnswer, merged: Fold, asked: ModelRequest) -
         chosen = [address for address in each.targets if address in shown]
         if not chosen:
             raise _unusable_error(
-                "a summary stands for what is not shown",
-                f"summary {number} stands for messages that your resolutions hide: settle otherwise, or leave it out",
+                "a summary replaces hidden messages",
+                f"summary {number} replaces messages that your resolutions hide: resolve differently, or leave it out",
             )
         met = {a for a in merged.units(chosen) if a in shown}
         missing = sorted(asked.names[a] for a in met.difference(chosen) if a.birth)
         if missing:
             raise _unusable_error(
-                "a summary parts a tool call from its result",
-                f"summary {number} parts a tool call from its result: {missing[0]} is missing",
+                "a summary separates a tool call from its result",
+                f"summary {number} separates a tool call from its result: {missing[0]} is missing",
             )
         answers = sorted(met.difference(chosen))
         summaries.append(replace(each, targets=(*chosen, *answers)))
