@@ -38,6 +38,7 @@ _NOTE = re.compile(
     re.DOTALL,
 )
 _ERROR_LINE = "[tool error]\n"
+_BEYOND_ONE_UNIT = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
 
 
 def counted(exported: Exported) -> Words:
@@ -442,8 +443,10 @@ def _json(data: bytes) -> str:
 
 def _plain(text: str) -> str:
     """A text without regard to halves of characters."""
+    if text.isascii():
+        return text
     joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-    return "".join("\ufffd" if 0xD800 <= ord(c) <= 0xDFFF or ord(c) > 0xFFFF else c for c in joined)
+    return _BEYOND_ONE_UNIT.sub("\ufffd", joined)
 
 
 def _characters(one: str, other: str) -> int:
