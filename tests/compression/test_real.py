@@ -1,4 +1,4 @@
-"""Every long real transcript, compressed to a half and to a tenth: valid, pins unchanged, and undone."""
+"""Long real transcripts, compressed to a half and to a tenth: valid, pins unchanged, and undone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.compression.test_compress import Script
-from tests.importers.support.transcripts import each_real_file
+from tests.importers.support.transcripts import each_chosen_file
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import errors
 from trace_store.compression.compress import compress, parse_target
@@ -26,7 +26,7 @@ LONG = 5_000
 """Tokens in messages from which a transcript counts as long."""
 
 
-@pytest.mark.parametrize("path", each_real_file())
+@pytest.mark.parametrize("path", each_chosen_file())
 @pytest.mark.parametrize("kind", ["extractive", "model"])
 def test_every_long_transcript(path: Path, kind: str) -> None:
     store = Store.memory()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.compression.support.agent_session import LONG, agent_session, call
-from tests.importers.support.transcripts import each_real_file
+from tests.importers.support.transcripts import each_chosen_file
 from trace_store import Message, Repo, ToolResult
 from trace_store.compression.compress import parse_target
 from trace_store.compression.trim import DEDUPLICATION, TrimResult, trim
@@ -192,7 +192,7 @@ def test_an_unborn_branch_has_nothing_to_trim() -> None:
         trimmed(empty, 10)
 
 
-@pytest.mark.parametrize("path", each_real_file())
+@pytest.mark.parametrize("path", each_chosen_file())
 def test_real_sessions_fit_or_the_rest_is_explained(path: Path) -> None:
     with Repo.memory() as repo:
         import_paths(repo.store, [str(path)])

@@ -23,7 +23,7 @@ from tests.exporters.support.differing import (
 from tests.exporters.support.invented import sessions
 from tests.exporters.support.sessions import rich_session
 from tests.importers.support.broken import DAMAGES
-from tests.importers.support.transcripts import each_real_file, real_files, real_format
+from tests.importers.support.transcripts import chosen_files, each_chosen_file, real_format
 from tests.support.examples import examples
 from tests.support.gemini_checker import check_gemini
 from tests.support.request_checker import check_anthropic, check_openai_chat
@@ -152,7 +152,7 @@ def _import(store: Store, data: bytes) -> None:
     import_paths(store, ["-"], format="claude-code", stdin=io.BytesIO(data))
 
 
-@pytest.mark.parametrize("path", each_real_file())
+@pytest.mark.parametrize("path", each_chosen_file())
 def test_real_transcripts_into_every_format(path: Path) -> None:
     """With -s the losses of each are printed."""
     for session in of_path(path):
@@ -173,7 +173,7 @@ def test_real_transcripts_into_every_format(path: Path) -> None:
 )
 def test_there_and_back_again(start: str, over: str) -> None:
     """From one agent into another's format and back: with -s what was lost on both ways, and in all."""
-    for path in [SAMPLE, *real_files()]:
+    for path in [SAMPLE, *chosen_files()]:
         if real_format(path) != start:
             continue
         for session in of_path(path):
@@ -251,7 +251,7 @@ def test_requests_are_taken_by_their_providers(name: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("path", each_real_file())
+@pytest.mark.parametrize("path", each_chosen_file())
 def test_requests_of_real_transcripts_are_taken(path: Path) -> None:
     for session in of_path(path):
         for name in CHECKS if session.turns else ():

@@ -17,7 +17,7 @@ from tests.importers.support.transcripts import (
     SESSION,
     Transcript,
     call,
-    each_real_transcript,
+    each_chosen_file,
     lively,
     records_in,
     text,
@@ -244,7 +244,7 @@ def test_what_is_remembered_wrongly_does_no_harm(tmp_path: Path, store: Store, s
     assert not [finding for finding in fsck(store) if finding.severity == "error"]
 
 
-@pytest.mark.parametrize("path", each_real_transcript())
+@pytest.mark.parametrize("path", each_chosen_file("claude-code"))
 def test_real_transcripts_in_two_steps(path: Path, tmp_path: Path) -> None:
     data = path.read_bytes()
     expected = at_once(data, tmp_path, path.stem)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.importers.support.transcripts import each_real_file
+from tests.importers.support.transcripts import each_chosen_file
 from trace_store import Environment, Repo, context
 from trace_store.context.compiler import ContextCompiler
 from trace_store.importers.import_all import import_paths
@@ -52,7 +52,7 @@ def both(conflict: Conflict) -> str:
     return "both" if "both" in conflict.choices else "ours"
 
 
-@pytest.mark.parametrize("path", each_real_file())
+@pytest.mark.parametrize("path", each_chosen_file())
 def test_two_continuations(path: Path, tmp_path: Path) -> None:
     """One goes on as it did; the other goes on from the same message with what was said at the end."""
     with Repo.init(tmp_path, durability="fast", environment=ADA, secrets="off") as repo:

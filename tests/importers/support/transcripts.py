@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.examples import FULL
 from trace_store.importers.registry import format_of
 from trace_store.importers.sniff import HEAD_BYTES
 
@@ -44,6 +46,23 @@ def each_real_transcript(*names: str) -> list[Any]:
 def each_real_file() -> list[Any]:
     """Parameters for a test of every real transcript whose format is known."""
     return _params([path for path in real_files() if real_format(path)])
+
+
+def chosen_files() -> list[Path]:
+    """Of each format the file of middle size and the longest, for slow tests; all of them in the long form."""
+    by_format: dict[str, list[Path]] = defaultdict(list)
+    for path in sorted(real_files(), key=lambda path: path.stat().st_size):
+        by_format[real_format(path)].append(path)
+    by_format.pop("", None)
+    some = {
+        path for of in by_format.values() for path in (of if FULL else (of[len(of) // 2], of[-1]))
+    }
+    return sorted(some)
+
+
+def each_chosen_file(*names: str) -> list[Any]:
+    """Parameters for a test that takes long: the chosen real transcripts, of some formats or of all."""
+    return _params([path for path in chosen_files() if not names or real_format(path) in names])
 
 
 def _params(found: list[Path]) -> list[Any]:
