@@ -22,6 +22,7 @@ import tiktoken
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.importers.support.transcripts import chosen_files
 from tests.support.examples import examples
 from trace_store.context.tokens.ranks import ENCODINGS, load_tokens
 from trace_store.context.tokens.tokenizer import (
@@ -117,12 +118,10 @@ def strings(value: object) -> Iterator[str]:
             yield from strings(inner)
 
 
-def transcript_texts(folder: str) -> set[str]:
-    """Return every distinct text of the transcripts: in their JSON, and each file as a whole."""
+def transcript_texts() -> set[str]:
+    """Return every distinct text of the chosen transcripts: in their JSON, and each file as a whole."""
     texts: set[str] = set()
-    for path in sorted(Path(folder).rglob("*")):
-        if not path.is_file():
-            continue
+    for path in chosen_files():
         whole = path.read_bytes().decode("utf-8", "replace")
         texts.add(whole)
         for document in (whole, *whole.split("\n")):
@@ -138,7 +137,7 @@ def transcript_texts(folder: str) -> set[str]:
 def test_every_text_of_the_transcripts_counts_as_in_tiktoken(
     name: str, official: Counter, record_property: Callable[[str, object], None]
 ) -> None:
-    texts = transcript_texts(TRANSCRIPTS_DIR or "")
+    texts = transcript_texts()
     assert texts
     count = TiktokenTokenizer(name).count
     different = [text[:80] for text in texts if count(text) != official(text)]

@@ -8,6 +8,6 @@ FULL = "TRACE_TEST_FULL" in os.environ
 """Whether the long form of all tests was asked for."""
 
 
-def examples(number: int) -> int:
-    """Return a number of examples in the long form, and a third of it in the daily one."""
-    return number if FULL else max(10, number // 3)
+def examples(number: int, *, daily: int = 0) -> int:
+    """Return a number of examples in the long form; in the daily one a third of it, or as many as are given."""
+    return number if FULL else daily or max(10, number // 3)
