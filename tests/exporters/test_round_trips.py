@@ -98,7 +98,9 @@ def of_path(path: Path) -> Iterator[ExportSession]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_lost_but_what_is_listed(name: str) -> None:
-    @settings(max_examples=examples(80), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=examples(80, daily=15), deadline=None, suppress_health_check=list(HealthCheck)
+    )
     @given(sessions())
     def check(session: ExportSession) -> None:
         round_trip(session, name)
@@ -238,7 +240,9 @@ def assert_taken(exported: Exported, name: str, *, signed: bool = True) -> None:
 
 @pytest.mark.parametrize("name", sorted(CHECKS))
 def test_requests_are_taken_by_their_providers(name: str) -> None:
-    @settings(max_examples=examples(80), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=examples(80, daily=15), deadline=None, suppress_health_check=list(HealthCheck)
+    )
     @given(sessions(tell_apart=False))
     def check(session: ExportSession) -> None:
         exported = write(session, name)
