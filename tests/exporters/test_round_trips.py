@@ -1,4 +1,4 @@
-"""Export to another format and back: the same session, except for listed losses."""
+"""What is written in another program's format, and read again, is the session but for what was listed as lost."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ CHECKS: dict[str, Any] = {
     "openai": (check_openai_chat, validate_openai),
     "openai-responses": (check_openai_responses, validate_openai_responses),
 }
-NOTHING_LEFT = "this format can hold no message of the session"
+NOTHING_LEFT = "no message that can stand in this format"
 
 
 def write(session: ExportSession, name: str) -> Exported | None:
-    """The session in a format; None if the format can represent none of its messages."""
+    """The session in a format; None when none of its messages can stand there."""
     try:
         return writer_named(name).write(session)
     except InvalidInputError as error:
@@ -68,7 +68,7 @@ def write(session: ExportSession, name: str) -> Exported | None:
 
 
 def round_trip(session: ExportSession, name: str) -> tuple[ExportSession, Words] | None:
-    """Return the reimported session and the listed losses; check all invariants."""
+    """The session as it comes back, and what was listed as lost; all that must hold of it is asserted."""
     exported = write(session, name)
     if exported is None:
         return None
@@ -98,7 +98,9 @@ def of_path(path: Path) -> Iterator[ExportSession]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_lost_but_what_is_listed(name: str) -> None:
-    @settings(max_examples=examples(80), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=examples(80, daily=15), deadline=None, suppress_health_check=list(HealthCheck)
+    )
     @given(sessions())
     def check(session: ExportSession) -> None:
         round_trip(session, name)
@@ -172,7 +174,7 @@ def test_real_transcripts_into_every_format(path: Path) -> None:
     [("claude-code", "codex"), ("claude-code", "openai"), ("codex", "claude-code")],
 )
 def test_there_and_back_again(start: str, over: str) -> None:
-    """From one agent's format to another's and back; -s prints the losses of each way."""
+    """From one agent into another's format and back: with -s what was lost on both ways, and in all."""
     for path in [SAMPLE, *chosen_files()]:
         if real_format(path) != start:
             continue
@@ -215,7 +217,7 @@ def _told(words: Words) -> str:
 
 
 def go_on(request: dict[str, Any], name: str) -> dict[str, Any]:
-    """The request with one more question, as for continuing from the file."""
+    """The request with one more question, as somebody would send it who goes on from the file."""
     listed = {"gemini-contents": "contents", "openai-responses": "input"}.get(name, "messages")
     text = {"type": "text", "text": "And?"}
     asked: dict[str, Any] = {"role": "user", "content": [text]}
@@ -238,7 +240,9 @@ def assert_taken(exported: Exported, name: str, *, signed: bool = True) -> None:
 
 @pytest.mark.parametrize("name", sorted(CHECKS))
 def test_requests_are_taken_by_their_providers(name: str) -> None:
-    @settings(max_examples=examples(80), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=examples(80, daily=15), deadline=None, suppress_health_check=list(HealthCheck)
+    )
     @given(sessions(tell_apart=False))
     def check(session: ExportSession) -> None:
         exported = write(session, name)
@@ -294,7 +298,7 @@ def test_the_smallest_sessions(name: str) -> None:
 
 
 def test_every_word_of_losses_is_of_use() -> None:
-    """Each word of a loss occurs in a case, or is exempt."""
+    """Each word is told of some case, or of what no case is needed for."""
     words = {word for word, _ in CASES.values()}
     others = {"original-bytes", "subagent", "image-form", "opaque-form", "session-fact", "text"}
     assert words | others == set(LOSSES)
@@ -323,7 +327,7 @@ def test_reasoning_goes_to_its_maker_only() -> None:
 
 
 def test_a_long_session_is_recognised_by_its_beginning() -> None:
-    """The first record may be longer than the part that is sniffed."""
+    """What stands first may be longer than what is looked at."""
     long = Message("user", "Be patient. " * 60_000)
     for first in (Message("system", "Be brief. " * 60_000), Message("system", "Be brief.")):
         session = of(first, long, Message("assistant", "Yes.", model=CLAUDE))
