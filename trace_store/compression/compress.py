@@ -242,7 +242,8 @@ def parse_target(store: Store, text: str) -> int:
         raise errors.InvalidInputError(f"not 1% to 99%: {text[:20]!r}")
     compiled = ContextCompiler(store).compile()
     messages = sum(size for size, _ in compiled.message_tokens())
-    return compiled.token_count - messages + messages * count_of(digits) // 100
+    # A provider may have reported fewer tokens than the messages are counted to have.
+    return max(1, compiled.token_count - messages + messages * count_of(digits) // 100)
 
 
 def limited_target(store: Store, to: int | None) -> int | None:

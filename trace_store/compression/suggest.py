@@ -118,6 +118,8 @@ class _Search:
         self.turns = turns
         self.tail = turns[-KEPT_TURNS] if len(turns) >= KEPT_TURNS else len(working.messages)
         self._taken: set[tuple[int, str]] = set()
+        self._named: set[int] = set()
+        """Positions that a proposal points to; they stay, or the pointer would lead to nothing."""
 
     def run(self) -> Iterator[Suggestion]:
         working = self.working
@@ -133,7 +135,7 @@ class _Search:
         for one, other, share in near_duplicates([each.text for each in long]):
             if long[one].at == long[other].at:
                 continue
-            said = f"is {share:.0%} the same as"
+            said = f"is {min(share, 0.99):.0%} the same as"
             yield from self._pointer(long[one], SIMILAR, said, long[other])
         for output in outputs:
             yield from self._stale(output)
@@ -144,7 +146,8 @@ class _Search:
                 yield from self._shorter(output, FAILED, FAILED_TOKENS, said)
         yield from self._cold_topics()
         for output in old:
-            if working.tokens[output.at] > _COLD_TOKENS and self._is_cold([output.at]):
+            is_cold = output.at not in self._named and self._is_cold([output.at])
+            if is_cold and working.tokens[output.at] > _COLD_TOKENS:
                 said = f"hardly used any more (heat {self.heat.values[output.at]:.0%})"
                 yield from self._shorter(output, COLD, _KEPT_TOKENS, said)
         yield from self._pins()
@@ -158,7 +161,10 @@ class _Search:
         subject = output.action.subject[:60]
         address = self.working.short(later.at)
         text = f"[{subject} {said} {address}]"
-        yield from self._shorten(output, reason, text, f"{subject} {said} {address}")
+        for found in self._shorten(output, reason, text, f"{subject} {said} {address}"):
+            if reason != SUPERSEDED or later.action.kind == READ:
+                self._named.add(later.at)
+            yield found
 
     def _shorter(self, output: Output, reason: str, tokens: int, said: str) -> Iterator[Suggestion]:
         text = shortened(output.text, tokens, self.working.short(output.at))

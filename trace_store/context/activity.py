@@ -42,6 +42,8 @@ _EDITORS = frozenset(("strreplaceeditor", "strreplacebasededittool", "texteditor
 _PATHS = ("file_path", "filePath", "path", "absolute_path", "filename", "notebook_path", "file")
 _COMMANDS = ("command", "cmd", "keystrokes", "script", "code", "pattern", "query", "url", "prompt")
 _SPANS = ("offset", "limit", "start_line", "end_line", "view_range", "line_start", "line_end")
+_SCRIPTED = re.compile(r"exec_command\(\{\s*cmd:\s*([\"'`])(.*?)(?<!\\)\1", re.DOTALL)
+"""The commands in a script of Codex, which calls its tools from JavaScript."""
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _SHELL_READ = re.compile(
     r"(?:cat|nl(?: -ba)?|head(?: -n? ?\d+)?|tail(?: -n? ?\d+)?|sed -n ['\"]?([\d,$]+)p['\"]?) ([^\s|;&<>*?]+)"
@@ -205,6 +207,8 @@ def action_of(call: ToolCall) -> Action:
     text = "" if name in _EDITORS else _first_text(arguments, _COMMANDS)
     if not arguments:
         text = call.arguments
+        if commands := _SCRIPTED.findall(text):
+            text = "; ".join(command for _, command in commands)
     paths = tuple(_first_text(arguments, [key]) for key in _PATHS if arguments.get(key))[:1]
     patched = _PATCHED.findall(text or _first_text(arguments, ("input", "patch", "patchText")))
     if patched:
