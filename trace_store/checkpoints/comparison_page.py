@@ -1,4 +1,4 @@
-"""A fork comparison as one static HTML page, with the style and the escaping of exported sessions."""
+"""A fork comparison as a static HTML page, styled like an exported session."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _sides(found: ForkComparison) -> tuple[Side, Side]:
 
 
 def _section(title: str, contents: Sequence[Markup], found: ForkComparison) -> Markup:
-    """Return a section with both sides beside each other, or below each other on a narrow screen."""
+    """Return a section with both sides next to each other, stacked on narrow screens."""
     columns = [
         element("div", element("dt", side.name, dir="auto"), element("dd", content, dir="auto"))
         for side, content in zip(_sides(found), contents, strict=True)
