@@ -1,4 +1,4 @@
-"""Checkpoints and forks: restore points of a context, summaries to continue from, and branches to compare.
+"""Checkpoints (restore points and summaries) and forks (branches to compare).
 
 A checkpoint is a restore point: a tag object under `refs/checkpoints/`. A soft checkpoint is a summary, to be put into
 another context. A fork is a branch whose fork point is a checkpoint.

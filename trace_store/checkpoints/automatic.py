@@ -1,4 +1,4 @@
-"""Automatic checkpoints: hard checkpoints that Trace makes before a merge and when messages show a milestone.
+"""Automatic checkpoints: made before a merge and at milestones in messages.
 
 They are off unless the setting `automatic_checkpoints` names triggers. `before` is called before a command that changes
 a branch, `after` when commits were added; if no trigger is on, neither reads anything. Names such as
@@ -213,7 +213,7 @@ def milestones(
 
 
 class _ToolMilestones:
-    """Milestones in tool calls; loads only the calls that can be one, and only their results."""
+    """Milestones in tool calls; loads only relevant calls and their results."""
 
     def __init__(self, store: Store, wanted: frozenset[str]) -> None:
         self._store = store
@@ -344,7 +344,7 @@ def _is_new_topic(words: frozenset[str], earlier: Sequence[frozenset[str]]) -> b
 
 
 def _write(store: Store, found: Sequence[Milestone], ref: str | None, author: str) -> list[str]:
-    """Save milestones, and drop automatic checkpoints beyond the limits; return the refs of the new ones."""
+    """Save milestones, drop checkpoints beyond the limits, and return the new refs."""
     limit, now = _number(store, LIMIT), store.clock.now()
     there = dict(store.refs.iterate(AUTOMATIC))
     known = {match.groups()[1:] for name in there if (match := _parsed(name))}

@@ -1,4 +1,4 @@
-"""A fork comparison as one static HTML page, with the style and the escaping of exported sessions."""
+"""A fork comparison as a static HTML page, styled like an exported session."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def comparison_page(found: ForkComparison) -> str:
     """Return the page."""
     title = f"{found.left.name} and {found.right.name}"
     parted = found.point.short() if found.point else "the first messages"
-    facts = _pairs([("parted at", parted)], "facts")
+    facts = _pairs([("forked at", parted)], "facts")
     top = element(
         "header",
         element("p", "fork comparison", class_="kicker"),
@@ -43,7 +43,7 @@ def _sides(found: ForkComparison) -> tuple[Side, Side]:
 
 
 def _section(title: str, contents: Sequence[Markup], found: ForkComparison) -> Markup:
-    """Return a section with both sides beside each other, or below each other on a narrow screen."""
+    """Return a section with both sides next to each other, stacked on narrow screens."""
     columns = [
         element("div", element("dt", side.name, dir="auto"), element("dd", content, dir="auto"))
         for side, content in zip(_sides(found), contents, strict=True)

@@ -282,7 +282,7 @@ def new_tag(
 
 
 def _read(store: Store, ref: str, oid: ObjectId, *, strict: bool = False) -> Checkpoint:
-    """Return a checkpoint; unless `strict`, one whose object is missing is returned without details."""
+    """Return a checkpoint, without details if its object is missing and not `strict`."""
     try:
         data = store.objects.read(oid)
         kind = kind_of(data)

@@ -1,4 +1,4 @@
-"""Soft checkpoints: a summary of some work, as one message that can be put at the start of another context.
+"""Soft checkpoints: summaries of work that can be injected into another context.
 
 A soft checkpoint is a parentless commit under `refs/checkpoints/` with one `summary` message. The commit's metadata
 names a blob with the same content as JSON; a link names the commit that was summarised, which stays with it. The rules
@@ -259,7 +259,7 @@ def _commit(store: Store, checkpoint: Checkpoint) -> Commit:
 def _written_by(
     model: Model, state: WorkState, messages: Sequence[MessageLike]
 ) -> tuple[WorkState, str]:
-    """Return a state with prose by a model, and the model's name; raises as `save_soft`."""
+    """Return a state with a model's prose, and the model's name; raises as `save_soft`."""
     quoted: list[dict[str, str]] = []
     left = _QUOTED_CHARACTERS
     for message in reversed(messages):

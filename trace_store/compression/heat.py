@@ -110,7 +110,7 @@ def heat_bar(value: float, width: int = 5) -> str:
 
 
 def heat_strip(values: Sequence[float], tokens: Sequence[int], width: int = 60) -> list[float]:
-    """Return the heat of a context in `width` columns of equal numbers of tokens, weighed by tokens."""
+    """Return a context's heat in `width` columns with equal numbers of tokens."""
     total = sum(tokens)
     if not total:
         return []

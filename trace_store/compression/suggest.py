@@ -108,7 +108,7 @@ class Suggestions:
 
 
 class _Search:
-    """Looks for proposals in one context; an output is proposed once, for the first reason that fits."""
+    """Finds proposals in one context; each output once, for the first matching reason."""
 
     def __init__(self, working: WorkingContext, root: str) -> None:
         self.working = working
@@ -301,7 +301,7 @@ def apply(
 
 
 def _changed_share(path: str, text: str) -> float:
-    """Return the share of the lines of an output that a file does not have any more; 0 if it cannot be compared."""
+    """Return the share of an output's lines that are gone from a file; 0 if unknown."""
     lines = [
         line for line in (_NUMBERED.sub("", each).strip() for each in text.splitlines()) if line
     ]

@@ -66,7 +66,7 @@ def _without_calls(parts: Sequence[Stored]) -> Sequence[Stored]:
 
 
 def message_at(home: Place, read_commit: ReadCommit) -> Stored:
-    """Return a message in stored form from its place: (commit, number among the messages that it adds).
+    """Return a stored message, given its commit and its number among the added ones.
 
     A carried message includes its state; `parts` are always its first version.
 

@@ -1,4 +1,4 @@
-"""The fold, the only interpreter of operations: it returns the state of every message after a commit.
+"""The fold, the only interpreter of operations: it computes the state at a commit.
 
 The context of a commit is the fold of operations along first parents. Entries are never dropped: a hidden message keeps
 its position, so that it can be restored. An operation may name any entry of its fold, and nothing else.
@@ -196,7 +196,7 @@ class Fold:
                     self.links[one] = (*known, other)
 
     def _adopt_unit_state(self, entry: Entry) -> None:
-        """Give a message that joins a unit, and all that it joins, the unit's previous state."""
+        """Give all messages of a unit that grows the unit's previous state."""
         others = self.unit(entry.address)[1:]
         if others:
             before = self._by_address[others[0]]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def lines_of_parts(parts: Sequence[Part], indent: str = "") -> Iterator[str]:
-    """Yield the text of parts as lines, not escaped for a terminal; a part without text is one line that names it."""
+    """Yield the lines of parts, not escaped; a part without text yields a placeholder."""
     for part in parts:
         if isinstance(part, Text):
             yield from _lines(part.text, indent)

@@ -71,7 +71,7 @@ def reset_hard(store: Store, revision: str = "HEAD", *, author: str) -> Reset:
 
 
 def reset_soft(store: Store, revision: str = "HEAD", *, author: str) -> Reset:
-    """Move HEAD's branch, or a detached HEAD, to a commit; later commits are staged to be committed again.
+    """Move HEAD's branch, or a detached HEAD, to a commit, and stage later commits.
 
     If staged commits already continue the old tip, they stay staged: a second soft reset adds to the first.
 

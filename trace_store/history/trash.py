@@ -34,7 +34,7 @@ def keep_in_trash(ref: str, oid: ObjectId) -> RefEdit:
 
 
 def original_of(ref: str) -> tuple[str, str]:
-    """Return (kind, full name) of the ref whose value a ref in the trash keeps; (OTHER, "") for HEAD and the like."""
+    """Return (kind, full name) of a trash ref's original; (OTHER, "") for HEAD etc."""
     name = ref.removeprefix(TRASH).rpartition("/")[0]
     kind = next((kind for space, kind in TRASHED if name.startswith(space)), OTHER)
     return kind, "" if kind == OTHER else f"refs/{name}"
@@ -68,5 +68,5 @@ def goes_on(store: Store, later: ObjectId, earlier: ObjectId) -> bool:
 
 
 def is_kept_by(store: Store, oid: ObjectId, new: ObjectId | None) -> bool:
-    """Return True if a ref's new value is known to keep the old one reachable; only a few steps are checked."""
+    """Return True if a ref's new value keeps the old one reachable within a few steps."""
     return new is not None and steps_between(store, new, oid) is not None

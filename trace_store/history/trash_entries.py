@@ -213,7 +213,7 @@ def find_ref(store: Store, text: str) -> TrashedRef | None:
 
 
 def unique_commits(store: Store, ref: TrashedRef, commits: Commits | None = None) -> list[ObjectId]:
-    """Return the commits that no ref outside the trash reaches, newest first; none if the ref names no commit."""
+    """Return the entry's commits that no ref outside the trash reaches, newest first."""
     commits = commits or commits_of(store)
     try:
         tip = revisions.resolve_commit(store, bytes(ref.oid))

@@ -183,7 +183,7 @@ def _transactions(store: Store) -> Iterator[CommandChanges]:
 
 
 def _is_automatic(group: CommandChanges) -> bool:
-    """Return True if a transaction only made or dropped automatic checkpoints, which no command asked for."""
+    """Return True if a transaction only changed automatic checkpoints."""
     return bool(group.entries) and all(name.startswith(AUTOMATIC) for name, _, _ in group.entries)
 
 
@@ -303,7 +303,7 @@ def _inverse_moves(group: CommandChanges) -> list[tuple[str, ObjectId | None, Ob
 
 
 def _empties_trash(edit: RefEdit, edits: list[RefEdit]) -> bool:
-    """Return True if an edit deletes a trash ref whose value no other edit restores, as of a diverged ref's tip."""
+    """Return True if an edit deletes a trash ref whose value no other edit restores."""
     return (
         edit.name.startswith(TRASH)
         and edit.new is None

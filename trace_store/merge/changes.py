@@ -119,7 +119,7 @@ def both_parts(ours: Parts, theirs: Parts) -> list[Any]:
 
 
 def reworded_parts(parts: Parts, text: str, put: Put) -> list[Any]:
-    """Return stored parts with a new text, which replaces the content of the tool result if there is no text."""
+    """Return stored parts with a new text; if they have none, a single result gets it."""
     new = stored_text(text, put)
     if not any(part["type"] == "text" for part in parts):
         results = [part for part in parts if part["type"] == "tool_result"]

@@ -213,7 +213,7 @@ class _Merge:
     def _resolve_hidden_change(
         self, unit: Sequence[Address], changer: Fold, yours: Shown, *, keeps: bool
     ) -> bool:
-        """Resolve the conflict that one side hides a unit (`keeps`) and `changer` edited or pinned a message of it."""
+        """Resolve a conflict: one side hides a unit that `changer` edited or pinned."""
         if not keeps:
             return False
         for address in unit:
@@ -238,7 +238,10 @@ class _Merge:
         return next((other.entry(a).hidden for a in unit if a in other), REMOVED)
 
     def _resolve_visibility(self, unit: Sequence[Address], kind: str, yours: Shown) -> None:
-        """Resolve the conflict that one side shows a unit and the other hides it; the first message gives the key."""
+        """Resolve a conflict: one side shows a unit and the other hides it.
+
+        The first message of `unit` is the key of the conflict.
+        """
         settled = self._resolve(kind, unit[0], yours)
         if settled.choice == THEIRS:
             self.changes[unit[0]].shown = yours
@@ -320,7 +323,7 @@ class _Merge:
         return unit
 
     def _joint_unit(self, address: Address) -> list[Address]:
-        """Return the messages of a unit in either context; a result may join calls that the other side holds apart."""
+        """Return a unit's messages in both contexts; a result may join units of one side."""
         unit = [address]
         for each in unit:
             for side in (self._ours, self._theirs):

@@ -1,4 +1,4 @@
-"""An open store as seen from one branch: HEAD names that branch, whatever the working copy has checked out.
+"""A view of a store whose HEAD is one branch, not the checked-out one.
 
 Rule: a view shares all state with its store (objects, journal, locks, caches) and adds none. Transactions keep the real
 refs, so the reflog of HEAD is written only if HEAD is on the branch.
@@ -46,7 +46,7 @@ class BranchView(Store):
         head: str | ObjectId | None = None,
         durability: str | None = None,
     ) -> None:
-        """Move a branch forward as `Store.advance` does. The caller's HEAD is the view's, so the real one is read."""
+        """Advance a branch as `Store.advance`, with the real HEAD instead of the view's."""
         super().advance(ref, make, author, message, None, durability)
 
 

@@ -243,7 +243,7 @@ def _apply_moves(
 
 
 def _moves_whole(items: list[Item], at: int, ends: Mapping[int, Place]) -> bool:
-    """Return True if a message has only results with the same destination, so that it can move as a whole."""
+    """Return True if a message can move as a whole: all results to one destination."""
     end = next(iter(ends.values()))
     return (
         len(ends) == len(items[at].parts)
@@ -253,7 +253,7 @@ def _moves_whole(items: list[Item], at: int, ends: Mapping[int, Place]) -> bool:
 
 
 def _is_answered_inside(item: Item, index: int) -> bool:
-    """Return True if a message has a result after a part, so that the results of that part must come inside it."""
+    """Return True if a result follows a part in its message, so others must go inside."""
     return any(isinstance(part, ToolResult) for part in item.parts[index + 1 :])
 
 

@@ -201,7 +201,7 @@ def _apply(request: MergeRequest, operations: Sequence[Operation]) -> Fold:
 
 
 def _extend_to_results(advice: ModelAnswer, merged: Fold, asked: ModelRequest) -> ModelAnswer:
-    """Return advice whose summaries replace only visible messages, and results that resolutions add to their calls.
+    """Return advice whose summaries replace only visible messages, plus added results.
 
     Hidden messages remain sources of a summary.
 
