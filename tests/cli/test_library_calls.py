@@ -18,8 +18,19 @@ RUNS: dict[str, list[str]] = {
     "gc": ["gc"],
     "prune": ["prune"],
     "du": ["du"],
+    "checkpoint": ["checkpoint", "save", "here"],
+    "fork": ["fork", "idea"],
+    "trash": ["trash"],
+    "trim": ["trim", "--percent", "99", "--partial"],
+    "dedupe": ["dedupe"],
+    "suggest": ["suggest"],
+    "compress": ["compress", "--manual", "both", "--force"],
+    "expand": ["expand", "HEAD~1.0"],
 }
 """How to run each command whose function is a method of `Repo`."""
+
+BEFORE: dict[str, list[str]] = {"expand": ["edit", "HEAD.0", "c", "-q"]}
+"""A command that has to run first."""
 
 AROUND = {
     *("init", "import", "export", "status", "log", "diff", "blame", "whohas", "bisect", "sessions"),
@@ -27,8 +38,7 @@ AROUND = {
     *("compile", "edit", "pin", "important", "normal", "skip", "label", "remove", "restore"),
     *("merge", "resolve", "cherry-pick", "rebase", "move", "repair", "tools", "usage", "bundle"),
     *("config", "model", "secrets", "trust", "fsck", "purge", "seal", "demo", "completion"),
-    *("help", "version", "tag", "reset", "undo", "redo", "checkpoint", "fork", "compress"),
-    *("expand", "trim", "dedupe", "suggest", "trash"),
+    *("help", "version", "tag", "reset", "undo", "redo"),
 }
 """Commands that call layers below `Repo`."""
 
@@ -46,8 +56,10 @@ def test_the_function_of_the_row_is_called(
     monkeypatch: pytest.MonkeyPatch,
     name: str,
 ) -> None:
-    for text in ("a", "b"):
+    for text in ("a " * 400, "b"):
         ok("commit", "--user", text, "-q")
+    if name in BEFORE:
+        ok(*BEFORE[name])
     module, owner, method = BY_NAME[name].function.rsplit(".", 2)
     found = getattr(import_module(module), owner)
     function = getattr(found, method)
