@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from types import TracebackType
 
 from trace_store.errors import AlreadyExistsError, StorageError
 from trace_store.files import CREATE, Disk, write_all
@@ -50,15 +49,10 @@ class NewFile:
     def __enter__(self) -> NewFile:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         placed = False
         try:
-            if error is None:
+            if kind is None:
                 self._place()
                 placed = True
         finally:

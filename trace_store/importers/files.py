@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Protocol
 
 from trace_store.errors import StorageError, UnreadableInputError
@@ -145,12 +144,7 @@ class InputFile:
     def __enter__(self) -> InputFile:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._disk.close(self._fd)
 
 

@@ -17,7 +17,6 @@ from trace_store.store.handle import Store, lacks_files
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
     from typing import Any, Self, TypeAlias
 
     from trace_store.checkpoints.handle import Checkpoints
@@ -162,12 +161,7 @@ class Repo(Line):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def seal(self) -> SealReport:
