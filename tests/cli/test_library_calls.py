@@ -11,34 +11,39 @@ import pytest
 from tests.support.command_line import Outcome
 from trace_cli.commands import BY_NAME, COMMANDS, PLUMBING
 
-RUNS: dict[str, list[str]] = {
-    "doctor": ["doctor"],
-    "adopt": ["adopt"],
-    "pack": ["pack"],
-    "gc": ["gc"],
-    "prune": ["prune"],
-    "du": ["du"],
-    "checkpoint": ["checkpoint", "save", "here"],
-    "fork": ["fork", "idea"],
-    "trash": ["trash"],
-    "trim": ["trim", "--percent", "99", "--partial"],
-    "dedupe": ["dedupe"],
-    "suggest": ["suggest"],
-    "compress": ["compress", "--manual", "both", "--force"],
-    "expand": ["expand", "HEAD~1.0"],
+RUNS: dict[str, list[list[str]]] = {
+    "doctor": [["doctor"]],
+    "adopt": [["adopt"]],
+    "pack": [["pack"]],
+    "gc": [["gc"]],
+    "prune": [["prune"]],
+    "du": [["du"]],
+    "tag": [["tag", "v1"]],
+    "branch": [["branch"]],
+    "switch": [["branch", "idea"], ["switch", "idea"]],
+    "checkout": [["checkout", "HEAD~1"]],
+    "reset": [["reset", "HEAD~1"]],
+    "undo": [["undo"]],
+    "redo": [["undo"], ["redo"]],
+    "reflog": [["reflog"]],
+    "checkpoint": [["checkpoint", "save", "here"]],
+    "fork": [["fork", "idea"]],
+    "trash": [["trash"]],
+    "trim": [["trim", "--percent", "99", "--partial"]],
+    "dedupe": [["dedupe"]],
+    "suggest": [["suggest"]],
+    "compress": [["compress", "--manual", "both", "--force"]],
+    "expand": [["edit", "HEAD.0", "c", "-q"], ["expand", "HEAD~1.0"]],
 }
-"""How to run each command whose function is a method of `Repo`."""
-
-BEFORE: dict[str, list[str]] = {"expand": ["edit", "HEAD.0", "c", "-q"]}
-"""A command that has to run first."""
+"""How to run each command whose function is a method of `Repo`; of several commands, the last one is followed."""
 
 AROUND = {
     *("init", "import", "export", "status", "log", "diff", "blame", "whohas", "bisect", "sessions"),
-    *("search", "view", "show", "branch", "switch", "checkout", "revert", "reflog", "commit"),
+    *("search", "view", "show", "revert", "commit"),
     *("compile", "edit", "pin", "important", "normal", "skip", "label", "remove", "restore"),
     *("merge", "resolve", "cherry-pick", "rebase", "move", "repair", "tools", "usage", "bundle"),
     *("config", "model", "secrets", "trust", "fsck", "purge", "seal", "demo", "completion"),
-    *("help", "version", "tag", "reset", "undo", "redo"),
+    *("help", "version"),
 }
 """Commands that call layers below `Repo`."""
 
@@ -58,8 +63,9 @@ def test_the_function_of_the_row_is_called(
 ) -> None:
     for text in ("a " * 400, "b"):
         ok("commit", "--user", text, "-q")
-    if name in BEFORE:
-        ok(*BEFORE[name])
+    *before, followed = RUNS[name]
+    for words in before:
+        ok(*words)
     module, owner, method = BY_NAME[name].function.rsplit(".", 2)
     found = getattr(import_module(module), owner)
     function = getattr(found, method)
@@ -70,5 +76,5 @@ def test_the_function_of_the_row_is_called(
         return function(*given, **named)
 
     monkeypatch.setattr(found, method, spied)
-    assert trace(*RUNS[name]).code in (0, 7)
+    assert trace(*followed).code in (0, 7)
     assert calls == [name]

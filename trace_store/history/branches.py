@@ -35,15 +35,19 @@ class Branch:
 
     Attributes:
         ref: its full name.
-        tips: its commits, this working copy's own tip first; more than one if it has diverged.
+        tips: its commits, this working copy's own tip first; more than one if it has diverged, none if it is unborn.
         is_current: whether HEAD is on it.
         tracking: its state relative to its upstream; None without one.
+        kept: after it was force-moved: the ref in the trash that keeps its old tip.
+        renamed_from: after it was renamed: its old full name.
     """
 
     ref: str
     tips: tuple[ObjectId, ...]
     is_current: bool
     tracking: Tracking | None
+    kept: str | None = None
+    renamed_from: str | None = None
 
     @property
     def name(self) -> str:
@@ -52,7 +56,13 @@ class Branch:
 
     @property
     def oid(self) -> ObjectId:
-        """The commit that it points to."""
+        """The commit that it points to.
+
+        Raises:
+            UnbornBranchError: it has no commit.
+        """
+        if not self.tips:
+            raise errors.UnbornBranchError(f"branch {self.name} has no commit yet", ref=self.ref)
         return self.tips[0]
 
 
@@ -106,15 +116,16 @@ def list_branches(
 
 
 def read_branch(store: Store, ref: str) -> Branch:
-    """Return a branch, given its full name.
+    """Return a branch, given its full name; it may be HEAD's, without a commit.
 
     Raises:
         RefNotFoundError: there is no such branch.
     """
     tips = store.refs.tips(ref)
-    if not tips:
+    is_current = ref == store.refs.head_target()
+    if not (tips or is_current):
         raise errors.RefNotFoundError(f"no branch {short(ref)!r}", ref=ref)
-    return Branch(ref, tips, ref == store.refs.head_target(), tracking(store, ref, tips[0]))
+    return Branch(ref, tips, is_current, tracking(store, ref, tips[0] if tips else None))
 
 
 def _tracking(

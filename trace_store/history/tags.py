@@ -9,7 +9,7 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store import revision as revisions
 from trace_store.contracts import RefEdit, Transaction
-from trace_store.frozen import value
+from trace_store.frozen import field, value
 from trace_store.history.branches import DeletedRef, delete_refs, matches_any, short
 from trace_store.history.trash import keep_in_trash
 from trace_store.ident import check_author
@@ -20,7 +20,7 @@ from trace_store.refs.names import ORIGINAL, TAGS, check_ref_name, check_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from trace_store.contracts import RefReader
     from trace_store.oid import ObjectId
@@ -36,12 +36,14 @@ class TagEntry:
         oid: what the ref points to: the tag object of an annotated tag.
         target: the tagged object.
         tag: the tag object; None for a lightweight tag, and if it is missing.
+        secrets: after it was created: how many secrets of each kind were found in its message.
     """
 
     ref: str
     oid: ObjectId
     target: ObjectId
     tag: Tag | None
+    secrets: Mapping[str, int] = field(default_factory=dict, hidden=True)
 
     @property
     def name(self) -> str:

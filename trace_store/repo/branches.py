@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from trace_store import checkpoints, errors, history, revision
 from trace_store.errors import DetachedHeadError, RefNotFoundError
+from trace_store.frozen import replace
 from trace_store.objects.codec import COMMIT, kind_of
-from trace_store.repo.handle import Handle, check_callable, check_flag, name_of
+from trace_store.repo.handle import Handle, check_callable, check_count, check_flag, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,9 +37,31 @@ class Branches:
         self._handle = handle
         self._store = handle.store
 
-    def list(self, *patterns: str) -> List[Branch]:
-        """Return the branches, sorted by name; with patterns such as `feature/*` the matching ones."""
-        return history.branches.list_branches(self._store, patterns)
+    def list(
+        self,
+        *patterns: str,
+        contains: Revision | None = None,
+        merged: Revision | None = None,
+        unmerged: Revision | None = None,
+    ) -> List[Branch]:
+        """Return the branches, sorted by name.
+
+        Args:
+            patterns: only branches whose short name matches one of these, such as `feature/*`.
+            contains: only branches that contain this commit.
+            merged: only branches merged into this commit.
+            unmerged: only branches not merged into this commit.
+
+        Raises:
+            RevisionNotFoundError: there is no such commit.
+        """
+        given = {"contains": contains, "merged": merged, "unmerged": unmerged}
+        commits = {
+            name: revision.resolve_commit(self._store, name_of(each, name))
+            for name, each in given.items()
+            if each is not None
+        }
+        return history.branches.list_branches(self._store, patterns, **commits)
 
     def create(self, name: str, start: Revision = "HEAD", *, force: bool = False) -> Branch:
         """Create a branch at a commit, without switching to it, and return it.
@@ -50,10 +75,10 @@ class Branches:
             RevisionNotFoundError, UnbornBranchError: there is no such commit.
         """
         check_flag(force=force)
-        ref, _, _ = history.branches.create_branch(
+        ref, _, kept = history.branches.create_branch(
             self._store, name, name_of(start, "start"), author=self._handle.author, force=force
         )
-        return history.branches.read_branch(self._store, ref)
+        return replace(history.branches.read_branch(self._store, ref), kept=kept)
 
     def rename(self, old: str, new: str, *, force: bool = False) -> Branch:
         """Rename a branch, with its upstream and HEAD, and return it.
@@ -67,10 +92,10 @@ class Branches:
         check_flag(force=force)
         names = history.branches.names_before_and_after(self._store, old, new)
         self._handle.check_not_stopped(*names)
-        _, ref = history.branches.rename_branch(
+        before, ref = history.branches.rename_branch(
             self._store, old, new, author=self._handle.author, force=force
         )
-        return history.branches.read_branch(self._store, ref)
+        return replace(history.branches.read_branch(self._store, ref), renamed_from=before)
 
     def delete(self, *names: str) -> List[DeletedRef]:
         """Move branches to the trash, all or none, and return the commit of each.
@@ -86,12 +111,15 @@ class Branches:
 
         Raises:
             RefNotFoundError: there is no such branch.
+            InvalidInputError: it is its own upstream.
         """
         ref = history.branches.find_branch(self._store, name)
         if upstream is None:
             history.branches.unset_upstream(self._store, ref)
         else:
             other = history.branches.find_branch(self._store, upstream)
+            if other == ref:
+                raise errors.InvalidInputError("a branch cannot be its own upstream")
             history.branches.set_upstream(self._store, ref, other)
         return history.branches.read_branch(self._store, ref)
 
@@ -104,13 +132,16 @@ class Branches:
         oid = revision.resolve_commit(self._store, name_of(what))
         return history.whohas.whohas_commit(self._store, oid)
 
-    def whohas(self, what: str | Address | ObjectId) -> List[VersionHolders]:
+    def whohas(
+        self, what: str | Address | ObjectId, *, is_text: bool = False
+    ) -> List[VersionHolders]:
         """Return the versions of messages that have a text, an address or a blob, with the refs that have them.
 
         For an address, what a rebase of HEAD's branch made of the message comes first.
 
         Args:
             what: the address of a message, or its text; another text, in any case; or the id of a blob.
+            is_text: search for a text even if it reads as an address.
 
         Raises:
             InvalidInputError: it is none of these, or an empty text; `containing` takes a commit.
@@ -118,8 +149,10 @@ class Branches:
         found: object = what
         if isinstance(what, str):
             try:
-                found = revision.resolve_address(self._store, what)
+                found = None if is_text else revision.resolve_address(self._store, what)
             except (errors.NotFoundError, errors.InvalidInputError):
+                found = None
+            if found is None:
                 return history.whohas.whohas_text(self._handle.contexts, what)
         if isinstance(found, tuple):
             return history.whohas.whohas_message(self._handle.contexts, revision.as_address(found))
@@ -168,51 +201,62 @@ class Branches:
         return checkpoints.handle.Forks(handle.contexts, author=handle.author, guard=handle.guard)
 
     def switch(
-        self, name: str, *, create: bool = False, start: Revision = "HEAD", force: bool = False
+        self,
+        name: str,
+        *,
+        create: bool = False,
+        start: Revision | None = None,
+        force: bool = False,
+        orphan: bool = False,
     ) -> SwitchResult:
         """Switch HEAD to a branch; `-` is the one before. Return where HEAD was and is.
 
         Args:
             name: the branch.
             create: create it first.
-            start: where a new branch starts.
+            start: where a new branch starts; None is HEAD, which may have no commit.
             force: take the name of an existing branch, whose commit goes to the trash.
+            orphan: switch to a new branch without a commit.
 
         Raises:
             RefNotFoundError: there is no such branch.
             AlreadyExistsError: it is to be created, exists, and `force` is not given.
             StateError: a merge, pick, revert or rebase is in progress.
         """
-        check_flag(create=create, force=force)
+        check_flag(create=create, force=force, orphan=orphan)
         author = self._handle.author
         self._handle.check_not_stopped()
+        if orphan:
+            return history.switch.begin_empty(self._store, name, author=author)
         if not create:
             return history.switch.switch(self._store, name_of(name, "name"), author=author)
-        begin = None if start == "HEAD" else name_of(start, "start")
+        begin = None if start is None else name_of(start, "start")
         return history.switch.begin_branch(self._store, name, begin, author=author, force=force)
 
-    def checkout(self, revision: Revision) -> SwitchResult:
-        """Switch HEAD to a branch, or detach it at a commit.
+    def checkout(self, revision: Revision, *, detach: bool = False) -> SwitchResult:
+        """Switch HEAD to a branch, or detach it at a commit; with `detach` also at the tip of a branch.
 
         Raises:
             RevisionNotFoundError: there is no such branch or commit.
             StateError: a merge, pick, revert or rebase is in progress.
         """
+        check_flag(detach=detach)
         self._handle.check_not_stopped()
         author = self._handle.author
         try:
-            if isinstance(revision, str):
+            if isinstance(revision, str) and not detach:
                 return history.switch.switch(self._store, revision, author=author)
         except (RefNotFoundError, DetachedHeadError):
             pass  # not a branch, so a commit
         return history.switch.detach(self._store, name_of(revision), author=author)
 
-    def reflog(self, name: str = "HEAD") -> List[ReflogEntry]:
-        """Return where HEAD or a ref has been, newest first, also of a ref that was deleted.
+    def reflog(self, name: str = "HEAD", *, limit: int | None = None) -> List[ReflogEntry]:
+        """Return where HEAD or a ref has been, newest first, also of a ref that was deleted; at most `limit` entries.
 
         Raises:
             RefNotFoundError: there is no reflog of that name.
         """
+        check_count(limit=limit)
         self._store.check_open()
         ref = history.reflog.find_log(self._store, name)
-        return [*history.reflog.newest_first(self._store, ref)]
+        return [*islice(history.reflog.newest_first(self._store, ref), limit)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from trace_store import history
-from trace_store.repo.handle import Handle, check_flag, name_of
+from trace_store.frozen import replace
+from trace_store.repo.handle import Handle, check_flag, check_text, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,14 +39,18 @@ class Tags:
             SecretFoundError: the message holds a secret, and `secrets` is "block".
         """
         check_flag(force=force)
-        return history.tags.create_tag(
-            self._handle.store,
+        check_text(message=message)
+        handle = self._handle
+        gathering = handle.guard.gathering() if message else None
+        entry = history.tags.create_tag(
+            handle.store,
             name,
             name_of(revision),
-            author=self._handle.author,
-            message=self._handle.redacted(message),
+            author=handle.author,
+            message=gathering.text(message) if gathering else "",
             force=force,
         )
+        return replace(entry, secrets=gathering.secrets) if gathering else entry
 
     def delete(self, *names: str) -> List[DeletedRef]:
         """Move tags to the trash, all or none, and return the target of each.

@@ -7,17 +7,16 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import (
     JSON,
     QUIET,
-    check_nothing_waits,
     finish,
-    opened_store,
+    opened,
     something_waits,
 )
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, date, fit, table, terminal_width
-from trace_store import errors, history, repo
+from trace_store import errors, history
 from trace_store.objects.commit import read_commit
-from trace_store.revision import resolve_commit
+from trace_store.repo import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.history.branches import Branch, DeletedRef, Tracking
-    from trace_store.oid import ObjectId
+    from trace_store.repo.repository import Repo
     from trace_store.store.handle import Store
 
 SUMMARY_WIDTH = 72
@@ -89,31 +88,30 @@ def branch(
     chosen = [move, delete, upstream is not None, unset, current, listing, *asked]
     if sum(chosen) > 1:
         raise usage_error("these options exclude each other")
-    with opened_store(invocation, quiet=quiet) as store:
-        author = invocation.environment.author
+    with opened(invocation, quiet=quiet) as repo:
         if current:
-            _show_current(invocation, store, as_json=as_json)
+            _show_current(invocation, repo.store, as_json=as_json)
         elif move:
-            _rename(invocation, store, names, force=force, as_json=as_json, quiet=quiet)
+            _rename(invocation, repo, names, force=force, as_json=as_json, quiet=quiet)
         elif delete:
             if not names:
                 raise usage_error("no branch is named", "for example: trace branch -d idea")
-            found = history.branches.delete_branches(store, names, author=author)
-            finish(invocation, store)
-            tell_deleted(invocation, store, "branch", found, as_json=as_json, quiet=quiet)
+            found = repo.branches.delete(*names)
+            finish(invocation, repo.store)
+            tell_deleted(invocation, repo.store, "branch", found, as_json=as_json, quiet=quiet)
         elif upstream is not None or unset:
-            _set_upstream(invocation, store, names, upstream, as_json=as_json, quiet=quiet)
+            _set_upstream(invocation, repo, names, upstream, as_json=as_json, quiet=quiet)
         elif any(asked):
-            _list(invocation, store, names, verbose=verbose, as_json=as_json, asked=asked)
+            _list(invocation, repo, names, verbose=verbose, as_json=as_json, asked=asked)
         elif names and not (listing or verbose):
-            _create(invocation, store, names, force=force, as_json=as_json, quiet=quiet)
+            _create(invocation, repo, names, force=force, as_json=as_json, quiet=quiet)
         else:
-            _list(invocation, store, names, verbose=verbose, as_json=as_json)
+            _list(invocation, repo, names, verbose=verbose, as_json=as_json)
 
 
 def _create(
     invocation: Invocation,
-    store: Store,
+    repo: Repo,
     names: Sequence[str],
     *,
     force: bool,
@@ -122,21 +120,20 @@ def _create(
 ) -> None:
     if len(names) > 2:
         raise usage_error("give one name and at most one start point")
-    author = invocation.environment.author
-    ref, oid, kept = history.branches.create_branch(store, *names, author=author, force=force)
-    finish(invocation, store)
+    made = repo.branches.create(*names, force=force)
+    finish(invocation, repo.store)
     if as_json:
-        write_record(invocation, {"ref": ref, "commit": str(oid), "kept": kept})
+        write_record(invocation, {"ref": made.ref, "commit": str(made.oid), "kept": made.kept})
     elif not quiet:
-        name = safe(ref.removeprefix("refs/heads/"))
-        invocation.line(f"created branch {name} at {oid.short()}; `trace switch {name}` goes to it")
-        if kept is not None:
-            _tell_kept(invocation, store, kept, f"branch -f {name}")
+        name, at = safe(made.name), made.oid.short()
+        invocation.line(f"created branch {name} at {at}; `trace switch {name}` goes to it")
+        if made.kept is not None:
+            _tell_kept(invocation, repo.store, made.kept, f"branch -f {name}")
 
 
 def _rename(
     invocation: Invocation,
-    store: Store,
+    repo: Repo,
     names: Sequence[str],
     *,
     force: bool,
@@ -145,23 +142,19 @@ def _rename(
 ) -> None:
     if not 1 <= len(names) <= 2:
         raise usage_error("no new name is given", "for example: trace branch -m idea plan")
-    old = names[0] if len(names) == 2 else _current(store)
-    check_nothing_waits(store, *history.branches.names_before_and_after(store, old, names[-1]))
-    author = invocation.environment.author
-    before, after = history.branches.rename_branch(
-        store, old, names[-1], author=author, force=force
-    )
-    finish(invocation, store)
+    old = names[0] if len(names) == 2 else _current(repo.store)
+    done = repo.branches.rename(old, names[-1], force=force)
+    finish(invocation, repo.store)
     if as_json:
-        write_record(invocation, {"before": before, "ref": after})
+        write_record(invocation, {"before": done.renamed_from, "ref": done.ref})
     elif not quiet:
-        one, other = (safe(name.removeprefix("refs/heads/")) for name in (before, after))
-        invocation.line(f"renamed branch {one} to {other}")
+        before = safe((done.renamed_from or "").removeprefix("refs/heads/"))
+        invocation.line(f"renamed branch {before} to {safe(done.name)}")
 
 
 def _set_upstream(
     invocation: Invocation,
-    store: Store,
+    repo: Repo,
     names: Sequence[str],
     upstream: str | None,
     *,
@@ -170,21 +163,13 @@ def _set_upstream(
 ) -> None:
     if len(names) > 1:
         raise usage_error("-u takes one branch")
-    ref = history.branches.find_branch(store, names[0] if names else "HEAD")
-    other = None
-    if upstream is None:
-        history.branches.unset_upstream(store, ref)
-    else:
-        other = history.branches.find_branch(store, upstream)
-        if other == ref:
-            raise usage_error("a branch cannot be its own upstream")
-        history.branches.set_upstream(store, ref, other)
+    done = repo.branches.track(names[0] if names else "HEAD", upstream)
+    other = done.tracking.upstream if done.tracking else None
     if as_json:
-        write_record(invocation, {"ref": ref, "upstream": other})
+        write_record(invocation, {"ref": done.ref, "upstream": other})
     elif not quiet:
-        name = safe(ref.removeprefix("refs/heads/"))
         with_what = safe(other.removeprefix("refs/heads/")) if other else "nothing"
-        invocation.line(f"upstream of branch {name}: {with_what}")
+        invocation.line(f"upstream of branch {safe(done.name)}: {with_what}")
 
 
 def _show_current(invocation: Invocation, store: Store, *, as_json: bool) -> None:
@@ -205,7 +190,7 @@ def _current(store: Store) -> str:
 
 def _list(
     invocation: Invocation,
-    store: Store,
+    repo: Repo,
     patterns: Sequence[str],
     *,
     verbose: bool,
@@ -213,16 +198,17 @@ def _list(
     asked: Sequence[bool] = (),
 ) -> None:
     """List branches; with a relation in `asked`, the first pattern is its commit."""
-    related: dict[str, ObjectId] = {}
+    store = repo.store
+    related: dict[str, str] = {}
     if any(asked):
-        commit = resolve_commit(store, patterns[0] if patterns else "HEAD")
+        commit = patterns[0] if patterns else "HEAD"
         related = {name: commit for name, is_ in zip(RELATIONS, asked, strict=True) if is_}
         patterns = patterns[1:]
-    found = history.branches.list_branches(store, patterns, **related)
+    found = repo.branches.list(*patterns, **related)
     head = store.refs.head()
     if as_json:
         for each in found:
-            write_record(invocation, repo.records.branch(store, each))
+            write_record(invocation, records.branch(store, each))
         return
     rows: list[tuple[str, ...]] = []
     styles: list[tuple[str, ...]] = []

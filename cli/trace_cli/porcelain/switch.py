@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import (
-    JSON,
-    QUIET,
-    check_nothing_waits,
-    finish,
-    is_revision,
-    opened_store,
-)
+from trace_cli.porcelain.common import JSON, QUIET, finish, is_revision, opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import paint
@@ -25,6 +18,7 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.history.switch import SwitchResult
     from trace_store.refs.head import Head
+    from trace_store.repo.repository import Repo
     from trace_store.store.handle import Store
 
 
@@ -65,21 +59,17 @@ def switch(
         raise usage_error("no branch is named", "`trace branch` lists branches, -c creates one")
     if start is not None and not (create or recreate):
         raise usage_error("a start point requires a new branch", "-c creates a branch there")
-    with opened_store(invocation, quiet=quiet) as store:
-        check_nothing_waits(store)
-        author = invocation.environment.author
+    with opened(invocation, quiet=quiet) as repo:
         if detached:
-            done = history.switch.detach(store, name or "HEAD", author=author)
-        elif orphan:
-            done = history.switch.begin_empty(store, name or "", author=author)
-        elif create or recreate:
-            done = history.switch.begin_branch(
-                store, name or "", start, author=author, force=recreate
+            done = repo.branches.checkout(name or "HEAD", detach=True)
+        elif orphan or create or recreate:
+            done = repo.branches.switch(
+                name or "", create=not orphan, start=start, force=recreate, orphan=orphan
             )
         else:
-            done = _switched(store, name or "", author)
-        finish(invocation, store)
-        _tell_switch(invocation, store, done, as_json=as_json, quiet=quiet)
+            done = _switched(repo, name or "")
+        finish(invocation, repo.store)
+        _tell_switch(invocation, repo.store, done, as_json=as_json, quiet=quiet)
 
 
 @takes(
@@ -111,30 +101,23 @@ def checkout(
     revision = "HEAD" if revision is None else revision
     if start is not None and not create:
         raise usage_error("a start point requires a new branch", "-b creates a branch there")
-    with opened_store(invocation, quiet=quiet) as store:
-        check_nothing_waits(store)
-        author = invocation.environment.author
+    with opened(invocation, quiet=quiet) as repo:
         if create:
-            done = history.switch.begin_branch(store, revision, start, author=author)
-        elif detached:
-            done = history.switch.detach(store, revision, author=author)
+            done = repo.branches.switch(revision, create=True, start=start)
         else:
-            try:
-                done = history.switch.switch(store, revision, author=author)
-            except (errors.RefNotFoundError, errors.DetachedHeadError):
-                done = history.switch.detach(store, revision, author=author)
-        finish(invocation, store)
-        _tell_switch(invocation, store, done, as_json=as_json, quiet=quiet)
+            done = repo.branches.checkout(revision, detach=detached)
+        finish(invocation, repo.store)
+        _tell_switch(invocation, repo.store, done, as_json=as_json, quiet=quiet)
 
 
-def _switched(store: Store, name: str, author: str) -> SwitchResult:
+def _switched(repo: Repo, name: str) -> SwitchResult:
     try:
-        return history.switch.switch(store, name, author=author)
+        return repo.branches.switch(name)
     except errors.RefNotFoundError as error:
         raise errors.RefNotFoundError(
             error.message,
             hint="--detach detaches HEAD there"
-            if is_revision(store, name)
+            if is_revision(repo.store, name)
             else "-c creates a branch",
         ) from error
 

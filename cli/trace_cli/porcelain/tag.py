@@ -5,11 +5,11 @@ from __future__ import annotations
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.branch import tell_deleted
-from trace_cli.porcelain.common import JSON, QUIET, finish, guarded_message, opened_store
+from trace_cli.porcelain.common import JSON, QUIET, finish, opened, tell_secrets
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, table
-from trace_store import history, repo
+from trace_store.repo import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,36 +56,33 @@ def tag(
         )
     if listing and delete:
         raise usage_error("-l and -d exclude each other")
-    with opened_store(invocation, quiet=quiet) as store:
-        author = invocation.environment.author
+    with opened(invocation, quiet=quiet) as repo:
         if delete:
             if not names:
                 raise usage_error("no tag is named", "for example: trace tag -d v1")
-            found = history.tags.delete_tags(store, names, author=author)
-            finish(invocation, store)
-            tell_deleted(invocation, store, "tag", found, as_json=as_json, quiet=quiet)
+            found = repo.tags.delete(*names)
+            finish(invocation, repo.store)
+            tell_deleted(invocation, repo.store, "tag", found, as_json=as_json, quiet=quiet)
         elif names and not listing:
             if len(names) > 2:
                 raise usage_error("give one name and at most one target")
-            message = guarded_message(invocation, store, message)
-            made = history.tags.create_tag(
-                store, *names, author=author, message=message, force=force
-            )
-            finish(invocation, store)
+            made = repo.tags.create(*names, message=message, force=force)
+            tell_secrets(invocation, made.secrets, repo.guard)
+            finish(invocation, repo.store)
             if as_json:
-                write_record(invocation, repo.records.tag(made))
+                write_record(invocation, records.tag(made))
             elif not quiet:
                 invocation.line(f"created tag {safe(made.name)} at {made.target.short()}")
         elif message:
             raise usage_error("no tag is named", "for example: trace tag -m TEXT v1")
         else:
-            _list(invocation, history.tags.list_tags(store, names), as_json=as_json)
+            _list(invocation, repo.tags.list(*names), as_json=as_json)
 
 
 def _list(invocation: Invocation, found: Sequence[TagEntry], *, as_json: bool) -> None:
     if as_json:
         for each in found:
-            write_record(invocation, repo.records.tag(each))
+            write_record(invocation, records.tag(each))
         return
     rows = [
         (safe(each.name), each.target.short(), one_line(each.tag.message, 72) if each.tag else "")

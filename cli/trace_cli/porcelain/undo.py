@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, QUIET, check_nothing_waits, finish, opened_store
+from trace_cli.porcelain.common import JSON, QUIET, check_nothing_waits, finish, opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, moment, paint
-from trace_store import errors, history, repo
+from trace_store import errors, history
 from trace_store.ident import format_time
 from trace_store.objects.commit import read_commit
 from trace_store.oid import is_full_id
 from trace_store.refs.log_messages import UNDO, read_join, split_undo
+from trace_store.repo import records
+from trace_store.repo.repository import Repo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,12 +63,10 @@ def reset(
     """
     if soft and hard:
         raise usage_error("--soft and --hard exclude each other")
-    with opened_store(invocation, quiet=quiet) as store:
-        check_nothing_waits(store)
-        author = invocation.environment.author
-        step = history.reset.reset_hard if hard else history.reset.reset_soft
-        done = step(store, revision, author=author)
-        finish(invocation, store)
+    with opened(invocation, quiet=quiet) as repo:
+        check_nothing_waits(repo.store)
+        done = repo.reset(revision, hard=hard)
+        finish(invocation, repo.store)
         if as_json:
             record = {
                 "ref": done.ref,
@@ -94,13 +94,13 @@ def undo(invocation: Invocation, *, dry_run: bool, as_json: bool, quiet: bool) -
     Repeat it to undo earlier commands; `trace redo` redoes them. Commands are found in this working copy's reflogs.
     Commands that move no ref, such as purge, prune and config, cannot be undone.
     """
-    _step(invocation, history.undo.undo, "undone", dry_run=dry_run, as_json=as_json, quiet=quiet)
+    _step(invocation, Repo.undo, "undone", dry_run=dry_run, as_json=as_json, quiet=quiet)
 
 
 @takes(DRY_RUN, JSON, QUIET)
 def redo(invocation: Invocation, *, dry_run: bool, as_json: bool, quiet: bool) -> None:
     """Redo what `trace undo` undid last, unless another command ran since."""
-    _step(invocation, history.undo.redo, "redone", dry_run=dry_run, as_json=as_json, quiet=quiet)
+    _step(invocation, Repo.redo, "redone", dry_run=dry_run, as_json=as_json, quiet=quiet)
 
 
 @takes(
@@ -113,11 +113,9 @@ def reflog(invocation: Invocation, *, name: str, limit: int | None, as_json: boo
 
     The reflog is local to this working copy. All commands accept `HEAD@{2}` for the position two moves ago.
     """
-    with opened_store(invocation) as store:
-        full = history.reflog.find_log(store, name)
-        for number, entry in enumerate(history.reflog.newest_first(store, full)):
-            if number == limit:
-                break
+    with opened(invocation) as repo:
+        full = history.reflog.find_log(repo.store, name)
+        for number, entry in enumerate(repo.branches.reflog(full, limit=limit)):
             if as_json:
                 record = {
                     "ref": full,
@@ -132,7 +130,7 @@ def reflog(invocation: Invocation, *, name: str, limit: int | None, as_json: boo
                 continue
             at = "-" * 12 if entry.new is None else entry.new.short()
             when = moment(format_time(entry.time))
-            said = _said(store, entry.message, entry.old, entry.new) or "moved"
+            said = _said(repo.store, entry.message, entry.old, entry.new) or "moved"
             told = f"{safe(name)}@{{{number}}}"
             invocation.line(f"{paint(invocation, at, 'yellow')}  {when}  {told}: {said}")
 
@@ -146,20 +144,18 @@ def _step(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    with opened_store(invocation, quiet=quiet) as store:
+    with opened(invocation, quiet=quiet) as repo:
+        done = step(repo, dry_run=dry_run)
         if not dry_run:
-            check_nothing_waits(store)
-        done = step(store, author=invocation.environment.author, dry_run=dry_run)
-        if not dry_run:
-            finish(invocation, store)
+            finish(invocation, repo.store)
         if as_json:
-            write_record(invocation, repo.records.undone(done))
+            write_record(invocation, records.undone(done))
         if as_json or quiet:
             return
         when = moment(format_time(done.time))
         word = f"would be {word}" if dry_run else word
         ends = next((move[1:] for move in done.moves if move[0] == done.head.ref), (None, None))
-        said = _said(store, done.message, ends[1], ends[0]) or "a move"
+        said = _said(repo.store, done.message, ends[1], ends[0]) or "a move"
         invocation.line(f"{word}: {said} ({when} UTC)")
         for name, before, now in done.moves:
             if not name.startswith("refs/trash/") and before != now:
