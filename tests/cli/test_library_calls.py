@@ -26,15 +26,21 @@ RUNS: dict[str, list[list[str]]] = {
     "undo": [["undo"]],
     "redo": [["undo"], ["redo"]],
     "reflog": [["reflog"]],
+    "whohas": [["whohas", "a"]],
+    "blame": [["blame"]],
+    "sessions": [["sessions"]],
+    "search": [["search", "a"]],
+    "secrets": [["secrets", "scan"]],
+    "seal": [["seal"]],
 }
 """How to run each command whose function is a method of `Repo`; of several commands, the last one is followed."""
 
 AROUND = {
-    *("init", "import", "export", "status", "log", "diff", "blame", "whohas", "bisect", "sessions"),
-    *("search", "view", "show", "revert", "commit"),
+    *("init", "import", "export", "status", "log", "diff", "bisect"),
+    *("view", "show", "revert", "commit"),
     *("compile", "edit", "pin", "important", "normal", "skip", "label", "remove", "restore"),
     *("merge", "resolve", "cherry-pick", "rebase", "move", "repair", "tools", "usage", "bundle"),
-    *("config", "model", "secrets", "trust", "fsck", "purge", "seal", "demo", "completion"),
+    *("config", "model", "trust", "fsck", "purge", "demo", "completion"),
     *("help", "version", "checkpoint", "fork", "compress"),
     *("expand", "trim", "dedupe", "suggest", "trash"),
 }

@@ -286,6 +286,7 @@ class Repo(Line):
         limit: int = 20,
         regex: bool = False,
         ranked: bool = False,
+        progress: Callable[[int, int], None] | None = None,
         **filters: Any,
     ) -> list[Hit]:
         """Return messages of all branches that match a query, newest first.
@@ -295,6 +296,7 @@ class Repo(Line):
             limit: at most this many.
             regex: whether the query is an RE2 pattern, matched against every message.
             ranked: whether the best of the newest hits come first.
+            progress: told how much is indexed, and of how much.
             filters: as in `SearchFilter`: session, agent, role, kind, tool, path, label, since, until.
 
         Raises:
@@ -303,7 +305,13 @@ class Repo(Line):
         check_text(query=query)
         wanted = search.query.SearchFilter(**filters)
         return search.query.search(
-            self.store, query, wanted, limit=limit, regex=regex, ranked=ranked
+            self.store,
+            query,
+            wanted,
+            limit=limit,
+            regex=regex,
+            ranked=ranked,
+            progress=progress,
         )
 
 
