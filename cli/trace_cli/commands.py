@@ -88,11 +88,11 @@ _PORCELAIN = (
     ),
     ("log", "log:log", "repo.repository.Repo.log", "List commits, newest first"),
     ("diff", "diff:diff", "history.diff.diff", "Show changes between two contexts"),
-    ("blame", "blame:blame", "history.blame.blame", "Show which commit each message comes from"),
+    ("blame", "blame:blame", "repo.line.Line.blame", "Show which commit each message comes from"),
     (
         "whohas",
         "blame:whohas",
-        "history.whohas.whohas_text",
+        "repo.branches.Branches.whohas",
         "List the branches that contain a message or a text",
     ),
     (
@@ -101,8 +101,8 @@ _PORCELAIN = (
         "history.bisect.next_step",
         "Find the commit or message that changed an outcome",
     ),
-    ("sessions", "sessions:GROUP", "sessions.listing.list_sessions", "List agent sessions"),
-    ("search", "search:run", "search.query.search", "Search the text of messages"),
+    ("sessions", "sessions:GROUP", "repo.transcripts.Transcripts.list", "List agent sessions"),
+    ("search", "search:run", "repo.repository.Repo.search", "Search the text of messages"),
     ("view", "view:view", "exporters.session.read_session", "Read a session"),
     ("show", "show:show", "revision.resolve", "Show a commit, a message or an object"),
     (
@@ -240,7 +240,12 @@ _ANCILLARY = (
         "llm.http_model.HttpModel",
         "Show which model Trace asks, and test it",
     ),
-    ("secrets", "secrets:GROUP", "secrets.engine.Scanner", "Find secrets and mark false positives"),
+    (
+        "secrets",
+        "secrets:GROUP",
+        "repo.maintenance.Maintenance.scan_secrets",
+        "Find secrets and mark false positives",
+    ),
     (
         "trust",
         "trust:trust",
@@ -263,7 +268,7 @@ _ANCILLARY = (
     (
         "seal",
         "seal:seal",
-        "repo.repository.Repo.seal",
+        "repo.maintenance.Maintenance.seal",
         "Write everything to files that git can commit",
     ),
     (

@@ -34,15 +34,21 @@ RUNS: dict[str, list[list[str]]] = {
     "suggest": [["suggest"]],
     "compress": [["compress", "--manual", "both", "--force"]],
     "expand": [["edit", "HEAD.0", "c", "-q"], ["expand", "HEAD~1.0"]],
+    "whohas": [["whohas", "a"]],
+    "blame": [["blame"]],
+    "sessions": [["sessions"]],
+    "search": [["search", "a"]],
+    "secrets": [["secrets", "scan"]],
+    "seal": [["seal"]],
 }
 """How to run each command whose function is a method of `Repo`; of several commands, the last one is followed."""
 
 AROUND = {
-    *("init", "import", "export", "status", "log", "diff", "blame", "whohas", "bisect", "sessions"),
-    *("search", "view", "show", "revert", "commit"),
+    *("init", "import", "export", "status", "log", "diff", "bisect"),
+    *("view", "show", "revert", "commit"),
     *("compile", "edit", "pin", "important", "normal", "skip", "label", "remove", "restore"),
     *("merge", "resolve", "cherry-pick", "rebase", "move", "repair", "tools", "usage", "bundle"),
-    *("config", "model", "secrets", "trust", "fsck", "purge", "seal", "demo", "completion"),
+    *("config", "model", "trust", "fsck", "purge", "demo", "completion"),
     *("help", "version"),
 }
 """Commands that call layers below `Repo`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trace_store import errors, secrets
 from trace_store import maintenance as upkeep
 from trace_store.repo.handle import Handle, check_flag, check_text, name_of
 from trace_store.revision import resolve
@@ -211,6 +212,35 @@ class Maintenance:
         check_text(why=why)
         return upkeep.purge.purge_and_rewrite(
             self._store, plan, why=why, by=self._handle.author, verify=verify
+        )
+
+    def allowed_secrets(self) -> list[str]:
+        """Return the ids of findings that the user marked as false positives in this repository."""
+        handle = self._handle
+        return secrets.user_files.allowed(
+            self._store.disk, handle.environment, self._store.config.store_id
+        )
+
+    def allow_secrets(self, *ids: str, remove: bool = False) -> None:
+        """Mark findings, by the ids in their placeholders, as false positives; with `remove` no longer.
+
+        The list is a file of the user, outside the repository. Placeholders that are stored already stay.
+
+        Raises:
+            InvalidInputError: one is not the id of a finding.
+            NotFoundError: one is to be removed and is not in the list.
+        """
+        check_flag(remove=remove)
+        for each in ids:
+            if not secrets.user_files.is_finding_id(each):
+                raise errors.InvalidInputError(f"not a finding id: {each[:40]}", value=each)
+        known = self.allowed_secrets()
+        missing = [each for each in ids if remove and each not in known]
+        if missing:
+            raise errors.NotFoundError(f"{missing[0]} is not in the list")
+        known = [each for each in dict.fromkeys([*known, *ids]) if not (remove and each in ids)]
+        secrets.user_files.write_allowed(
+            self._store.disk, self._handle.environment, self._store.config.store_id, known
         )
 
     def scan_secrets(

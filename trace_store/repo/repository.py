@@ -280,6 +280,7 @@ class Repo(Line):
         limit: int = 20,
         regex: bool = False,
         ranked: bool = False,
+        progress: Callable[[int, int], None] | None = None,
         **filters: Any,
     ) -> list[Hit]:
         """Return messages of all branches that match a query, newest first.
@@ -289,6 +290,7 @@ class Repo(Line):
             limit: at most this many.
             regex: whether the query is an RE2 pattern, matched against every message.
             ranked: whether the best of the newest hits come first.
+            progress: told how much is indexed, and of how much.
             filters: as in `SearchFilter`: session, agent, role, kind, tool, path, label, since, until.
 
         Raises:
@@ -297,7 +299,13 @@ class Repo(Line):
         check_text(query=query)
         wanted = search.query.SearchFilter(**filters)
         return search.query.search(
-            self.store, query, wanted, limit=limit, regex=regex, ranked=ranked
+            self.store,
+            query,
+            wanted,
+            limit=limit,
+            regex=regex,
+            ranked=ranked,
+            progress=progress,
         )
 
 

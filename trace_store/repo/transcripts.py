@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import os
 
-from trace_store import history
+from trace_store import exporters, history, importers, sessions
+from trace_store import secrets as secret_files
 from trace_store.errors import RenderError
-from trace_store.exporters.files import save_file
-from trace_store.exporters.registry import writer_named
-from trace_store.exporters.session import read_session
-from trace_store.exporters.source_files import find_file, restore_file, source_files
 from trace_store.files import Disk
-from trace_store.history import repair as repairing
-from trace_store.importers.discovery import project_histories
-from trace_store.importers.import_all import import_paths
 from trace_store.refs.names import BRANCHES
 from trace_store.repo.handle import Handle, check_flag, check_text, name_of
-from trace_store.secrets.guard import Guard
-from trace_store.sessions.listing import list_sessions, revision_of, session_named
-from trace_store.sessions.titles import rename_session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,11 +71,15 @@ class Transcripts:
         check_flag(source=source, project=project)
         handle, store = self._handle, self._handle.store
         environment = handle.environment
-        guard = Guard.of(store, environment, secrets) if secrets else handle.guard
+        guard = (
+            secret_files.guard.Guard.of(store, environment, secrets) if secrets else handle.guard
+        )
         discovered: Sequence[str] = ()
         if project:
-            discovered = project_histories(environment, os.path.dirname(store.layout.root))
-        report = import_paths(
+            discovered = importers.discovery.project_histories(
+                environment, os.path.dirname(store.layout.root)
+            )
+        report = importers.import_all.import_paths(
             store,
             [os.fspath(path) for path in paths],
             format=format or None,
@@ -100,35 +95,43 @@ class Transcripts:
 
     def list(self, *, progress: Callable[[int, int], None] | None = None) -> List[SessionInfo]:
         """Return all sessions, and branches that are no agent's, with sizes and times."""
-        return list_sessions(self._handle.store, progress=progress)
+        return sessions.listing.list_sessions(self._handle.store, progress=progress)
 
-    def get(self, session: str) -> SessionInfo:
+    def get(
+        self, session: str, *, progress: Callable[[int, int], None] | None = None
+    ) -> SessionInfo:
         """Return one session.
 
         Raises:
             RevisionNotFoundError, AmbiguousRevisionError: no session is called so, or several are.
         """
         check_text(session=session)
-        return session_named(self.list(), session)
+        return sessions.listing.session_named(self.list(progress=progress), session)
 
-    def rename(self, session: str, title: str) -> None:
+    def rename(
+        self, session: str, title: str, *, progress: Callable[[int, int], None] | None = None
+    ) -> None:
         """Give a session a title; "" removes it. Errors as in `get`.
 
         Raises:
             InvalidInputError: the title has several lines, or more than 500 characters.
         """
         check_text(title=title)
-        store, info = self._handle.store, self.get(session)
+        store, info = self._handle.store, self.get(session, progress=progress)
         agent = info.agent or "branch"
-        rename_session(*(store, agent, info.session, info.tip, title), author=self._handle.author)
+        sessions.titles.rename_session(
+            *(store, agent, info.session, info.tip, title), author=self._handle.author
+        )
 
-    def delete(self, session: str) -> List[DeletedRef]:
+    def delete(
+        self, session: str, *, progress: Callable[[int, int], None] | None = None
+    ) -> List[DeletedRef]:
         """Move a session's branch, and those of its subagents and rewinds, to the trash. Errors as in `get`.
 
         Raises:
             StateError: HEAD is on one of them.
         """
-        store, ref = self._handle.store, self.get(session).ref
+        store, ref = self._handle.store, self.get(session, progress=progress).ref
         names = [ref, *(name for name, _ in store.refs.iterate(f"{ref}/"))]
         short = [name.removeprefix(BRANCHES) for name in names]
         return history.branches.delete_branches(store, short, author=self._handle.author)
@@ -147,8 +150,8 @@ class Transcripts:
             RevisionNotFoundError, AmbiguousRevisionError: no session is called so, or several are.
         """
         store = self._handle.store
-        name = revision_of(store, name_of(session, "session"))
-        return read_session(store, name, at=at, hidden=hidden)
+        name = sessions.listing.revision_of(store, name_of(session, "session"))
+        return exporters.session.read_session(store, name, at=at, hidden=hidden)
 
     def export(
         self,
@@ -179,7 +182,9 @@ class Transcripts:
             As `read`.
         """
         check_text(format=format)
-        exported = writer_named(format).write(self.read(session, at=at, hidden=hidden))
+        exported = exporters.registry.writer_named(format).write(
+            self.read(session, at=at, hidden=hidden)
+        )
         if strict and exported.losses:
             raise RenderError(
                 f"the session does not go into {format} without loss", losses=exported.losses
@@ -188,7 +193,7 @@ class Transcripts:
 
     def files(self) -> List[SourceFile]:
         """Return the imported files whose records were kept, so that they can be exported byte for byte."""
-        return source_files(self._handle.store)
+        return exporters.source_files.source_files(self._handle.store)
 
     def export_original(
         self, session: str, *, file: str = "", path: Path = "", overwrite: bool = False
@@ -207,7 +212,9 @@ class Transcripts:
             AlreadyExistsError: the file exists.
         """
         store = self._handle.store
-        exported = restore_file(store, find_file(store, session, file=file))
+        exported = exporters.source_files.restore_file(
+            store, exporters.source_files.find_file(store, session, file=file)
+        )
         return self._saved(exported, path, overwrite)
 
     def repair(
@@ -229,7 +236,7 @@ class Transcripts:
         Raises:
             RevisionNotFoundError: there is no such branch.
         """
-        return repairing.repair(
+        return history.repair.repair(
             self._handle.contexts,
             name_of(session, "session"),
             providers=providers,
@@ -239,5 +246,5 @@ class Transcripts:
 
     def _saved(self, exported: Exported, path: Path, overwrite: bool) -> Exported:
         if path:
-            save_file(Disk(), os.path.abspath(path), exported, overwrite=overwrite)
+            exporters.files.save_file(Disk(), os.path.abspath(path), exported, overwrite=overwrite)
         return exported

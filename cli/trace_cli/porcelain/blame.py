@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.porcelain.common import JSON, opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import (
@@ -18,14 +18,14 @@ from trace_cli.render.tables import (
     table,
     terminal_width,
 )
-from trace_store import errors, history, repo
-from trace_store.context.compiler import ContextCompiler
+from trace_store import errors
 from trace_store.context.content import message_line, wording_at
 from trace_store.context.snippet import snippet_in
 from trace_store.objects.address import BIRTH_BYTES, Address
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.oid import ObjectId, is_prefix
 from trace_store.refs.names import TRASH
+from trace_store.repo import records
 from trace_store.revision import resolve, resolve_address, resolve_commit
 
 TYPE_CHECKING = False
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.history.blame import Blame
     from trace_store.history.whohas import VersionHolders
+    from trace_store.repo.repository import Repo
     from trace_store.store.handle import Store
 
 
@@ -61,14 +62,14 @@ def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool)
     message the branch is that of its session. Otherwise it is taken from the reflogs of this working copy, or from the
     history that contains the commit.
     """
-    with opened_store(invocation) as store:
+    with opened(invocation) as repo:
         invocation.page()
+        store = repo.store
         resolve_commit(store, revision)  # a branch without a commit has no context
-        contexts = ContextCompiler(store)
         asked = resolve_address(store, address) if address else None
-        found: Iterable[Blame] = _blamed(contexts, revision, asked)
+        found: Iterable[Blame] = repo.blame(revision)
         if asked is not None:
-            found = list(found)
+            found = [each for each in found if each.message.address == asked]
             if not found:
                 raise errors.MessageNotFoundError(
                     f"{short_address(asked)} is not in the context of {revision[:80]}",
@@ -76,17 +77,10 @@ def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool)
                 )
         if as_json:
             for each in found:
-                write_record(invocation, repo.records.blame(each))
+                write_record(invocation, records.blame(each))
             return
         for line in _blame_lines(invocation, [_blame_row(store, each) for each in found]):
             invocation.line(line)
-
-
-def _blamed(contexts: ContextCompiler, revision: str, address: Address | None) -> Iterator[Blame]:
-    """Yield the origin of each message of a context, or of one message."""
-    for each in history.blame.blame(contexts, revision):
-        if address is None or each.message.address == address:
-            yield each
 
 
 def _blame_lines(invocation: Invocation, rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -159,62 +153,56 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_
     """
     if not what:
         raise usage_error("WHAT is empty")
-    with opened_store(invocation) as store:
-        contexts = ContextCompiler(store)
-        commit, found, is_text = _found(store, contexts, what, as_text=as_text)
-        if commit is not None:
+    with opened(invocation) as repo:
+        named = None if as_text else _named(repo.store, what)
+        commit: list[str] = []
+        found: list[VersionHolders] = []
+        if isinstance(named, ObjectId) and _is_commit(repo.store, named):
+            commit = repo.branches.containing(named)
             for name in commit:
                 if as_json:
                     write_record(invocation, {"ref": name})
                 elif trash or not name.startswith(TRASH):
                     invocation.line(safe(name))
             _show_left_out(invocation, [] if trash or as_json else commit, "")
+        else:
+            found = repo.branches.whohas(named or what, is_text=named is None)
         for each in found:
             if as_json:
-                write_record(invocation, repo.records.found(each))
+                write_record(invocation, records.found(each))
             else:
-                _show_found(invocation, store, contexts, each, what if is_text else "", trash=trash)
+                _show_found(invocation, repo, each, "" if named else what, trash=trash)
         if not commit and not found:
             raise errors.NotFoundError(f"no ref contains {one_line(what, 80)!r}")
 
 
-def _found(
-    store: Store, contexts: ContextCompiler, what: str, *, as_text: bool
-) -> tuple[list[str] | None, list[VersionHolders], bool]:
-    """Return (refs with the commit, holders of each version, whether WHAT was a text).
+def _named(store: Store, what: str) -> Address | ObjectId | None:
+    """Return the message or object that a text names, or None."""
+    try:
+        return resolve_address(store, what)
+    except (errors.NotFoundError, errors.InvalidInputError):
+        pass
+    try:
+        return resolve(store, what) if is_prefix(what) else None
+    except errors.NotFoundError:
+        return None
 
-    The refs are None if WHAT is not a commit.
-    """
-    if not as_text:
-        try:
-            address = resolve_address(store, what)
-            return None, history.whohas.whohas_message(contexts, address), False
-        except (errors.NotFoundError, errors.InvalidInputError):
-            pass
-        if is_prefix(what):
-            try:
-                oid = resolve(store, what)
-            except errors.NotFoundError:
-                pass
-            else:
-                if kind_of(store.objects.read(oid)) == COMMIT:
-                    return history.whohas.whohas_commit(store, oid), [], False
-                return None, history.whohas.whohas_content(contexts, oid), False
-    return None, history.whohas.whohas_text(contexts, what), True
+
+def _is_commit(store: Store, oid: ObjectId) -> bool:
+    return kind_of(store.objects.read(oid)) == COMMIT
 
 
 def _show_found(
     invocation: Invocation,
-    store: Store,
-    contexts: ContextCompiler,
+    repo: Repo,
     found: VersionHolders,
     text: str,
     *,
     trash: bool,
 ) -> None:
     """Show a version and the refs with it; `text` is the search text, or ""."""
-    wording = found.wording
-    parts = wording_at(wording.place, contexts.read_commit)
+    wording, store = found.wording, repo.store
+    parts = wording_at(wording.place, repo.contexts.read_commit)
     where = paint(invocation, short_address(wording.address), "yellow")
     oid = ObjectId(wording.place[0])
     stands = "" if wording.address.birth == oid[:BIRTH_BYTES] else f"  in {oid.short()}"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from trace_cli.arguments import Option, takes
-from trace_cli.porcelain.common import JSON, opened, opened_store
+from trace_cli.porcelain.common import JSON, opened
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, size
-from trace_store import maintenance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +22,8 @@ def seal(invocation: Invocation, *, as_json: bool, quiet: bool) -> None:
 
     The journal is written to a pack, and the files of all refs are updated. Then `git add .trace` adds everything.
     """
-    with opened_store(invocation) as store:
-        report = maintenance.seal.seal(store, fully=True)
+    with opened(invocation) as repo:
+        report = repo.maintenance.seal(fully=True)
     if as_json:
         write_record(
             invocation,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import EXIT_OK, usage_error
-from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.porcelain.common import JSON, opened
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, short_address, write_record
@@ -12,7 +12,6 @@ from trace_cli.render.tables import ROLE_STYLES, marked, moment, paint
 from trace_store.exporters.session import session_name
 from trace_store.ident import format_time, known_time, parse_moment
 from trace_store.refs.names import BRANCHES
-from trace_store.search.query import SearchFilter, search
 from trace_store.sessions.listing import known_names
 from trace_store.sessions.titles import read_title
 
@@ -70,20 +69,26 @@ def run(
         trace search --tool Edit --path src/app.py
         trace search --regex "def test_\w+_purge"
     """
-    with opened_store(invocation) as store:
+    with opened(invocation) as repo:
+        store = repo.store
         now = store.clock.now()
         moments = {name: _moment(text, now) for name, text in (("since", since), ("until", until))}
-        wanted = SearchFilter(session, agent, role, kind, tool, path, label, **moments)
         progress = Progress(invocation, shown=invocation.interactive and not as_json)
         try:
-            found = search(
-                store,
+            found = repo.search(
                 " ".join(words),
-                wanted,
                 limit=limit + 1,
                 ranked=rank,
                 regex=regex,
                 progress=lambda done, whole: progress.tell("indexing", done, whole),
+                session=session,
+                agent=agent,
+                role=role,
+                kind=kind,
+                tool=tool,
+                path=path,
+                label=label,
+                **moments,
             )
         finally:
             progress.clear()

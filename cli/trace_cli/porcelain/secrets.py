@@ -6,17 +6,17 @@ import os
 
 from trace_cli.arguments import ANY, OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
-from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.porcelain.common import JSON, opened
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, counted, size, table
 from trace_cli.subcommands import Group
-from trace_store import errors, repo, secrets
-from trace_store.errors import InvalidInputError, NotFoundError, RepositoryNotFoundError
+from trace_store import errors, secrets
+from trace_store.errors import NotFoundError, RepositoryNotFoundError
 from trace_store.files import read_file
-from trace_store.maintenance.secret_scan import scan_stored
 from trace_store.maintenance.verify_purged import files_below
+from trace_store.repo import maintenance_records
 from trace_store.revision import resolve
 from trace_store.secrets.guard import position
 
@@ -41,8 +41,8 @@ def rules(invocation: Invocation, *, as_json: bool) -> None:
 
     Your own rules are in `trace/secrets.toml` in your settings folder, and are listed first.
     """
-    with opened_store(invocation) as store:
-        known = secrets.guard.Guard.of(store, invocation.environment).scanner.rules
+    with opened(invocation) as repo:
+        known = repo.guard.scanner.rules
     if as_json:
         for rule in known:
             write_record(invocation, {"rule": rule.name, "words": list(rule.words)})
@@ -60,8 +60,8 @@ def test(invocation: Invocation, *, file: str, as_json: bool) -> int:
     """
     data = invocation.read(file)
     try:
-        with opened_store(invocation) as store:
-            found = secrets.guard.Guard.of(store, invocation.environment).scanner.find_bytes(data)
+        with opened(invocation) as repo:
+            found = repo.guard.scanner.find_bytes(data)
     except RepositoryNotFoundError:
         # Without a repository there are no false positives and no key for ids.
         found = secrets.engine.Scanner().find_bytes(data)
@@ -91,26 +91,15 @@ def allow(
     """
     if listed == bool(ids) or (listed and remove):
         raise usage_error("give ids or --list", "for example: trace secrets allow --list")
-    for each in ids:
-        if not secrets.user_files.is_finding_id(each):
-            raise InvalidInputError(f"not a finding id: {one_line(each, 40)}", value=each)
-    environment = invocation.environment
-    with opened_store(invocation) as store:
-        disk, store_id = store.disk, store.config.store_id
-        known = secrets.user_files.allowed(disk, environment, store_id)
-        if remove:
-            missing = [each for each in ids if each not in known]
-            if missing:
-                raise NotFoundError(
-                    f"{missing[0]} is not in the list",
-                    hint="`trace secrets allow --list` prints the list",
-                )
-            known = [each for each in known if each not in ids]
-        elif ids:
-            known = list(dict.fromkeys([*known, *ids]))
+    with opened(invocation) as repo:
         if ids:
-            secrets.user_files.write_allowed(disk, environment, store_id, known)
-    for each in known if listed else ids:
+            try:
+                repo.maintenance.allow_secrets(*ids, remove=remove)
+            except NotFoundError as error:
+                hint = "`trace secrets allow --list` prints the list"
+                raise NotFoundError(error.message, hint=hint) from error
+        known = repo.maintenance.allowed_secrets() if listed else ids
+    for each in known:
         if as_json:
             write_record(invocation, {"id": each, "allowed": not remove})
         else:
@@ -138,18 +127,19 @@ def scan(invocation: Invocation, *, what: str | None, as_json: bool) -> int:
     name that is not a revision is taken as a path.
     """
     progress = Progress(invocation, shown=invocation.interactive and not as_json)
-    with opened_store(invocation) as store:
-        find = secrets.guard.Guard.of(store, invocation.environment).scanner.find_bytes
-        start = _start(store, what)
+    with opened(invocation) as repo:
+        start = _start(repo.store, what)
         if what is not None and start is None:
-            return _scan_files(invocation, store, os.path.abspath(what), find, as_json=as_json)
-        found = scan_stored(
-            store, find, start, progress=lambda done: progress.tell("looking", done, done)
+            find = repo.guard.scanner.find_bytes
+            path = os.path.abspath(what)
+            return _scan_files(invocation, repo.store, path, find, as_json=as_json)
+        found = repo.maintenance.scan_secrets(
+            start, progress=lambda done: progress.tell("looking", done, done)
         )
         progress.clear()
     for each in found.found:
         if as_json:
-            write_record(invocation, repo.maintenance_records.stored_secret(each))
+            write_record(invocation, maintenance_records.stored_secret(each))
         else:
             invocation.line(_line(each))
     for oid, why in found.unreadable.items():

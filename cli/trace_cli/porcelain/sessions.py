@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, finish, opened_store
+from trace_cli.porcelain.common import JSON, finish, opened
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, moment, number, table
 from trace_cli.subcommands import Group
-from trace_store import history, sessions
 from trace_store.ident import format_time, parse_moment
 from trace_store.refs.names import BRANCHES
 from trace_store.revision import SESSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from trace_cli.runtime import Invocation
     from trace_store.sessions.listing import SessionInfo
-    from trace_store.store.handle import Store
 
 HELP = """A SESSION is a title, a session id or its first characters, or the name of the session's branch.
 """
@@ -75,9 +74,9 @@ def listed(
     """
     if order not in _KEYS:
         raise usage_error(f"--sort takes {', '.join(_KEYS)}, not {order[:40]!r}")
-    with opened_store(invocation) as store:
-        found = _all(invocation, store, quiet=as_json)
-        start = parse_moment(since, store.clock.now()) if since else 0
+    with opened(invocation) as repo, _progress(invocation, quiet=as_json) as tell:
+        found = repo.transcripts.list(progress=tell)
+        start = parse_moment(since, repo.store.clock.now()) if since else 0
     if start is None:
         raise usage_error(f"not a time: {(since or '')[:80]!r}", "`2026-03-02`, `2 days ago`")
     below = None if folder is None else os.path.abspath(os.path.join(invocation.folder, folder))
@@ -129,8 +128,8 @@ def listed(
 @takes(_WHICH, JSON)
 def show(invocation: Invocation, *, name: str, as_json: bool) -> None:
     """Show the details of a session; `trace view` shows its messages."""
-    with opened_store(invocation) as store:
-        found = sessions.listing.session_named(_all(invocation, store, quiet=as_json), name)
+    with opened(invocation) as repo, _progress(invocation, quiet=as_json) as tell:
+        found = repo.transcripts.get(name, progress=tell)
     if as_json:
         write_record(invocation, found.as_map())
         return
@@ -166,7 +165,7 @@ def _messages(found: SessionInfo) -> str:
     return f"{shown}/{number(found.message_count + found.hidden_count)}"
 
 
-def _tokens(found: sessions.listing.SessionInfo) -> str:
+def _tokens(found: SessionInfo) -> str:
     """Return the tokens of a context; next to a provider's report also the estimate."""
     tokens = counted(found.token_count, "token")
     if not found.token_source.startswith("provider:"):
@@ -183,26 +182,19 @@ def rename(invocation: Invocation, *, name: str, title: str) -> None:
 
     trace sessions rename 89c6 "Word counts"
     """
-    with opened_store(invocation) as store:
-        found = sessions.listing.session_named(_all(invocation, store), name)
-        agent = found.agent or "branch"
-        author = invocation.environment.author
-        sessions.titles.rename_session(store, agent, found.session, found.tip, title, author=author)
-        finish(invocation, store)
+    with opened(invocation) as repo:
+        with _progress(invocation) as tell:
+            repo.transcripts.rename(name, title, progress=tell)
+        finish(invocation, repo.store)
 
 
 @takes(_WHICH)
 def delete(invocation: Invocation, *, name: str) -> None:
     """Delete a session and its subagents; `trace undo` restores them."""
-    with opened_store(invocation) as store:
-        found = sessions.listing.session_named(_all(invocation, store), name)
-        refs = [found.ref, *(ref for ref, _ in store.refs.iterate(found.ref + "/"))]
-        history.branches.delete_branches(
-            store,
-            [ref.removeprefix(BRANCHES) for ref in refs],
-            author=invocation.environment.author,
-        )
-        finish(invocation, store)
+    with opened(invocation) as repo:
+        with _progress(invocation) as tell:
+            refs = repo.transcripts.delete(name, progress=tell)
+        finish(invocation, repo.store)
         what = "1 branch" if len(refs) == 1 else f"{len(refs):,} branches"
         invocation.line(f"deleted {what}")
 
@@ -210,12 +202,14 @@ def delete(invocation: Invocation, *, name: str) -> None:
 GROUP = Group(HELP, {"show": show, "rename": rename, "delete": delete}, bare=listed)
 
 
-def _all(invocation: Invocation, store: Store, *, quiet: bool = False) -> list[SessionInfo]:
+@contextmanager
+def _progress(
+    invocation: Invocation, *, quiet: bool = False
+) -> Iterator[Callable[[int, int], None]]:
+    """Show the progress of a listing, and erase it at the end."""
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
     try:
-        return sessions.listing.list_sessions(
-            store, progress=lambda done, whole: progress.tell("sessions", done, whole)
-        )
+        yield lambda done, whole: progress.tell("sessions", done, whole)
     finally:
         progress.clear()
 
