@@ -15,9 +15,12 @@ import blake3  # noqa: F401
 import msgpack  # noqa: F401
 
 import trace_store
+import trace_store.commit_table.commits
 import trace_store.commit_table.table
 import trace_store.commit_table.walks
 import trace_store.context.prefetch
+import trace_store.maintenance.log
+import trace_store.maintenance.schedule
 import trace_store.odb.loose
 import trace_store.search.query
 from benchmarks.model import Proof, Turn, Work, write_ids

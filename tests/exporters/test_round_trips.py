@@ -54,7 +54,7 @@ CHECKS: dict[str, Any] = {
     "openai": (check_openai_chat, validate_openai),
     "openai-responses": (check_openai_responses, validate_openai_responses),
 }
-NOTHING_LEFT = "no message that can stand in this format"
+NOTHING_LEFT = "this format can hold no message"
 
 
 def write(session: ExportSession, name: str) -> Exported | None:

@@ -197,7 +197,7 @@ class TestTheList:
         me = surroundings(tmp_path)
         odd = tmp_path / "a\n0 " / "x"
         odd.mkdir(parents=True)
-        with pytest.raises(InvalidInputError, match="line end"):
+        with pytest.raises(InvalidInputError, match="line break"):
             trust(Disk(), me, str(odd))
         assert trusted(Disk(), me) == []
 

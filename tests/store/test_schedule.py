@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.store.support.histories import append, main_line, reopen
+from trace_store import maintenance
 from trace_store.errors import LockedError, StorageError
 from trace_store.ident import Clock
-from trace_store.maintenance import schedule
 from trace_store.maintenance.lock import OperationLock
 from trace_store.maintenance.schedule import RETRY_MS, SealSchedule, seal_if_due_by_age
 from trace_store.maintenance.seal import seal
@@ -69,7 +69,7 @@ def test_a_seal_that_fails_is_no_error_and_is_tried_again_a_little_later(
         raise StorageError("no space", path="")
 
     with monkeypatch.context() as patch:
-        patch.setattr(schedule, "seal", fail)
+        patch.setattr(maintenance.seal, "seal", fail)
         assert due.seal_if_due() is None
         assert due.seal_if_due() is None
         assert seal_if_due_by_age(store) is None

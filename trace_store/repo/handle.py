@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from trace_store.context.tokens.tokenizer import Tokenizer
     from trace_store.history.draft import CommitResult, Target
     from trace_store.importers.report import ImportReport
-    from trace_store.maintenance.schedule import SealSchedule
     from trace_store.merge.conflicts import Conflict, Resolution, Resolver
     from trace_store.objects.address import Address
     from trace_store.objects.content import Salt
+    from trace_store.repo.line import Line
     from trace_store.secrets.guard import Guard
 
     class Named(Protocol):
@@ -46,11 +46,12 @@ class Handle:
         store: the stores below.
         author: the author of new commits.
         environment: the environment variables.
+        schedule: seals now and then.
     """
 
     __slots__ = (
-        *("_contexts", "_guard", "_mode", "_salt", "_schedule", "_tokenizer"),
-        *("author", "environment", "store"),
+        *("_contexts", "_guard", "_mode", "_salt", "_tokenizer"),
+        *("author", "environment", "schedule", "store"),
     )
 
     def __init__(
@@ -73,9 +74,7 @@ class Handle:
         if secrets:
             self.guard  # noqa: B018 - an unknown mode is reported when the repository is opened
         self._salt: Salt | None = None
-        self._schedule: SealSchedule | None = None
-        if store.local:
-            self.schedule  # noqa: B018 - its first interval starts when the repository is opened
+        self.schedule = maintenance.schedule.SealSchedule(store)
 
     @property
     def contexts(self) -> ContextCompiler:
@@ -92,13 +91,6 @@ class Handle:
             self._guard = secrets.guard.Guard.of(self.store, self.environment, self._mode)
         return self._guard
 
-    @property
-    def schedule(self) -> SealSchedule:
-        """Seals now and then."""
-        if self._schedule is None:
-            self._schedule = maintenance.schedule.SealSchedule(self.store)
-        return self._schedule
-
     def salt(self) -> Salt:
         """Return what private content is hashed with: the user's own key, outside the repository."""
         if self._salt is None:
@@ -112,10 +104,10 @@ class Handle:
             self._salt = keys.content_salt(key)
         return self._salt
 
-    def checkpoint_after(self, contexts: ContextCompiler, result: CommitResult) -> None:
+    def checkpoint_after(self, line: Line, result: CommitResult) -> None:
         """Make the automatic checkpoints that a new commit calls for."""
         if self.store.config.get(AUTOMATIC_SETTING):
-            checkpoints.automatic.after(contexts, result.oid, result.ref, author=self.author)
+            checkpoints.automatic.after(line.contexts, result.oid, result.ref, author=self.author)
 
     def checkpoint_after_import(self, report: ImportReport) -> None:
         """Make the automatic checkpoints that an import calls for."""

@@ -162,7 +162,7 @@ class Line:
             author=self._handle.author,
             message=message,
             salt=self._handle.salt() if private else None,
-            guard=self.guard,
+            guard=self._handle.guard,
         )
         return line._written(result)
 
@@ -180,7 +180,7 @@ class Line:
             message=message,
             reword=line._reworded,
             salt=self._handle.salt() if private else None,
-            guard=self.guard,
+            guard=self._handle.guard,
             written=line._written,
         )
 
@@ -607,7 +607,7 @@ class Line:
             name_of(revision),
             options,
             author=self._handle.author,
-            guard=self.guard,
+            guard=self._handle.guard,
             resolver=resolver_of(resolver),
             advise=advise,
         )
@@ -640,7 +640,7 @@ class Line:
             author=self._handle.author,
             at=name_of(at, "at"),
             favour=favour,
-            guard=self.guard,
+            guard=self._handle.guard,
             resolver=resolver_of(resolver),
             judge=line._judge(judge),
         )
@@ -685,7 +685,7 @@ class Line:
             plan=plan,
             drop_pinned=drop_pinned,
             favour=favour,
-            guard=self.guard,
+            guard=self._handle.guard,
             resolver=resolver_of(resolver),
             judge=line._judge(judge),
         )
@@ -718,7 +718,7 @@ class Line:
             author=self._handle.author,
             message=self._handle.redacted(message),
             favour=favour,
-            guard=self.guard,
+            guard=self._handle.guard,
             resolver=resolver_of(resolver),
         )
         return stopped.result_of(self._handle, found)
@@ -788,8 +788,11 @@ class Line:
         result = history.commit.write(line.store, draft, author=handle.author, message=message)
         return line._written(result)
 
+    def _weigh(self, oid: ObjectId) -> int:
+        return self.contexts.weigh_added(oid)
+
     def _written(self, result: CommitResult) -> CommitResult:
-        result.weigh = self.contexts.weigh_added
-        self._handle.checkpoint_after(self.contexts, result)
+        result.weigh = self._weigh
+        self._handle.checkpoint_after(self, result)
         self._handle.schedule.seal_if_due()
         return result
