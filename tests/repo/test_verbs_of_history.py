@@ -88,17 +88,50 @@ def test_branches_are_made_listed_renamed_and_deleted(repo: Repo) -> None:
         ("idea", False),
         ("main", True),
     ]
+    related = repo.branches.list
+    assert [each.name for each in related(contains="main")] == ["main"]
+    assert [each.name for each in related(merged=first.oid)] == ["idea"]
+    assert [each.name for each in related("m*", unmerged="idea")] == ["main"]
     compared = repo.branches.track("idea", "main").tracking
     assert compared is not None
     assert (compared.ahead, compared.behind) == (0, 1)
     assert repo.branches.track("idea", None).tracking is None
-    assert repo.branches.rename("idea", "plan").name == "plan"
+    with pytest.raises(errors.InvalidInputError):
+        repo.branches.track("idea", "idea")
+    renamed = repo.branches.rename("idea", "plan")
+    assert (renamed.name, renamed.renamed_from) == ("plan", "refs/heads/idea")
     with pytest.raises(errors.AlreadyExistsError):
         repo.branches.create("plan")
-    assert repo.branches.create("plan", "main", force=True).oid == repo.resolve("main")
+    forced = repo.branches.create("plan", "main", force=True)
+    assert forced.oid == repo.resolve("main")
+    assert repo.resolve(forced.kept or "") == first.oid
     (gone,) = repo.branches.delete("plan")
     assert repo.resolve(gone.kept[0]) == gone.oid
     assert [each.name for each in repo.branches.list()] == ["main"]
+
+
+def test_a_branch_without_a_commit_is_renamed_and_tracked(repo: Repo) -> None:
+    assert repo.branches.rename("main", "plan").tips == ()
+    repo.append("user", "a")
+    repo.branches.switch("empty", orphan=True)
+    branch = repo.branches.track("HEAD", "plan")
+    assert branch.tracking is not None
+    with pytest.raises(errors.UnbornBranchError):
+        branch.oid  # noqa: B018
+    assert len(repo.branches.reflog(limit=1)) == 1
+
+
+def test_false_positives_are_listed(repo: Repo, tmp_path: Path) -> None:
+    environment = Environment(data_dir=str(tmp_path / "data"))
+    with Repo.open(tmp_path, environment=environment) as other:
+        other.maintenance.allow_secrets("abcdefghijkl", "abcdefghijkl")
+        assert other.maintenance.allowed_secrets() == ["abcdefghijkl"]
+        other.maintenance.allow_secrets("abcdefghijkl", remove=True)
+        assert other.maintenance.allowed_secrets() == []
+        with pytest.raises(errors.NotFoundError):
+            other.maintenance.allow_secrets("abcdefghijkl", remove=True)
+        with pytest.raises(errors.InvalidInputError):
+            other.maintenance.allow_secrets("?")
 
 
 def test_head_goes_to_branches_and_commits(repo: Repo) -> None:

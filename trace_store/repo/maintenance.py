@@ -224,9 +224,11 @@ class Maintenance:
     def allow_secrets(self, *ids: str, remove: bool = False) -> None:
         """Mark findings, by the ids in their placeholders, as false positives; with `remove` no longer.
 
-        The list is a file of the user, outside the repository. Placeholders that are stored already stay.
+        The list is a file of the user, outside the repository. It takes effect when the repository is opened next;
+        placeholders that are stored already stay.
 
         Raises:
+            StateError: the user has no data folder.
             InvalidInputError: one is not the id of a finding.
             NotFoundError: one is to be removed and is not in the list.
         """
