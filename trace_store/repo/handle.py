@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from trace_store.merge.conflicts import Conflict, Resolution, Resolver
     from trace_store.objects.address import Address
     from trace_store.objects.content import Salt
-    from trace_store.repo.line import Line
     from trace_store.secrets.guard import Guard
 
     class Named(Protocol):
@@ -104,19 +103,23 @@ class Handle:
             self._salt = keys.content_salt(key)
         return self._salt
 
-    def checkpoint_after(self, line: Line, result: CommitResult) -> None:
+    @property
+    def is_automatic(self) -> bool:
+        """Whether automatic checkpoints are on."""
+        return bool(self.store.config.get(AUTOMATIC_SETTING))
+
+    def checkpoint_after(self, contexts: ContextCompiler, result: CommitResult) -> None:
         """Make the automatic checkpoints that a new commit calls for."""
-        if self.store.config.get(AUTOMATIC_SETTING):
-            checkpoints.automatic.after(line.contexts, result.oid, result.ref, author=self.author)
+        checkpoints.automatic.after(contexts, result.oid, result.ref, author=self.author)
 
     def checkpoint_after_import(self, report: ImportReport) -> None:
         """Make the automatic checkpoints that an import calls for."""
-        if self.store.config.get(AUTOMATIC_SETTING):
+        if self.is_automatic:
             checkpoints.automatic.after_import(self.contexts, report, author=self.author)
 
     def checkpoint_before(self, store: Store, trigger: str) -> None:
         """Make the automatic checkpoint of a branch before a command."""
-        if store.config.get(AUTOMATIC_SETTING):
+        if self.is_automatic:
             checkpoints.automatic.before(store, trigger, author=self.author)
 
     def redacted(self, message: str) -> str:

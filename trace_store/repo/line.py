@@ -793,6 +793,8 @@ class Line:
 
     def _written(self, result: CommitResult) -> CommitResult:
         result.weigh = self._weigh
-        self._handle.checkpoint_after(self, result)
-        self._handle.schedule.seal_if_due()
+        handle = self._handle
+        if handle.is_automatic:
+            handle.checkpoint_after(self.contexts, result)
+        handle.schedule.seal_if_due()
         return result
