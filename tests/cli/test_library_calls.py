@@ -12,20 +12,21 @@ from tests.support.command_line import Outcome
 from trace_cli.commands import BY_NAME, COMMANDS, PLUMBING
 
 RUNS: dict[str, list[str]] = {
-    "doctor": ["doctor"],
-    "adopt": ["adopt"],
-    "pack": ["pack"],
-    "gc": ["gc"],
-    "prune": ["prune"],
-    "du": ["du"],
+    **{name: [name] for name in ("doctor", "adopt", "pack", "gc", "prune", "du")},
+    "edit": ["edit HEAD.0 better"],
+    **{name: [f"{name} HEAD.0"] for name in ("pin", "important", "normal", "skip", "remove")},
+    "label": ["label HEAD.0 --add decision"],
+    "move": ["move HEAD.0 --first"],
+    "restore": ["remove HEAD.0", "restore HEAD~1.0"],
+    "tools": ["tools set -"],
+    "usage": ['usage record {"input_tokens":3,"output_tokens":1}'],
 }
-"""How to run each command whose function is a method of `Repo`."""
+"""How to run each command whose function is a method of `Repo`; the last of its commands is followed."""
 
 AROUND = {
     *("init", "import", "export", "status", "log", "diff", "blame", "whohas", "bisect", "sessions"),
     *("search", "view", "show", "branch", "switch", "checkout", "revert", "reflog", "commit"),
-    *("compile", "edit", "pin", "important", "normal", "skip", "label", "remove", "restore"),
-    *("merge", "resolve", "cherry-pick", "rebase", "move", "repair", "tools", "usage", "bundle"),
+    *("compile", "merge", "resolve", "cherry-pick", "rebase", "repair", "bundle"),
     *("config", "model", "secrets", "trust", "fsck", "purge", "seal", "demo", "completion"),
     *("help", "version", "tag", "reset", "undo", "redo", "checkpoint", "fork", "compress"),
     *("expand", "trim", "dedupe", "suggest", "trash"),
@@ -48,6 +49,9 @@ def test_the_function_of_the_row_is_called(
 ) -> None:
     for text in ("a", "b"):
         ok("commit", "--user", text, "-q")
+    *before, followed = RUNS[name]
+    for each in before:
+        ok(*each.split())
     module, owner, method = BY_NAME[name].function.rsplit(".", 2)
     found = getattr(import_module(module), owner)
     function = getattr(found, method)
@@ -58,5 +62,5 @@ def test_the_function_of_the_row_is_called(
         return function(*given, **named)
 
     monkeypatch.setattr(found, method, spied)
-    assert trace(*RUNS[name]).code in (0, 7)
+    assert trace(*followed.split(), stdin=b"[]").code in (0, 7)
     assert calls == [name]

@@ -112,10 +112,12 @@ class Handle:
             self._salt = keys.content_salt(key)
         return self._salt
 
-    def checkpoint_after(self, contexts: ContextCompiler, result: CommitResult) -> None:
+    def checkpoint_after(
+        self, contexts: Callable[[], ContextCompiler], result: CommitResult
+    ) -> None:
         """Make the automatic checkpoints that a new commit calls for."""
         if self.store.config.get(AUTOMATIC_SETTING):
-            checkpoints.automatic.after(contexts, result.oid, result.ref, author=self.author)
+            checkpoints.automatic.after(contexts(), result.oid, result.ref, author=self.author)
 
     def checkpoint_after_import(self, report: ImportReport) -> None:
         """Make the automatic checkpoints that an import calls for."""

@@ -789,7 +789,10 @@ class Line:
         return line._written(result)
 
     def _written(self, result: CommitResult) -> CommitResult:
-        result.weigh = self.contexts.weigh_added
-        self._handle.checkpoint_after(self.contexts, result)
+        result.weigh = self._weigh
+        self._handle.checkpoint_after(lambda: self.contexts, result)
         self._handle.schedule.seal_if_due()
         return result
+
+    def _weigh(self, oid: ObjectId) -> int:
+        return self.contexts.weigh_added(oid)
