@@ -127,7 +127,7 @@ _PORCELAIN = (
     ),
     ("fork", "fork:fork", "checkpoints.forks.fork", "Fork a branch, and compare or merge forks"),
     ("reset", "undo:reset", "history.reset.reset_hard", "Reset the current branch to a commit"),
-    ("revert", "revert:revert", "merge.revert.revert", "Revert commits by adding new ones"),
+    ("revert", "revert:revert", "repo.line.Line.revert", "Revert commits by adding new ones"),
     ("undo", "undo:undo", "history.undo.undo", "Undo the last command"),
     ("redo", "undo:redo", "history.undo.redo", "Redo what was undone"),
     (
@@ -192,15 +192,15 @@ _PORCELAIN = (
         "compression.expand.expand",
         "Show a compressed, removed or edited message in full",
     ),
-    ("merge", "merge:merge", "merge.merge.merge", "Merge another branch into this one"),
-    ("resolve", "merge:resolve", "merge.resolve.resolve", "List and resolve conflicts"),
+    ("merge", "merge:merge", "repo.line.Line.merge", "Merge another branch into this one"),
+    ("resolve", "merge:resolve", "repo.stopped.Stopped.resolve", "List and resolve conflicts"),
     (
         "cherry-pick",
         "rebase:cherry_pick",
-        "merge.cherry_pick.cherry_pick",
+        "repo.line.Line.cherry_pick",
         "Apply commits or messages from another branch",
     ),
-    ("rebase", "rebase:rebase", "merge.rebase.rebase", "Reapply commits on top of another base"),
+    ("rebase", "rebase:rebase", "repo.line.Line.rebase", "Reapply commits on top of another base"),
     ("move", "move:move", "repo.line.Line.move", "Move messages to another position"),
     ("repair", "repair:repair", "history.repair.repair", "Create a valid branch from a broken one"),
     (

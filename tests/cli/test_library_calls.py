@@ -11,11 +11,18 @@ import pytest
 from tests.support.command_line import Outcome
 from trace_cli.commands import BY_NAME, COMMANDS, PLUMBING
 
+IDEA = ["switch -c idea", "edit HEAD.0 other", "switch main"]
+"""A branch `idea` with another wording."""
 RUNS: dict[str, list[str]] = {
     **{name: [name] for name in ("doctor", "adopt", "pack", "gc", "prune", "du")},
     "edit": ["edit HEAD.0 better"],
     **{name: [f"{name} HEAD.0"] for name in ("pin", "important", "normal", "skip", "remove")},
     "label": ["label HEAD.0 --add decision"],
+    "cherry-pick": [*IDEA, "cherry-pick idea"],
+    "merge": [*IDEA, "merge idea"],
+    "rebase": [*IDEA, "commit --user c -q", "rebase idea"],
+    "resolve": [*IDEA, "edit HEAD.0 better", "merge idea", "resolve --ours"],
+    "revert": ["revert HEAD"],
     "move": ["move HEAD.0 --first"],
     "restore": ["remove HEAD.0", "restore HEAD~1.0"],
     "tools": ["tools set -"],
@@ -25,8 +32,8 @@ RUNS: dict[str, list[str]] = {
 
 AROUND = {
     *("init", "import", "export", "status", "log", "diff", "blame", "whohas", "bisect", "sessions"),
-    *("search", "view", "show", "branch", "switch", "checkout", "revert", "reflog", "commit"),
-    *("compile", "merge", "resolve", "cherry-pick", "rebase", "repair", "bundle"),
+    *("search", "view", "show", "branch", "switch", "checkout", "reflog", "commit"),
+    *("compile", "repair", "bundle"),
     *("config", "model", "secrets", "trust", "fsck", "purge", "seal", "demo", "completion"),
     *("help", "version", "tag", "reset", "undo", "redo", "checkpoint", "fork", "compress"),
     *("expand", "trim", "dedupe", "suggest", "trash"),
@@ -51,7 +58,7 @@ def test_the_function_of_the_row_is_called(
         ok("commit", "--user", text, "-q")
     *before, followed = RUNS[name]
     for each in before:
-        ok(*each.split())
+        assert trace(*each.split()).code in (0, 3)
     module, owner, method = BY_NAME[name].function.rsplit(".", 2)
     found = getattr(import_module(module), owner)
     function = getattr(found, method)
