@@ -103,23 +103,21 @@ class Handle:
             self._salt = keys.content_salt(key)
         return self._salt
 
-    @property
-    def is_automatic(self) -> bool:
-        """Whether automatic checkpoints are on."""
-        return bool(self.store.config.get(AUTOMATIC_SETTING))
-
-    def checkpoint_after(self, contexts: ContextCompiler, result: CommitResult) -> None:
+    def checkpoint_after(
+        self, contexts: Callable[[], ContextCompiler], result: CommitResult
+    ) -> None:
         """Make the automatic checkpoints that a new commit calls for."""
-        checkpoints.automatic.after(contexts, result.oid, result.ref, author=self.author)
+        if self.store.config.get(AUTOMATIC_SETTING):
+            checkpoints.automatic.after(contexts(), result.oid, result.ref, author=self.author)
 
     def checkpoint_after_import(self, report: ImportReport) -> None:
         """Make the automatic checkpoints that an import calls for."""
-        if self.is_automatic:
+        if self.store.config.get(AUTOMATIC_SETTING):
             checkpoints.automatic.after_import(self.contexts, report, author=self.author)
 
     def checkpoint_before(self, store: Store, trigger: str) -> None:
         """Make the automatic checkpoint of a branch before a command."""
-        if self.is_automatic:
+        if self.store.config.get(AUTOMATIC_SETTING):
             checkpoints.automatic.before(store, trigger, author=self.author)
 
     def redacted(self, message: str) -> str:

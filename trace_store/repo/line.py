@@ -597,10 +597,10 @@ class Line:
         options = merge.result.MergeOptions(
             strategy, favour, fast_forward, squash, unrelated, message
         )
+        store = self._on(ref).store
         advise = None
         if strategy == merge.inputs.SEMANTIC and model is not None:
-            advise = merge.llm_assist.semantic.Advisor(self.store, model, review=review)
-        store = self._on(ref).store
+            advise = merge.llm_assist.semantic.Advisor(store, model, review=review)
         self._handle.checkpoint_before(store, "merge")
         found = merge.merge.merge(
             store,
@@ -793,8 +793,6 @@ class Line:
 
     def _written(self, result: CommitResult) -> CommitResult:
         result.weigh = self._weigh
-        handle = self._handle
-        if handle.is_automatic:
-            handle.checkpoint_after(self.contexts, result)
-        handle.schedule.seal_if_due()
+        self._handle.checkpoint_after(lambda: self.contexts, result)
+        self._handle.schedule.seal_if_due()
         return result

@@ -14,7 +14,7 @@ from trace_store.objects.operations import META, SETTINGS, added_messages, facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from trace_store.checkpoints.forks import Choice, Fork
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from trace_store.history.diff import ContextDiff, MessageChange
     from trace_store.history.draft import CommitResult
     from trace_store.history.log import LogEntry
+    from trace_store.history.lookup import UsageTotal
     from trace_store.history.status import Status
     from trace_store.history.tags import TagEntry
     from trace_store.history.token_history import TokenGrowth
@@ -274,15 +275,9 @@ def _compiled_messages(context: CompiledContext) -> list[dict[str, Any]]:
     ]
 
 
-def usage(oid: str, parents: tuple[bytes, ...], fields: Mapping[str, Any]) -> dict[str, Any]:
+def usage(each: UsageTotal) -> dict[str, Any]:
     """Return a reported usage."""
-    about = fields.get("about") or (parents[0] if parents else None)
-    record: dict[str, Any] = {"commit": oid, "about": about.hex() if about else None}
-    for name in sorted(fields):
-        value = fields[name]
-        if name != "about" and isinstance(value, int | str):
-            record[name] = value
-    return record
+    return {"commit": str(each.commit), "about": _hex(each.about), **each.fields}
 
 
 def branch(store: Store, each: Branch) -> dict[str, Any]:

@@ -43,14 +43,16 @@ class Stopped:
         ref: full name of the branch that it began on.
         before: the commit that the branch was at; None for a branch without commits.
         step: the commit or step of a list that it stopped at, as far as this is known.
-        settled: the conflicts that were resolved before it stopped.
+        so_far: its result up to the stop, of which nothing is written; None unless the verb just returned.
         warnings: messages that may no longer mean what they meant.
     """
 
     def __init__(self, handle: Handle, stop: Stop | None, found: Outcome | None = None) -> None:
         self._handle = handle
         self._stop = stop
+        self.so_far = found
         self._conflicts: tuple[Conflict, ...] | None = None if found is None else found.conflicts
+        self._settled: tuple[Conflict, ...] | None = None if found is None else found.settled
         self.outcome = merge.result.STOPPED
         self.kind = "" if stop is None else stop.kind
         self.ref = "" if stop is None else stop.ref
@@ -58,7 +60,6 @@ class Stopped:
         if found is not None:
             self.ref, self.before = found.ref or self.ref, found.before
         self.step: object = getattr(found, "step", None)
-        self.settled: tuple[Conflict, ...] = getattr(found, "settled", ())
         self.warnings: tuple[Any, ...] = getattr(found, "warnings", ())
 
     def __repr__(self) -> str:
@@ -90,9 +91,15 @@ class Stopped:
             FormatError: its file is damaged; only `abort` helps.
         """
         if self._conflicts is None:
-            self._check()
-            self._conflicts = merge.resolve.open_conflicts(self._handle.store)
+            self._conflicts, self._settled = self._look()
         return self._conflicts
+
+    @property
+    def settled(self) -> tuple[Conflict, ...]:
+        """The conflicts that are resolved; each can be resolved again. It raises as `conflicts`."""
+        if self._settled is None:
+            self._conflicts, self._settled = self._look()
+        return self._settled
 
     def resolve(
         self, which: str | int | Address | Conflict, how: Resolution | str, text: str = ""
@@ -122,6 +129,7 @@ class Stopped:
         elif isinstance(which, tuple):
             which = name_of(which, "which")
         self._conflicts = merge.resolve.resolve(store, str(which), resolution)
+        self._settled = None
         return self._conflicts
 
     def continue_(
@@ -173,6 +181,13 @@ class Stopped:
         if self._stop is not None:
             self._check()
         merge.resolve.abort(self._handle.store)
+
+    def _look(self) -> tuple[tuple[Conflict, ...], tuple[Conflict, ...]]:
+        """Return the conflicts that are open, and those that were resolved."""
+        self._check()
+        met = merge.resolve.met_conflicts(self._handle.store)
+        open_ = tuple(each for each in met if each.resolution is None)
+        return open_, tuple(each for each in met if each.resolution is not None)
 
     def _check(self) -> Stop:
         """Return what the file says, and raise StateError if that is another operation, or none."""

@@ -7,34 +7,32 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address
 from trace_cli.render.tables import counted, paint
 from trace_store import llm
-from trace_store.merge import llm_assist
 from trace_store.merge.conflicts import TEXT
 from trace_store.merge.inputs import SEMANTIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from trace_cli.runtime import Invocation
+    from trace_store.llm.http_model import HttpModel
     from trace_store.merge.llm_assist.answer import WrittenMessage
-    from trace_store.merge.llm_assist.review import Judge
-    from trace_store.merge.llm_assist.semantic import Advisor, Proposal
+    from trace_store.merge.llm_assist.semantic import Proposal
     from trace_store.objects.address import Address
-    from trace_store.store.handle import Store
+    from trace_store.repo.repository import Repo
 
 YES = ("y", "yes")
 
 
-def advisor(
-    invocation: Invocation, store: Store, strategy: str, *, review: bool, no_review: bool
-) -> Advisor | None:
-    """Return the advisor of a semantic merge; None for other strategies.
+def reviewed(
+    invocation: Invocation, strategy: str, *, review: bool, no_review: bool
+) -> Callable[[Proposal], bool] | None:
+    """Return what asks the user whether to accept a proposal; None accepts each that is valid.
 
     On a terminal the user reviews the proposal by default.
 
     Raises:
         InvalidInputError: a review option without a proposal to review, or both review options.
-        StateError: no model is configured.
     """
     if strategy != SEMANTIC:
         if review or no_review:
@@ -42,8 +40,8 @@ def advisor(
         return None
     if review and no_review:
         raise usage_error("--review and --no-review contradict each other")
-    settings = llm.settings.read_settings(store.disk, invocation.environment)
-    reviewed = review or (invocation.terminal and not no_review)
+    if no_review or not (review or invocation.terminal):
+        return None
 
     def accept(proposal: Proposal) -> bool:
         for line in proposal_lines(invocation, proposal):
@@ -52,20 +50,17 @@ def advisor(
         said = invocation.stdin.readline().decode("utf-8", "replace")
         return said.strip().lower() in YES
 
-    model = llm.http_model.HttpModel(settings)
-    return llm_assist.semantic.Advisor(store, model, review=accept if reviewed else None)
+    return accept
 
 
-def judge(invocation: Invocation, store: Store, *, wanted: bool) -> Judge | None:
-    """Return the model that judges reapplied commits if wanted, else None.
+def asked_model(invocation: Invocation, repo: Repo) -> HttpModel:
+    """Return the configured model.
 
     Raises:
         StateError: there is no model in the settings.
     """
-    if not wanted:
-        return None
-    settings = llm.settings.read_settings(store.disk, invocation.environment)
-    return llm_assist.review.Judge(store, llm.http_model.HttpModel(settings))
+    settings = llm.settings.read_settings(repo.store.disk, invocation.environment)
+    return llm.http_model.HttpModel(settings)
 
 
 def proposal_lines(invocation: Invocation, proposal: Proposal) -> list[str]:

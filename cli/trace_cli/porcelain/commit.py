@@ -13,12 +13,14 @@ from trace_cli.porcelain.common import (
     finish,
     guarded_message,
     opened_store,
-    recorded,
+    tell_written,
 )
 from trace_cli.porcelain.input import argument_text, messages_from, text_from
 from trace_cli.render.escape import safe
 from trace_cli.render.tables import counted
-from trace_store import errors, history
+from trace_store import checkpoints, context, errors, history
+from trace_store import secrets as secret_files
+from trace_store.config import AUTOMATIC_SETTING
 from trace_store.objects.message import Message
 from trace_store.objects.parts import ToolResult
 from trace_store.store.handle import Store
@@ -28,7 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trace_cli.runtime import Invocation
-    from trace_store.history.draft import Draft
+    from trace_store.history.draft import CommitResult
+    from trace_store.objects.content import Salt
+    from trace_store.secrets.guard import Guard
 
 
 @takes(
@@ -177,22 +181,34 @@ def commit(
         raise usage_error("there is nothing to commit")
     facts, generated = _facts(meta), _facts(settings)
 
-    def add(_: Store, draft: Draft) -> None:
-        draft.extend(messages)
-        if facts or generated:
-            draft.configure(meta=facts, settings=generated)
+    with opened_store(invocation, quiet=quiet, hurried=no_seal) as store:
 
-    recorded(
-        invocation,
-        add,
-        message=message,
-        as_json=as_json,
-        quiet=quiet,
-        branch=branch,
-        private=private,
-        secrets=secrets,
-        seals=not no_seal,
-    )
+        def write() -> tuple[CommitResult, Guard]:
+            environment = invocation.environment
+            guard = secret_files.guard.Guard.of(store, environment, secrets)
+            salt = _salt(invocation, store) if private else None
+            draft = history.commit.new_draft(store, salt=salt, guard=guard)
+            draft.extend(messages)
+            if facts or generated:
+                draft.configure(meta=facts, settings=generated)
+            author = environment.author
+            done = history.commit.write(store, draft, author=author, message=message, branch=branch)
+            if store.config.get(AUTOMATIC_SETTING):
+                contexts = context.compiler.ContextCompiler(store)
+                checkpoints.automatic.after(contexts, done.oid, done.ref, author=author)
+            return done, guard
+
+        seals = not no_seal
+        tell_written(
+            *(invocation, store, write), as_json=as_json, quiet=quiet, branch=branch, seals=seals
+        )
+
+
+def _salt(invocation: Invocation, store: Store) -> Salt:
+    """Return what private content is salted with: the user's key for this repository."""
+    keys, store_id = secret_files.user_files, store.config.store_id
+    key = keys.store_key(invocation.environment, store_id, store.layout.root, store.disk)
+    return keys.content_salt(key)
 
 
 def _facts(given: Sequence[str]) -> dict[str, str]:

@@ -7,9 +7,8 @@ from trace_cli import porcelain, render
 from trace_cli.arguments import SOME, Argument, Option
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.tables import counted
-from trace_store import checkpoints, context, errors, history, maintenance
+from trace_store import context, errors, history, maintenance
 from trace_store import secrets as secret_files
-from trace_store.config import AUTOMATIC_SETTING
 from trace_store.objects.commit import read_commit
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.names import FILES, TRASH
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.files import Disk
-    from trace_store.history.draft import CommitResult, Draft
+    from trace_store.history.draft import CommitResult
     from trace_store.refs.rewind_guard import Change
     from trace_store.repo.repository import Repo
     from trace_store.secrets.guard import Guard
@@ -180,73 +179,70 @@ def finish(invocation: Invocation, store: Store, *, seals: bool = True) -> None:
 
 def recorded(
     invocation: Invocation,
-    add: Callable[[Store, Draft], object],
+    write: Callable[[Repo], CommitResult],
     *,
-    message: str,
+    as_json: bool,
+    quiet: bool,
+    secrets: str = "",
+) -> None:
+    """Let `write` make one commit, seal, and print the result."""
+    with opened(invocation, quiet=quiet, secrets=secrets) as repo:
+        tell_written(
+            invocation, repo.store, lambda: (write(repo), repo.guard), as_json=as_json, quiet=quiet
+        )
+
+
+def tell_written(
+    invocation: Invocation,
+    store: Store,
+    write: Callable[[], tuple[CommitResult, Guard]],
+    *,
     as_json: bool,
     quiet: bool,
     branch: str | None = None,
-    private: bool = False,
-    secrets: str = "",
     seals: bool = True,
 ) -> None:
-    """Commit the operations that `add` puts in a draft, seal, and print the result.
-
-    Private content is salted with the user's key for this repository.
+    """Let `write` make one commit on HEAD or a branch, seal, and print the result.
 
     Tokens are printed on a terminal only: a script should not wait for the tokenizer to load.
     """
-    with opened_store(invocation, quiet=quiet, hurried=not seals) as store:
-        salt = None
-        if private:
-            key = secret_files.user_files.store_key(
-                invocation.environment, store.config.store_id, store.layout.root, store.disk
-            )
-            salt = secret_files.user_files.content_salt(key)
-        guard = secret_files.guard.Guard.of(store, invocation.environment, secrets)
-        draft = history.commit.new_draft(store, salt=salt, guard=guard)
-        add(store, draft)
-        tells_tokens = invocation.terminal and not (quiet or as_json)
-        before = _context_tokens(store, branch) if tells_tokens else 0
-        author = invocation.environment.author
-        result = history.commit.write(store, draft, author=author, message=message, branch=branch)
-        if store.config.get(AUTOMATIC_SETTING):
-            contexts = context.compiler.ContextCompiler(store)
-            checkpoints.automatic.after(contexts, result.oid, result.ref, author=author)
-        finish(invocation, store, seals=seals)
-        if quiet:
-            return
-        stopped = something_waits(store)
-        if stopped:
-            porcelain.in_progress.tell_stopped(invocation, store, [result.ref])
-        tell_secrets(invocation, result.secrets, guard)
-        if branch and not result.parents and store.refs.head().oid is not None:
-            invocation.note(f"note: {safe(branch)} is a new branch; this commit is its first")
-        if as_json:
-            waits = (
-                trace_store.records.waiting(porcelain.in_progress.what_waits(store))
-                if stopped
-                else None
-            )
-            render.records.write_record(
-                invocation, {**trace_store.records.commit_result(result), "waiting": waits}
-            )
-            return
-        if result.also:
-            names = ", ".join(map(render.records.short_address, result.also[:4]))
-            more = f" and {len(result.also) - 4} more" if len(result.also) > 4 else ""
-            verbs = (
-                "belongs to the same call and goes"
-                if len(result.also) == 1
-                else "belong to the same call and go"
-            )
-            invocation.note(f"note: {names}{more} {verbs} with it")
-        if tells_tokens:
-            after = _context_tokens(store, branch)
-            what = _line(store, result.oid.short(), result)
-            invocation.line(f"{what}, {after - before:+,} tokens: the context has {after:,}")
-        else:
-            invocation.line(_line(store, str(result.oid), result))
+    tells_tokens = invocation.terminal and not (quiet or as_json)
+    before = _context_tokens(store, branch) if tells_tokens else 0
+    result, guard = write()
+    finish(invocation, store, seals=seals)
+    if quiet:
+        return
+    stopped = something_waits(store)
+    if stopped:
+        porcelain.in_progress.tell_stopped(invocation, store, [result.ref])
+    tell_secrets(invocation, result.secrets, guard)
+    if branch and not result.parents and store.refs.head().oid is not None:
+        invocation.note(f"note: {safe(branch)} is a new branch; this commit is its first")
+    if as_json:
+        waits = (
+            trace_store.records.waiting(porcelain.in_progress.what_waits(store))
+            if stopped
+            else None
+        )
+        render.records.write_record(
+            invocation, {**trace_store.records.commit_result(result), "waiting": waits}
+        )
+        return
+    if result.also:
+        names = ", ".join(map(render.records.short_address, result.also[:4]))
+        more = f" and {len(result.also) - 4} more" if len(result.also) > 4 else ""
+        verbs = (
+            "belongs to the same call and goes"
+            if len(result.also) == 1
+            else "belong to the same call and go"
+        )
+        invocation.note(f"note: {names}{more} {verbs} with it")
+    if tells_tokens:
+        after = _context_tokens(store, branch)
+        what = _line(store, result.oid.short(), result)
+        invocation.line(f"{what}, {after - before:+,} tokens: the context has {after:,}")
+    else:
+        invocation.line(_line(store, str(result.oid), result))
 
 
 def guarded_message(invocation: Invocation, store: Store, message: str) -> str:

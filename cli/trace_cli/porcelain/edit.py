@@ -7,18 +7,17 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, SECRETS, TARGETS, recorded
 from trace_cli.porcelain.input import argument_text, single_message, text_from
 from trace_cli.render.tables import counted
-from trace_store import context, errors, history
+from trace_store import errors
 from trace_store.objects.operations import IMPORTANT, NORMAL, PINNED, SKIP
 from trace_store.objects.parts import ToolResult
-from trace_store.revision import resolve_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trace_cli.runtime import Invocation
-    from trace_store.history.draft import Draft
-    from trace_store.store.handle import Store
+    from trace_store.history.draft import CommitResult
+    from trace_store.repo.repository import Repo
 
 
 @takes(
@@ -64,22 +63,21 @@ def edit(
     typed = text is not None and text != "-"
     given = argument_text(text or "") if typed else text_from(invocation, file or "-")
 
-    def add(store: Store, draft: Draft) -> None:
-        contexts = context.compiler.ContextCompiler(store)
-        address = resolve_address(store, target)
-        parts = history.edit_text.current_parts(contexts, address)
-        if not from_json:
-            draft.edit(address, history.edit_text.reworded(parts, given, call))
-            results = sum(isinstance(part, ToolResult) for part in parts)
-            if results > 1 and not call:
-                invocation.note(
-                    f"note: {counted(results, 'result')} have this text now; --call ID edits a single one"
-                )
-            return
-        draft.edit(address, single_message(given).parts, force=force)
+    def write(repo: Repo) -> CommitResult:
+        if from_json:
+            parts = single_message(given).parts
+            return repo.edit(target, parts, force=force, message=message)
+        before = repo.message(target).message.parts
+        done = repo.edit(target, given, call=call, message=message)
+        results = sum(isinstance(part, ToolResult) for part in before)
+        if results > 1 and not call:
+            invocation.note(
+                f"note: {counted(results, 'result')} have this text now; --call ID edits a single one"
+            )
+        return done
 
     try:
-        recorded(invocation, add, message=message, as_json=as_json, quiet=quiet, secrets=secrets)
+        recorded(invocation, write, as_json=as_json, quiet=quiet, secrets=secrets)
     except errors.InvalidOperationError as error:
         if not error.data.get("calls"):
             raise
@@ -177,19 +175,13 @@ def remove(
     A pinned message is hidden only with --force, or after confirmation on a terminal.
     """
 
-    def add(store: Store, draft: Draft) -> None:
-        pinned = [] if force else [each for each in targets if _is_pinned(store, each)]
+    def write(repo: Repo) -> CommitResult:
+        pinned = [] if force else [each for each in targets if _is_pinned(repo, each)]
         if pinned:
             _ask(invocation, pinned)
-        draft.remove(targets, ghost=ghost)
+        return repo.remove(targets, ghost=ghost, message=message)
 
-    recorded(
-        invocation,
-        add,
-        message=message,
-        as_json=as_json,
-        quiet=quiet,
-    )
+    recorded(invocation, write, as_json=as_json, quiet=quiet)
 
 
 @takes(
@@ -211,22 +203,17 @@ def restore(
     """Restore hidden messages at their position; with --version, also an earlier version."""
     recorded(
         invocation,
-        lambda _, draft: draft.restore(targets, version=version),
-        message=message,
+        lambda repo: repo.restore(targets, version=version, message=message),
         as_json=as_json,
         quiet=quiet,
     )
 
 
-def _is_pinned(store: Store, target: str) -> bool:
-    """Return True if a message is pinned in HEAD's context; the draft reports errors."""
-    head = store.refs.head().oid
-    if head is None:
-        return False
+def _is_pinned(repo: Repo, target: str) -> bool:
+    """Return True if a message is pinned in HEAD's context, or its call or result; `remove` reports errors."""
     try:
-        state = context.snapshots.fold_of(store, head)
-        unit = state.unit(resolve_address(store, target))
-        return any(state.entry(each).priority == PINNED for each in unit)
+        unit = repo.message(target).unit
+        return any(repo.message(each).priority == PINNED for each in unit)
     except errors.TraceError:
         return False
 
@@ -259,10 +246,14 @@ def _annotate(
 ) -> None:
     recorded(
         invocation,
-        lambda _, draft: draft.annotate(
-            targets, priority=priority, keep=keep, labels=labels, unlabels=unlabels
+        lambda repo: repo.annotate(
+            targets,
+            priority=priority,
+            keep=keep,
+            labels=labels,
+            unlabels=unlabels,
+            message=message,
         ),
-        message=message,
         as_json=as_json,
         quiet=quiet,
     )

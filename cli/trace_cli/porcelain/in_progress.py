@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from trace_cli.arguments import Option
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import finish, opened_store
+from trace_cli.porcelain.advice import asked_model
+from trace_cli.porcelain.common import finish, opened
 from trace_cli.porcelain.conflicts import choices_line, conflict_lines
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
-from trace_store import checkpoints, errors, merge, secrets
-from trace_store.config import AUTOMATIC_SETTING
+from trace_store import errors
 from trace_store.merge.conflicts import OURS, THEIRS
-from trace_store.merge.in_progress import WORDS, read_stop
+from trace_store.merge.in_progress import WORDS, read_stop, required_stop
 from trace_store.merge.in_progress import refuse_while_stopped as refuse_while_stopped
+from trace_store.repo.stopped import Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.merge.conflicts import Conflict
     from trace_store.merge.in_progress import Stop
-    from trace_store.merge.llm_assist.review import Judge
-    from trace_store.secrets.guard import Guard
+    from trace_store.repo.repository import Repo
     from trace_store.store.handle import Store
 
 
@@ -83,11 +83,11 @@ class Run:
 
     def carry_out(
         self,
-        begin: Callable[[Store, Guard], Any],
+        begin: Callable[[Repo], Any],
         record: Callable[[Store, Any], list[dict[str, Any]]],
         tell: Callable[[Store, Any], None],
         message: str = "",
-        judge: Callable[[Store], Judge | None] = lambda store: None,
+        judge: bool = False,
         drop_pinned: bool = False,
     ) -> None:
         """Start, continue or abort, seal, and print the result.
@@ -97,62 +97,69 @@ class Run:
             record: returns the result as JSON.
             tell: prints the result for people.
             message: the commit message of a continued merge.
-            judge: returns the model that judges reapplied commits on --continue.
+            judge: whether the model judges reapplied commits on --continue.
             drop_pinned: whether a continued rebase may drop pinned messages.
 
         Raises:
             ConflictError: it stopped at conflicts.
         """
         invocation = self._invocation
-        with opened_store(invocation, quiet=self._quiet) as store:
+        with opened(invocation, quiet=self._quiet, secrets=self._secrets) as repo:
             if self._way == ["abort"]:
-                self._give_up(store)
+                self._give_up(repo)
                 return
-            guard = secrets.guard.Guard.of(store, invocation.environment, self._secrets)
             found: Any
             if self._way:
-                found = merge.resolve.resume(
-                    store,
-                    kind=self._kind,
-                    author=invocation.environment.author,
-                    message=message,
-                    guard=guard,
-                    judge=judge(store),
+                found = waiting(repo, self._kind).continue_(
                     skip=self._way == ["skip"],
+                    message=message,
+                    judge=asked_model(invocation, repo) if judge else None,
                     drop_pinned=drop_pinned,
                 )
             else:
-                if store.config.get(AUTOMATIC_SETTING):
-                    author = invocation.environment.author
-                    checkpoints.automatic.before(store, self._kind, author=author)
-                found = begin(store, guard)
+                found = begin(repo)
             if found is None:
                 return
-            stopped = found.outcome == STOPPED
-            if not stopped:
-                finish(invocation, store)
-            if self._json:
-                for each in record(store, found):
-                    write_record(invocation, each)
-            elif stopped:
-                tell(store, found)
-                for line in conflict_lines(invocation, store, found.conflicts):
-                    invocation.line(line)
+            stopped = isinstance(found, Stopped)
+            if stopped:
+                found = found.so_far
             else:
-                tell(store, found)
+                finish(invocation, repo.store)
+            if self._json:
+                for each in record(repo.store, found):
+                    write_record(invocation, each)
+            else:
+                tell(repo.store, found)
+                if stopped:
+                    for line in conflict_lines(invocation, repo.store, found.conflicts):
+                        invocation.line(line)
             if stopped:
                 raise _stopped(self._kind, found.conflicts)
 
-    def _give_up(self, store: Store) -> None:
-        given_up = merge.resolve.abort(store, self._kind)
+    def _give_up(self, repo: Repo) -> None:
+        given_up = waiting(repo, self._kind)
+        given_up.abort()
         if self._json:
-            write_record(self._invocation, {"aborted": given_up.kind, "ref": given_up.ref})
+            write_record(self._invocation, {"aborted": self._kind, "ref": given_up.ref})
         elif not self._quiet:
             branch = safe(given_up.ref.removeprefix("refs/heads/"))
-            now = store.refs.read(given_up.ref) if given_up.ref else None
+            now = repo.line(given_up.ref).head.oid if given_up.ref else None
             moved = now is not None and now != given_up.before
             where = f"stays at {now.short()}" if now and moved else "is unchanged"
             self._invocation.line(f"{WORDS[self._kind]} aborted: {branch} {where}")
+
+
+def waiting(repo: Repo, kind: str = "") -> Stopped:
+    """Return the operation in progress.
+
+    Raises:
+        StateError: there is none, or it is of another kind.
+    """
+    found = repo.in_progress
+    if found is None or (kind and found.kind not in ("", kind)):
+        required_stop(repo.store, kind)
+    assert found is not None
+    return found
 
 
 def _stopped(kind: str, conflicts: Sequence[Conflict]) -> Exception:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.advice import advisor
-from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, SECRETS, opened_store
+from trace_cli.porcelain.advice import asked_model, reviewed
+from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, SECRETS, opened
 from trace_cli.porcelain.conflicts import conflict_lines
 from trace_cli.porcelain.editor import settle_in_editor
-from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, STOPPED, Run
+from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, STOPPED, Run, waiting
 from trace_cli.porcelain.input import argument_text, text_from
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
@@ -16,15 +16,16 @@ from trace_cli.render.tables import counted, number
 from trace_store import merge as merging
 from trace_store import repo
 from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS
-from trace_store.merge.in_progress import MERGE, read_stop
-from trace_store.merge.inputs import APPEND, STRATEGIES
+from trace_store.merge.in_progress import MERGE
+from trace_store.merge.inputs import APPEND, SEMANTIC, STRATEGIES
 from trace_store.merge.result import ALLOWED, FAST_FORWARD, MERGED, NEVER, ONLY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.merge.result import Merge
-    from trace_store.secrets.guard import Guard
+    from trace_store.repo.repository import Repo
+    from trace_store.repo.stopped import Stopped
     from trace_store.store.handle import Store
 
 
@@ -111,19 +112,18 @@ def merge(
     if favour and strategy in (OURS, THEIRS):
         raise usage_error(f"--favour has no effect with --strategy {strategy}")
 
-    def begin(store: Store, guard: Guard) -> Merge:
-        options = merging.result.MergeOptions(
+    def begin(repo: Repo) -> Merge | Stopped:
+        ask = reviewed(invocation, strategy, review=review, no_review=no_review)
+        return repo.merge(
+            revision or "",
             strategy=strategy,
             favour=favour,
             fast_forward=ONLY if ff_only else NEVER if no_ff else ALLOWED,
             squash=squash,
             unrelated=unrelated,
             message=message,
-        )
-        advise = advisor(invocation, store, strategy, review=review, no_review=no_review)
-        author = invocation.environment.author
-        return merging.merge.merge(
-            store, revision or "", options, author=author, guard=guard, advise=advise
+            model=asked_model(invocation, repo) if strategy == SEMANTIC else None,
+            review=ask,
         )
 
     def tell(store: Store, found: Merge) -> None:
@@ -196,10 +196,11 @@ def resolve(
     said += [TEXT] * (file is not None) + [TEXT] * edit
     if len(said) > 1:
         raise usage_error("choose one resolution")
-    with opened_store(invocation, quiet=quiet) as store:
-        met = merging.resolve.met_conflicts(store)
+    with opened(invocation, quiet=quiet) as here:
+        stop, store = waiting(here), here.store
+        met = sorted([*stop.conflicts, *stop.settled], key=lambda each: each.number)
         if which not in ("", "all") and not said:
-            met = (merging.resolve.find_conflict(met, which),)
+            met = [merging.resolve.find_conflict(met, which)]
         if said:
             if edit:
                 typed = settle_in_editor(invocation, store, met, which)
@@ -207,19 +208,21 @@ def resolve(
                 typed = _text(invocation, text, file)
             else:
                 typed = ""
-            merging.resolve.resolve(store, which, merging.conflicts.Resolution(said[0], typed))
-            met = merging.resolve.met_conflicts(store)
+            stop.resolve(which, said[0], typed)
+            met = list(stop.conflicts)
         open_ = [each for each in met if each.resolution is None]
         if as_json:
-            settled = repo.records.settled([each for each in met if each.resolution is not None])
-            record = {"conflicts": repo.records.conflicts(store, open_), "settled": settled}
+            settled = stop.settled if said else [each for each in met if each.resolution]
+            record = {
+                "conflicts": repo.records.conflicts(store, open_),
+                "settled": repo.records.settled(settled),
+            }
             write_record(invocation, record)
         elif not quiet:
-            for line in conflict_lines(invocation, store, open_ if said else met):
+            for line in conflict_lines(invocation, store, met):
                 invocation.line(line)
             if not open_ and (said or not which):
-                found = read_stop(store)
-                kind = found.kind if found else MERGE
+                kind = stop.kind
                 invocation.line(f"all conflicts are resolved: run `trace {kind} --continue`")
 
 

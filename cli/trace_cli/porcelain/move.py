@@ -5,13 +5,19 @@ from __future__ import annotations
 from trace_cli import porcelain
 from trace_cli.arguments import SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, finish, opened_store, something_waits
+from trace_cli.porcelain.common import (
+    JSON,
+    MESSAGE,
+    QUIET,
+    finish,
+    guarded_message,
+    opened,
+    something_waits,
+)
 from trace_cli.porcelain.meaning_warnings import warn
 from trace_cli.render.records import address_text, write_record
 from trace_cli.render.tables import counted
 from trace_store import repo
-from trace_store.merge.move import AFTER, BEFORE, FIRST, LAST
-from trace_store.merge.move import move as move_messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,19 +52,16 @@ def move(
 
     A tool call and its results move together, and nothing can be placed between them.
     """
-    ways = [(AFTER, after), (BEFORE, before), (FIRST, first), (LAST, last)]
-    given = [(where, each) for where, each in ways if each]
-    if len(given) != 1:
+    if sum(map(bool, (after, before, first, last))) != 1:
         raise usage_error("give one of --after, --before, --first and --last")
-    where, beside = given[0]
-    with opened_store(invocation, quiet=quiet) as store:
-        found = move_messages(
-            store,
+    with opened(invocation, quiet=quiet) as here:
+        store = here.store
+        found = here.move(
             targets,
-            where,
-            beside if isinstance(beside, str) else "",
-            author=invocation.environment.author,
-            message=message,
+            after=after or None,
+            before=before or None,
+            last=last,
+            message=guarded_message(invocation, store, message),
             dry_run=dry_run,
         )
         finish(invocation, store)

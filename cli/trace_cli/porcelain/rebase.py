@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trace_cli.arguments import ANY, OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.advice import judge as judging
+from trace_cli.porcelain.advice import asked_model
 from trace_cli.porcelain.common import JSON, QUIET, SECRETS
 from trace_cli.porcelain.editor import edited, keep_typed
 from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, Run
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.merge.llm_assist.review import Judge
     from trace_store.merge.result import Rewrite
     from trace_store.merge.todo import Step
     from trace_store.oid import ObjectId
-    from trace_store.secrets.guard import Guard
+    from trace_store.repo.repository import Repo
+    from trace_store.repo.stopped import Stopped
     from trace_store.store.handle import Store
 
 
@@ -162,17 +162,9 @@ def cherry_pick(
     )
     run.check("WHAT", wanted, alone=["--at"] * bool(at) + ["--favour"] * bool(favour))
 
-    def begin(store: Store, guard: Guard) -> Rewrite:
-        author = invocation.environment.author
-        return merge.cherry_pick.cherry_pick(
-            store,
-            wanted,
-            author=author,
-            at=at,
-            favour=favour,
-            guard=guard,
-            judge=judging(invocation, store, wanted=judge),
-        )
+    def begin(here: Repo) -> Rewrite | Stopped:
+        model = asked_model(invocation, here) if judge else None
+        return here.cherry_pick(*wanted, at=at, favour=favour, judge=model)
 
     _carry_out(invocation, run, CHERRY_PICK, begin, judge=judge, quiet=quiet)
 
@@ -250,24 +242,22 @@ def rebase(
     if upstream and root:
         raise usage_error("--root takes no UPSTREAM")
 
-    def begin(store: Store, guard: Guard) -> Rewrite | None:
+    def begin(here: Repo) -> Rewrite | Stopped | None:
         def plan(steps: Sequence[Step]) -> Sequence[Step]:
-            return planned(invocation, store, steps, todo_file)
+            return planned(invocation, here.store, steps, todo_file)
 
-        base = None if root else upstream or history.branches.required_upstream(store)
         if print_todo:
-            _print_todo(invocation, store, first_list(store, base, onto), as_json=as_json)
+            base = None if root else upstream or history.branches.required_upstream(here.store)
+            steps = first_list(here.store, base, onto)
+            _print_todo(invocation, here.store, steps, as_json=as_json)
             return None
-        return merge.rebase.rebase(
-            store,
-            base,
-            author=invocation.environment.author,
+        return here.rebase(
+            None if root else upstream or "",
             onto=onto,
             plan=plan if interactive or todo_file is not None else None,
             drop_pinned=drop_pinned,
             favour=favour,
-            guard=guard,
-            judge=judging(invocation, store, wanted=judge),
+            judge=asked_model(invocation, here) if judge else None,
         )
 
     _carry_out(invocation, run, REBASE, begin, judge=judge, quiet=quiet, drop_pinned=drop_pinned)
@@ -288,7 +278,7 @@ def _carry_out(
     invocation: Invocation,
     run: Run,
     kind: str,
-    begin: Callable[[Store, Guard], Rewrite | None],
+    begin: Callable[[Repo], Rewrite | Stopped | None],
     *,
     judge: bool,
     quiet: bool,
@@ -302,13 +292,10 @@ def _carry_out(
         if not quiet:
             invocation.line(_line(invocation, found, kind))
 
-    def judged(store: Store) -> Judge | None:
-        return judging(invocation, store, wanted=judge)
-
     def record(store: Store, found: Rewrite) -> list[dict[str, Any]]:
         return [repo.records.rewrite(store, found)]
 
-    run.carry_out(begin, record, tell, judge=judged, drop_pinned=drop_pinned)
+    run.carry_out(begin, record, tell, judge=judge, drop_pinned=drop_pinned)
 
 
 def _line(invocation: Invocation, found: Rewrite, kind: str) -> str:

@@ -6,7 +6,7 @@ from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, QUIET, SECRETS, guarded_message
 from trace_cli.porcelain.in_progress import GOING_ON, Run
-from trace_store import merge, repo
+from trace_store import repo
 from trace_store.ident import is_count
 from trace_store.merge.conflicts import OURS, THEIRS
 from trace_store.merge.in_progress import REVERT
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.merge.revert import Revert
-    from trace_store.secrets.guard import Guard
+    from trace_store.repo.repository import Repo
+    from trace_store.repo.stopped import Stopped
     from trace_store.store.handle import Store
 
 
@@ -77,14 +78,11 @@ def revert(
     )
     run.check("REVISION", wanted)
 
-    def begin(store: Store, guard: Guard) -> Revert:
+    def begin(here: Repo) -> Revert | Stopped:
         if is_count(message):
-            _refuse_mainline(store, wanted, message)
-        said = guarded_message(invocation, store, message)
-        author = invocation.environment.author
-        return merge.revert.revert(
-            store, wanted, author=author, message=said, favour=favour, guard=guard
-        )
+            _refuse_mainline(here.store, wanted, message)
+        said = guarded_message(invocation, here.store, message)
+        return here.revert(*wanted, message=said, favour=favour)
 
     def tell(store: Store, found: Revert) -> None:
         if found.step is not None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, takes
-from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, opened_store, recorded
+from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, opened, recorded
 from trace_cli.porcelain.input import parsed_json
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, table
 from trace_cli.subcommands import Group
-from trace_store import context, errors
+from trace_store import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ def set_(invocation: Invocation, *, file: str, message: str, as_json: bool, quie
         raise errors.UnreadableInputError(f"{name} is not a JSON list of tool schemas", path=file)
     recorded(
         invocation,
-        lambda _, draft: draft.set_tools(schemas),
-        message=message,
+        lambda repo: repo.set_tools(schemas, message=message),
         as_json=as_json,
         quiet=quiet,
     )
@@ -56,8 +55,8 @@ def set_(invocation: Invocation, *, file: str, message: str, as_json: bool, quie
 )
 def show(invocation: Invocation, *, revision: str, as_json: bool) -> None:
     """List the current tools; with --json, the full schemas."""
-    with opened_store(invocation) as store:
-        schemas = context.compiler.ContextCompiler(store).compile(revision).tools
+    with opened(invocation) as repo:
+        schemas = repo.compile(revision).tools
     if as_json:
         write_record(invocation, {"tools": list(schemas)})
         return

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, opened_store, recorded
+from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, opened, recorded
 from trace_cli.porcelain.input import parsed_json
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, number, table
 from trace_cli.subcommands import Group
-from trace_store import errors, repo
-from trace_store.history.log import log
-from trace_store.objects.operations import USAGE
-from trace_store.revision import resolve_commit
+from trace_store import errors
+from trace_store.repo import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.history.draft import Draft
-    from trace_store.store.handle import Store
 
 HELP = """Without a subcommand, list the latest reports."""
 COUNTS = ("input_total", "cache_read", "cache_write", "output_total", "reasoning")
@@ -82,11 +78,12 @@ def record(
     if not isinstance(fields, dict):
         raise errors.UnreadableInputError(f"{name} is not a JSON object")
 
-    def add(store: Store, draft: Draft) -> None:
-        sent = resolve_commit(store, about) if about else None
-        draft.record_usage(fields, model=model, about=sent)
-
-    recorded(invocation, add, message=message, as_json=as_json, quiet=quiet)
+    recorded(
+        invocation,
+        lambda repo: repo.record_usage(fields, model=model, about=about or None, message=message),
+        as_json=as_json,
+        quiet=quiet,
+    )
 
 
 @takes(
@@ -98,18 +95,12 @@ def show(invocation: Invocation, *, revision: str, limit: int | None, as_json: b
     """List reports, newest first, with counts in tokens."""
     limit = DEFAULT_LIMIT if limit is None else limit
     rows: list[tuple[str, ...]] = []
-    with opened_store(invocation) as store:
-        for entry in log(store, revision):
-            # The commit table has the operations, so that few commits are read.
-            for operation in entry.commit.operations if USAGE in entry.operations else ():
-                if operation.name != USAGE or len(rows) >= limit:
-                    continue
-                record = repo.records.usage(entry.oid.hex(), entry.commit.parents, operation.fields)
-                if as_json:
-                    write_record(invocation, record)
-                rows.append(_row(record))
-            if len(rows) >= limit:
-                break
+    with opened(invocation) as repo:
+        for each in repo.usage(revision, limit=limit):
+            record = records.usage(each)
+            if as_json:
+                write_record(invocation, record)
+            rows.append(_row(record))
     if as_json:
         return
     if not rows:
