@@ -19,6 +19,7 @@ import trace_store.commit_table.commits
 import trace_store.commit_table.table
 import trace_store.commit_table.walks
 import trace_store.context.prefetch
+import trace_store.history.log
 import trace_store.history.lookup
 import trace_store.maintenance.log
 import trace_store.maintenance.schedule
