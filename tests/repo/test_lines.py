@@ -18,6 +18,7 @@ from trace_store.errors import (
     InvalidInputError,
     InvalidRefNameError,
     RefChangedError,
+    RefNotFoundError,
     RepositoryNotFoundError,
     StateError,
 )
@@ -52,6 +53,13 @@ def test_a_line_begins_where_its_first_commit_is(repo: Repo) -> None:
     assert texts(idea) == ["a thought"]
     assert texts(repo) == ["on main"]
     assert repo.head.ref == "refs/heads/main"
+
+
+@pytest.mark.parametrize("name", ["refs/tags/v1", "refs/trash/1"])
+def test_a_line_is_a_branch(repo: Repo, name: str) -> None:
+    for fails in (lambda: repo.line(name), lambda: repo.append("user", "a", ref=name)):
+        with pytest.raises(RefNotFoundError, match="not a branch"):
+            fails()
 
 
 def test_only_commits_on_heads_own_branch_are_in_its_reflog(repo: Repo) -> None:

@@ -10,7 +10,7 @@ from trace_store import errors
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.head import NAME, Head
 from trace_store.refs.memory import MemoryRefs
-from trace_store.refs.names import full_name
+from trace_store.refs.names import branch_ref
 from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ class BranchView(Store):
         self.__dict__ = store.__dict__
         real = Store.refs.__get__(store)
         view = _DiskRefs if isinstance(real, RefDatabase) else _MemoryRefs
-        self._view: _DiskRefs | _MemoryRefs = view(real, full_name(ref))
+        self._view: _DiskRefs | _MemoryRefs = view(real, branch_ref(ref))
 
     @property
     def refs(self) -> RefDatabase | MemoryRefs:

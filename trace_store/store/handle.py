@@ -170,6 +170,7 @@ class Store:
 
         Raises:
             InvalidRefNameError: it is not a valid name.
+            RefNotFoundError: it is the full name of another kind of ref.
         """
         return store.branch_view.BranchView(self, ref)
 
