@@ -9,8 +9,10 @@ from trace_store.objects.address import RESULT, Address, read_address, resolve_c
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any, TypeAlias
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeAlias, TypeVar
+
+    Answer = TypeVar("Answer")
 
     Stored: TypeAlias = ops.Stored
     Parts: TypeAlias = Sequence[Stored]
@@ -21,6 +23,19 @@ Place = tuple[bytes, int]
 
 REMOVED = "removed"
 REPLACED = "replaced"
+_HIDDEN = ("", REMOVED, REPLACED)
+_GHOST, _MARKED, _EDITED = 4, 64, 128
+_PRIORITY_AT = 4
+SHOWN = {
+    hidden | ghost | priority << _PRIORITY_AT | more: (
+        *(_HIDDEN[hidden], bool(ghost), ops.PRIORITIES[priority]),
+    )
+    for hidden in range(len(_HIDDEN))
+    for ghost in (0, _GHOST)
+    for priority in range(len(ops.PRIORITIES))
+    for more in (0, _MARKED, _EDITED, _MARKED | _EDITED)
+}
+"""What each value of `Entry.state` says of hidden, ghost and priority."""
 
 
 class Version:
@@ -150,6 +165,14 @@ class Entry:
         return calls_answered(self.message["parts"])
 
     @property
+    def state(self) -> int:
+        """Hidden, ghost, priority, `is_marked` and `is_edited` as one number, a key of SHOWN."""
+        state = _HIDDEN.index(self.hidden) | ops.PRIORITIES.index(self.priority) << _PRIORITY_AT
+        state |= _GHOST if self.ghost else 0
+        state |= _MARKED if self.is_marked else 0
+        return state | (_EDITED if self.is_edited else 0)
+
+    @property
     def is_edited(self) -> bool:
         """Whether the current version is not the first."""
         return bool(self.current)
@@ -194,6 +217,18 @@ class Entry:
             setattr(other, name, getattr(self, name))
         other.versions = list(self.versions)
         return other
+
+
+def by_state(ask: Callable[[Entry], Answer]) -> dict[int, Answer]:
+    """Return what a question that depends on `state` alone is answered, for each state."""
+    found = {}
+    for state, shown in SHOWN.items():
+        entry = Entry.__new__(Entry)
+        entry.hidden, entry.ghost, entry.priority = shown
+        entry.current = int(bool(state & _EDITED))
+        entry.labels, entry.keep = frozenset("x" if state & _MARKED else ""), ()
+        found[state] = ask(entry)
+    return found
 
 
 def is_as_created(stored: Stored) -> bool:

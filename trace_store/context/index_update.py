@@ -7,11 +7,13 @@ by message; tools and reports need to be correct only in the last record of a co
 
 from __future__ import annotations
 
+from functools import cache
+
 from trace_store import errors
 from trace_store.context import index_records as form
 from trace_store.context.compile_index import IndexView, prefix_of
 from trace_store.context.content import prefix_after, seen_of_entry
-from trace_store.context.entries import Entry
+from trace_store.context.entries import Entry, by_state
 from trace_store.context.fold import Fold, is_measured
 from trace_store.context.index_records import START, Header, MessageRecord
 from trace_store.frozen import value
@@ -182,7 +184,7 @@ def told(entry: Entry, known: Mapping[bytes, bytes]) -> bytes:
     Raises:
         UnsupportedFormatError: this version does not know the role.
     """
-    key, flags = entry.key, _flags(entry)
+    key, flags = entry.key, _flags()[entry.state]
     record = known.get(key)
     if record is not None and not (form.flags_at(record, 0) ^ flags) & form.GHOST:
         return b"%b%b%b%b" % (key, flags.to_bytes(2, "little"), record[94:96], record[132:164])
@@ -205,10 +207,11 @@ def marker(commit: bytes, flags: int = 0, *, count: int = 0, prefix: bytes = _UN
 def _in_common(records: bytes, entries: Sequence[Entry]) -> tuple[int, int]:
     """Return the length of the common prefix of records and entries, in bytes and messages."""
     places = form.message_places(records) if records else ()
+    flags = _flags()
     number = 0
     for at, entry in zip(places, entries, strict=False):
         said = form.flags_at(records, at) & ~form.END
-        if said != _flags(entry) or records[at : at + form.KEY_BYTES] != entry.key:
+        if said != flags[entry.state] or not records.startswith(entry.key, at):
             return at, number
         number += 1
     return len(records) if number == len(places) else places[number], number
@@ -228,7 +231,13 @@ def _put_tools(made: Builder, had: bytes | None, setter: bytes | None) -> bytes 
     return setter
 
 
-def _flags(entry: Entry) -> int:
+@cache
+def _flags() -> dict[int, int]:
+    """Return the flags of a record by the `state` of its entry."""
+    return by_state(_flags_of)
+
+
+def _flags_of(entry: Entry) -> int:
     flags = form.priority_flag(entry.priority) if entry.priority != ops.SKIP else 0
     if entry.is_ghost:
         flags |= form.GHOST

@@ -21,9 +21,10 @@ from __future__ import annotations
 import os
 import struct
 import zlib
+from itertools import repeat
 
 from trace_store import errors
-from trace_store.context.entries import REMOVED, REPLACED, Entry, Place, Version
+from trace_store.context.entries import SHOWN, Entry, Place, Version, by_state
 from trace_store.context.fold import Fold, apply_commits, line_since
 from trace_store.files import read_file, replace_file
 from trace_store.gc_pause import paused
@@ -48,18 +49,12 @@ _ENTRY = struct.Struct("<92sBI")
 _KEY = struct.Struct("<16sI32sI32sI")
 _LINK = struct.Struct("<16sI16sI")
 _CHECKED_FROM = 12
-_HIDDEN = ("", REMOVED, REPLACED)
-_GHOST, _ANSWERS, _MARKED, _EDITED = 4, 8, 64, 128
-_PRIORITY_AT = 4
-_SHOWN = {
-    hidden | ghost | priority << _PRIORITY_AT: (
-        *(_HIDDEN[hidden], bool(ghost), ops.PRIORITIES[priority]),
-    )
-    for hidden in range(len(_HIDDEN))
-    for ghost in (0, _GHOST)
-    for priority in range(len(ops.PRIORITIES))
-}
-"""Meaning of the flags: hidden, ghost and priority."""
+_ADDRESS_OF_ENTRY = struct.Struct("<16sI77x")
+_ADDRESSES_OF_LINK = struct.Struct("<16sI20x"), struct.Struct("<20x16sI")
+_ANSWERS = 8
+"""The flag of entries with `answers`; the other flags are the entry's `state`."""
+_STATES = bytes(flags & ~_ANSWERS for flags in range(256))
+_VISIBLE = by_state(lambda entry: entry.visible)
 _LAZY = ("message", "versions", "current", "labels", "keep")
 
 
@@ -69,22 +64,21 @@ class SnapshotEntry(Entry):
     It never changes: a fold copies entries before changing them, and a copy is a plain entry.
     """
 
-    __slots__ = ("_data", "_flags", "_key", "_start", "_stop")
+    __slots__ = ("_answers", "_content", "key", "state")
 
-    def __init__(self, key: bytes, flags: int, data: bytes, start: int, stop: int) -> None:
-        self.address = Address(key[:16], int.from_bytes(key[16:20], "little"))
-        self.hidden, self.ghost, self.priority = _SHOWN[flags & 0x37]
-        self._key = key
-        self._flags = flags
-        self._data = data
-        self._start = start
-        self._stop = stop
+    def __init__(
+        self, address: Address, key: bytes, state: int, answers: int, content: bytes
+    ) -> None:
+        self.address = address
+        self.key = key  # type: ignore[misc]
+        self.state = state  # type: ignore[misc]
+        self._answers = answers
+        self._content = content
 
     def __getattr__(self, name: str) -> Any:
         if name not in _LAZY:
             raise AttributeError(name)
-        said = self._data[self._start : self._stop]
-        message, versions, self.current, labels, keep = _unpack_msgpack(said)
+        message, versions, self.current, labels, keep = _unpack_msgpack(self._content)
         self.versions = [Version(parts, (commit, n)) for parts, commit, n in versions]
         self.message = {**message, "parts": self.versions[0].parts}
         self.labels = frozenset(labels)
@@ -92,45 +86,46 @@ class SnapshotEntry(Entry):
         return object.__getattribute__(self, name)
 
     @property
-    def key(self) -> bytes:
-        """As in `Entry`."""
-        return self._key
-
-    @property
     def home(self) -> Place:  # type: ignore[override]
         """As in `Entry`."""
-        return _KEY.unpack(self._key)[2:4]
+        return _KEY.unpack(self.key)[2:4]
 
     @property
     def place(self) -> Place:
         """As in `Entry`."""
-        return _KEY.unpack(self._key)[4:]
+        return _KEY.unpack(self.key)[4:]
 
     @property
     def answers(self) -> tuple[Address, ...]:
         """As in `Entry`."""
-        return super().answers if self._flags & _ANSWERS else ()
+        return super().answers if self._answers else ()
 
     @property
-    def is_edited(self) -> bool:
+    def hidden(self) -> str:  # type: ignore[override]
         """As in `Entry`."""
-        return bool(self._flags & _EDITED)
+        return SHOWN[self.state][0]
 
     @property
-    def is_marked(self) -> bool:
+    def ghost(self) -> bool:  # type: ignore[override]
         """As in `Entry`."""
-        return bool(self._flags & _MARKED)
+        return SHOWN[self.state][1]
+
+    @property
+    def priority(self) -> str:  # type: ignore[override]
+        """As in `Entry`."""
+        return SHOWN[self.state][2]
+
+    @property
+    def visible(self) -> bool:
+        """As in `Entry`."""
+        return _VISIBLE[self.state]
 
     def same_state(self, other: Entry) -> bool:
         """As in `Entry`; entries with equal bytes are not unpacked."""
-        if isinstance(other, SnapshotEntry):
-            own = self._data[self._start : self._stop]
-            if (
-                self._flags == other._flags
-                and self._key == other._key
-                and own == other._data[other._start : other._stop]
-            ):
-                return True
+        if self is other:
+            return True
+        if isinstance(other, SnapshotEntry) and self._content == other._content:
+            return self.state == other.state
         return super().same_state(other)
 
 
@@ -143,7 +138,7 @@ def pack(tip: bytes, state: Fold) -> bytes:
     for entry in state.entries:
         answers = entry.answers
         said += _pack_content(entry, msgpack.packb)
-        entries += _ENTRY.pack(entry.key, _flags(entry, answers), len(said))
+        entries += _ENTRY.pack(entry.key, entry.state | (_ANSWERS if answers else 0), len(said))
         for call in answers:
             links += _LINK.pack(*entry.address, *call)
             count += 1
@@ -189,44 +184,42 @@ def _unpack_msgpack(data: bytes) -> Any:
     return msgpack.unpackb(data)
 
 
-def _entries(records: bytes, data: bytes, said: int) -> list[Entry]:
-    found: list[Entry] = []
-    start = said
+def _addresses(records: bytes, form: struct.Struct) -> list[Address]:
+    return list(map(tuple.__new__, repeat(Address), form.iter_unpack(records)))
+
+
+def _entries(records: bytes, data: bytes, start: int) -> list[Entry]:
+    """Return the entries of records; `start` is where their contents start in `data`."""
+    keys, flags, ends = zip(*_ENTRY.iter_unpack(records), strict=True) if records else ((), (), ())
+    states = bytes(flags).translate(_STATES)
+    if not SHOWN.keys() >= {*states}:
+        raise ValueError("an entry has an unknown state")
+    answers = [each & _ANSWERS for each in flags]
+    stops = [start + end for end in ends]
+    contents = [data[at:stop] for at, stop in zip([start, *stops], stops, strict=False)]
+    addresses = _addresses(records, _ADDRESS_OF_ENTRY)
     with paused:
-        for key, flags, end in _ENTRY.iter_unpack(records):
-            stop = said + end
-            found.append(SnapshotEntry(key, flags, data, start, stop))
-            start = stop
-    return found
+        return list(map(SnapshotEntry, addresses, keys, states, answers, contents))
 
 
 def _links(records: bytes) -> dict[Address, tuple[Address, ...]]:
     found: dict[Address, tuple[Address, ...]] = {}
-    for birth, n, call, cn in _LINK.iter_unpack(records):
-        one, other = Address(birth, n), Address(call, cn)
-        found[one] = (*found.get(one, ()), other)
-        found[other] = (*found.get(other, ()), one)
+    results, calls = (_addresses(records, form) for form in _ADDRESSES_OF_LINK)
+    for one, other in zip(results, calls, strict=True):
+        found[one] = (*found[one], other) if one in found else (other,)
+        found[other] = (*found[other], one) if other in found else (one,)
     return found
 
 
 def _pack_content(entry: Entry, packb: Any) -> bytes:
     if isinstance(entry, SnapshotEntry):
-        return entry._data[entry._start : entry._stop]
+        return entry._content
     message = {key: entry.message[key] for key in entry.message if key != "parts"}
     versions = [[each.parts, *each.place] for each in entry.versions]
     packed: bytes = packb(
         [message, versions, entry.current, sorted(entry.labels), list(entry.keep)]
     )
     return packed
-
-
-def _flags(entry: Entry, answers: tuple[Address, ...]) -> int:
-    flags = _HIDDEN.index(entry.hidden)
-    flags |= _GHOST if entry.ghost else 0
-    flags |= _ANSWERS if answers else 0
-    flags |= _MARKED if entry.is_marked else 0
-    flags |= _EDITED if entry.is_edited else 0
-    return flags | ops.PRIORITIES.index(entry.priority) << _PRIORITY_AT
 
 
 WORTH = 400

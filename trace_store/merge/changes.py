@@ -134,6 +134,8 @@ def reworded_parts(parts: Parts, text: str, put: Put) -> list[Any]:
 
 def moved(before: Sequence[Address], after: Sequence[Address]) -> set[Address]:
     """Return the smallest set of common messages whose move explains the new order."""
+    if before == after[: len(before)]:  # the other side only appended
+        return set()
     kept = set(before) & set(after)
     old = [each for each in before if each in kept]
     new = [each for each in after if each in kept]

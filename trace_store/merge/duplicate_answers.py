@@ -40,10 +40,11 @@ class Answers:
 
         Our result stays, with the content that was chosen; the other parts of their message come in.
         """
+        common = self._theirs.addresses()
         mine = {
             (call, part["id"]): entry
             for entry in self._ours.entries
-            if entry.address not in self._theirs and entry.answers
+            if entry.address not in common and entry.answers
             for call, part in _results(entry)
         }
         left_out: set[Address] = set()
@@ -89,8 +90,8 @@ class Answers:
 
     def settle_turns(self, new: Sequence[Entry], changes: Changes) -> list[Operation]:
         """Resolve different answers to the last common message; return operations that add a new text."""
-        shared = [entry for entry in self._ours.entries if entry.address in self._theirs]
-        last = next((entry for entry in reversed(shared) if entry.visible), None)
+        shared = (each for each in reversed(self._ours.entries) if each.address in self._theirs)
+        last = next((entry for entry in shared if entry.visible), None)
         if last is None or not _is_question(last):
             return []
         turns = []
@@ -108,16 +109,17 @@ class Answers:
         settled = self._conflicts.add(TWO_ANSWERS, [last.address], last, mine, yours)
         return self._apply_choice(settled, last, mine, yours, changes)
 
-    def settle_hidden_by_each(self, shared: Sequence[Entry], changes: Changes) -> None:
+    def settle_hidden_by_each(self, shared: Sequence[Address], changes: Changes) -> None:
         """Resolve the case that each side shows one answer and hides the other's, which would hide both.
 
-        It happens if two merges of the same lines chose differently.
+        It happens if two merges of the same lines chose differently. `shared` are the common messages that differ or
+        change, in order.
         """
         going: list[Entry] = []
         hidden: list[Entry] = []
-        for yours in shared:
-            mine = self._ours.entry(yours.address)
-            change = changes.get(yours.address)
+        for address in shared:
+            mine, yours = self._ours.entry(address), self._theirs.entry(address)
+            change = changes.get(address)
             if change is not None and change.shown and change.shown[0] and mine.visible:
                 going.append(yours)
             elif mine.hidden and yours.visible and (change is None or change.shown is None):

@@ -98,7 +98,12 @@ class _Merge:
         self._answers: list[Operation] = []
         self._kept: set[Address] = set()  # messages that a resolution keeps as they are in ours
         self._order = [entry.address for entry in ours.entries]
-        self._shared = [e for e in theirs.entries if e.address in ours]
+        held = ours.addresses()
+        self._shared = [entry for entry in theirs.entries if entry.address in held]
+        # An entry that neither side has changed since they parted is one object in both.
+        mine, yours = ({*map(id, side.entries)} for side in (ours, theirs))
+        self._own = [entry for entry in ours.entries if id(entry) not in yours]
+        self._other = [entry for entry in theirs.entries if id(entry) not in mine]
 
     def operations(self) -> list[Operation]:
         """Return all operations of the merge, in order."""
@@ -116,7 +121,9 @@ class _Merge:
             left_out = answers.settle_results(new, self.changes)
             new = [each for each in new if each.address not in left_out]
             self._answers += answers.settle_turns(new, self.changes)
-            answers.settle_hidden_by_each(self._shared, self.changes)
+            touched = {*self.changes, *(entry.address for entry in self._other)}
+            shared = [each for each in touched if each in self._ours and each in self._theirs]
+            answers.settle_hidden_by_each(self._theirs.in_order(shared), self.changes)
         self._merge_moves()
         self._add_new(new, time_of)
         self._merge_tools()
@@ -176,10 +183,9 @@ class _Merge:
     def _merge_visibility(self) -> None:
         """Merge the visibility of units, always as a whole."""
         done: set[Address] = set()
-        same = set() if self._reverts else {id(entry) for entry in self._theirs.entries}
-        for mine in self._ours.entries:
+        for mine in self._ours.entries if self._reverts else self._own:
             address = mine.address
-            if address in done or id(mine) in same:
+            if address in done:
                 continue
             unit = self._ours.unit(address)
             done.update(unit[1:])
@@ -280,9 +286,11 @@ class _Merge:
     def _merge_properties(self) -> None:
         """Merge content, priority, labels and patterns of common messages."""
         ranked: set[Address] = set()
-        for yours in self._shared:
+        for yours in self._other:
+            if yours.address not in self._ours or yours.address in self._kept:
+                continue
             mine = self._ours.entry(yours.address)
-            if mine.same_state(yours) or yours.address in self._kept:
+            if mine.same_state(yours):
                 continue
             was = self._base_entry(mine)
             self._merge_content(was, mine, yours)
@@ -369,7 +377,7 @@ class _Merge:
         """
         coming: set[Address] = set()
         missing: dict[Address, None] = {}
-        for entry in self._theirs.entries:
+        for entry in self._other:
             if entry.address in self._ours:
                 continue
             if entry.address in self._base:
@@ -389,7 +397,7 @@ class _Merge:
             settled = self._conflicts.add(kinds.MISSING_TARGET, [address], base, (), entries)
             if settled.choice == THEIRS:
                 coming.update(each for each in unit if each not in self._ours)
-        return [entry for entry in self._theirs.entries if entry.address in coming]
+        return [entry for entry in self._other if entry.address in coming]
 
     def _resolve_summaries(self, new: Sequence[Entry]) -> None:
         """Resolve the conflict that both sides replaced the same messages with different summaries."""
