@@ -16,7 +16,7 @@ from benchmarks.jobs import JOBS
 from benchmarks.messages import REAL, VARIANTS
 from benchmarks.profiling import STACKS, Profiling, top
 from benchmarks.report import machine_line, ratios, tables, write_page
-from benchmarks.running import run
+from benchmarks.runner import run
 
 QUICK_SIZE = 60
 QUICK_ROUNDS = 3

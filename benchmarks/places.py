@@ -92,7 +92,7 @@ class GitPlace:
     def put_back(self) -> None:
         git(self.folder, "symbolic-ref", "HEAD", f"refs/heads/{self._start}")
         given = b"".join(b"update %b\n" % line for line in self._refs.splitlines())
-        git(self.folder, "update-ref", "--stdin", given=given)
+        git(self.folder, "update-ref", "--stdin", stdin=given)
         git(self.folder, "reset", "-q", "--hard")
         for path in set(self._objects().iterdir()) - self._packed:
             _remove(path)

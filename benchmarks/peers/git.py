@@ -1,8 +1,8 @@
-"""git at its leanest for messages: one blob a message, a tree of that blob alone, a commit.
+"""git with the least data per message: a blob, a tree with only that blob, and a commit.
 
-A message is written by five plumbing processes; histories are built by `fast-import`. Reading takes two processes
-whatever the length. git checks the hash of a loose object when it is read; of a packed one only the zlib checksum,
-and all hashes in `git fsck`.
+A message is written by five plumbing processes; histories are built by `fast-import`. Reading takes two processes,
+whatever the length. `git cat-file` checks the zlib checksum of an object, but not its hash; `git fsck` checks all
+hashes.
 """
 
 from __future__ import annotations
@@ -37,34 +37,36 @@ ENVIRONMENT = {
 
 
 def git(
-    folder: Path, *arguments: str, given: bytes = b"", limit_seconds: float | None = None
+    folder: Path, *arguments: str, stdin: bytes = b"", limit_seconds: float | None = None
 ) -> bytes:
     """Run git in a repository and return its output.
 
     Raises:
-        Unavailable: it failed, or took longer than it may.
+        Unavailable: git failed or exceeded the time limit.
     """
     try:
         run = subprocess.run(
             ["git", *arguments],
             cwd=folder,
-            input=given,
+            input=stdin,
             capture_output=True,
             env=ENVIRONMENT,
             check=False,
             timeout=limit_seconds,
         )
     except subprocess.TimeoutExpired:
-        told = f"git {' '.join(arguments)} took more than {limit_seconds:.0f} s"
-        raise Unavailable(told) from None
+        message = f"git {' '.join(arguments)} took more than {limit_seconds:.0f} s"
+        raise Unavailable(message) from None
     if run.returncode:
-        words = run.stderr.decode(errors="replace").strip().splitlines()
-        raise Unavailable(f"git {arguments[0]} failed: {words[-1] if words else 'no word'}")
+        lines = run.stderr.decode(errors="replace").strip().splitlines()
+        raise Unavailable(
+            f"git {arguments[0]} failed: {lines[-1] if lines else 'no error message'}"
+        )
     return run.stdout
 
 
 def create(folder: Path) -> None:
-    """Make a bare repository without the files of a template, and with no housekeeping of its own."""
+    """Create a bare repository without template files, automatic gc or fsync."""
     folder.mkdir(parents=True, exist_ok=True)
     git(folder, "init", "-q", "--bare", "--template=", "--initial-branch=main", ".")
     for name, value in (("gc.auto", "0"), ("maintenance.auto", "false"), ("core.fsync", "none")):
@@ -72,7 +74,9 @@ def create(folder: Path) -> None:
 
 
 def fast_import(folder: Path, turns: Iterable[Turn]) -> None:
-    """Put messages into an empty repository as one pack, and write down the ids of their blobs beside it.
+    """Import messages into an empty repository and list their blob ids in a file.
+
+    git writes one pack, or loose objects if there are fewer than `fastimport.unpackLimit`.
 
     Raises:
         Unavailable: git failed.
@@ -90,8 +94,8 @@ def fast_import(folder: Path, turns: Iterable[Turn]) -> None:
             _import(stream, number, turn)
     if run.wait():
         raise Unavailable("git fast-import failed")
-    named = (line.split() for line in marks.read_text("ascii").splitlines())
-    blobs = [(int(mark[1:]), oid) for mark, oid in named if int(mark[1:]) % 2]
+    exported = (line.split() for line in marks.read_text("ascii").splitlines())
+    blobs = [(int(mark[1:]), oid) for mark, oid in exported if int(mark[1:]) % 2]
     write_ids(folder.parent, [oid for _, oid in sorted(blobs)])
     marks.unlink()
 
@@ -123,7 +127,7 @@ class Git:
         git(folder / REPOSITORY, "gc", "-q")
 
     def writer(self, folder: Path, mode: str) -> GitWriter:
-        """Open for appending; git syncs "all" or "none", by `mode`."""
+        """Open for appending; `mode` is git's `core.fsync`: "all" or "none"."""
         git(folder / REPOSITORY, "config", "core.fsync", mode)
         return GitWriter(folder / REPOSITORY)
 
@@ -147,7 +151,7 @@ class Git:
         return lambda: Work(count(folder / REPOSITORY), 0)
 
     def read(self, folder: Path, ids: str) -> Proof:
-        """Return the messages with the ids in a file, a line each, in one process."""
+        """Read the messages whose ids are listed in a file, in one process."""
         wanted = Path(ids).read_bytes().split()
         found = list(read(folder / REPOSITORY, wanted))
         return lambda: Work(len(found), characters(map(loads, found)))
@@ -163,7 +167,7 @@ class Aggressive(Git):
     store = "git-aggressive"
 
     def build(self, folder: Path, turns: Iterable[Turn]) -> None:
-        """Import all messages and collect garbage, within a limit of time.
+        """Import all messages and collect garbage, within a time limit.
 
         Raises:
             Unavailable: it takes too long.
@@ -174,7 +178,7 @@ class Aggressive(Git):
 
 
 class Loose(Git):
-    """A bare repository as single commits leave it: a file for each object."""
+    """A bare repository with loose objects only, as after individual commits."""
 
     store = "git-loose"
 
@@ -201,10 +205,10 @@ class GitWriter:
     def append(self, messages: list[Turn]) -> None:
         for each in messages:
             parent = git(self._folder, "rev-parse", BRANCH).strip().decode()
-            blob = git(self._folder, "hash-object", "-w", "--stdin", given=dumps(each)).strip()
-            tree = git(self._folder, "mktree", given=b"100644 blob %b\tm\n" % blob).strip()
-            made = ("commit-tree", tree.decode(), "-p", parent, "-m", each["role"])
-            commit = git(self._folder, *made).strip().decode()
+            blob = git(self._folder, "hash-object", "-w", "--stdin", stdin=dumps(each)).strip()
+            tree = git(self._folder, "mktree", stdin=b"100644 blob %b\tm\n" % blob).strip()
+            arguments = ("commit-tree", tree.decode(), "-p", parent, "-m", each["role"])
+            commit = git(self._folder, *arguments).strip().decode()
             git(self._folder, "update-ref", BRANCH, commit, parent)
 
     def count(self) -> int:
@@ -220,21 +224,21 @@ def count(folder: Path) -> int:
 
 
 def read(folder: Path, names: Sequence[bytes]) -> Iterator[bytes]:
-    """Yield the content of objects, by one process that is asked for all at once."""
-    with tempfile.TemporaryFile() as asked:
-        asked.write(b"\n".join(names) + b"\n")
-        asked.seek(0)
+    """Yield the content of objects, all read by one `git cat-file` process."""
+    with tempfile.TemporaryFile() as requests:
+        requests.write(b"\n".join(names) + b"\n")
+        requests.seek(0)
         run = subprocess.Popen(
             ["git", "cat-file", "--batch", "--buffer"],
             cwd=folder,
             env=ENVIRONMENT,
-            stdin=asked,
+            stdin=requests,
             stdout=subprocess.PIPE,
         )
         assert run.stdout is not None
-        with run.stdout as printed:
+        with run.stdout as output:
             for _ in names:
-                size = int(printed.readline().split()[-1])
-                yield printed.read(size)
-                printed.read(1)
+                size = int(output.readline().split()[-1])
+                yield output.read(size)
+                output.read(1)
         run.wait()

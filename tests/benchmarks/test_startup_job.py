@@ -13,7 +13,7 @@ from benchmarks.ground import Ground
 from benchmarks.job import Contestant, Job, Sampler
 from benchmarks.jobs import startup
 from benchmarks.model import Unavailable
-from benchmarks.running import run
+from benchmarks.runner import run
 from benchmarks.samplers import Single
 from tests.support.installed_here import InstalledHere
 

@@ -280,4 +280,4 @@ def test_placeholders_count_once_wherever_a_text_is_cut(size: int) -> None:
         count = PlaceholderCount()
         for at in range(0, len(text), size):
             count.add(text[at : at + size])
-        assert count.found == expected
+        assert count.number == expected

@@ -7,11 +7,11 @@
     "TREN", number of packs u32, then blake3-256 of everything above
 
 Integers are little endian. Header fields: `head` (absent if HEAD is on none of the refs), `objects`,
-`prerequisites`, `refs` (arrays of a name and its tips, this working copy's own tip first), `requires`, and
-`tombstones` (arrays of a file name and its bytes; absent if empty).
+`prerequisites`, `refs` (arrays of a name and its tips; the first one is the own tip of the working copy that wrote the
+bundle), `requires`, and `tombstones` (arrays of a file name and its bytes; absent if empty).
 
-Invariant: a bundle depends only on its contents: no time, host or user name. A reader checks the header hash before
-it returns the header, and the final hash before anything is used.
+Invariant: a bundle depends only on its contents: no time, host or user name. `BundleReader` checks the header hash
+first and the final hash last; callers publish nothing before that.
 """
 
 from __future__ import annotations
@@ -99,7 +99,9 @@ class BundleHeader:
             InvalidInputError: too many refs or prerequisites.
         """
         if len(self.refs) > MAXIMUM_REFS or len(self.prerequisites) > MAXIMUM_REFS:
-            raise InvalidInputError(f"a bundle carries at most {MAXIMUM_REFS} refs")
+            raise InvalidInputError(
+                f"a bundle has at most {MAXIMUM_REFS} refs and {MAXIMUM_REFS} prerequisites"
+            )
         fields: dict[str, Any] = {
             "objects": self.object_count,
             "prerequisites": list(self.prerequisites),
@@ -137,8 +139,10 @@ class BundleHeader:
         except (KeyError, TypeError, CorruptObjectError, InvalidInputError) as error:
             raise CorruptBundleError(f"invalid bundle header: {error}") from error
         names = [ref.name for ref in header.refs]
-        if names != sorted(set(names)) or (header.head and header.head not in names):
-            raise CorruptBundleError("bundle header does not list its refs in order")
+        if names != sorted(set(names)):
+            raise CorruptBundleError("bundle header has unsorted or duplicate refs")
+        if header.head and header.head not in names:
+            raise CorruptBundleError("bundle header names a HEAD that is none of its refs")
         return header
 
 
@@ -155,7 +159,7 @@ class BundleWriter:
         self.write(self._hash.digest())
 
     def begin(self) -> BundleWriter:
-        """Return the target of the next pack."""
+        """Return the sink of the next pack, for a pack encoder: the bundle itself."""
         return self
 
     def write(self, data: bytes) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from trace_store.exporters.contract import Exported, ExportSession, Losses, Turn, file_name
 from trace_store.exporters.invisible import code_of, normalise_newlines, reveal
 from trace_store.exporters.overview import (
-    SEALED_REASONING,
+    ENCRYPTED_REASONING,
     MessageCount,
     count_noun,
     credited_authors,
@@ -175,7 +175,7 @@ class _Page:
                 self._losses.add("reasoning-signature", f"bound to {model}" if model else "")
             said = "\n\n".join(["**reasoning**", *self._prose(part.text)])
             if not part.text.strip():
-                said = f"*{SEALED_REASONING}*"
+                said = f"*{ENCRYPTED_REASONING}*"
             yield "\n".join(f"> {each}" for each in said.split("\n"))
         elif isinstance(part, ToolCall):
             yield f"**call** {self._line(part.name)} · {self._line(part.id)}"

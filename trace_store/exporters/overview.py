@@ -1,4 +1,4 @@
-"""Session overview shared by the formats for readers: title, facts, prompts.
+"""Session overview shared by the HTML and Markdown exports: title, facts, prompts.
 
 Invariant: returns plain text that is not yet escaped for any format.
 """
@@ -19,7 +19,7 @@ from trace_store.objects.message import default_kind
 from trace_store.objects.parts import ToolCall, ToolResult
 
 TITLE_CHARACTERS = 90
-SEALED_REASONING = "reasoning that only the provider can read"
+ENCRYPTED_REASONING = "reasoning that only the provider can read"
 _WINDOW = 2000
 
 Call = tuple[Address | None, str]
@@ -99,7 +99,7 @@ def message_marks(turn: Turn) -> list[str]:
 def authors_of(session: ExportSession) -> list[str]:
     """Return the authors of a session.
 
-    For an import, without those that only repeat role and model.
+    The authors that an import generates, such as `codex/user`, are left out: they only repeat role and model.
     """
     authors = dict.fromkeys(turn.author for turn in session.turns)
     importer = f"{session.format}/"
@@ -137,7 +137,7 @@ def session_facts(session: ExportSession) -> list[tuple[str, str]]:
         ("tokens", _tokens(session)),
         ("reported", _reported(session)),
         ("tools", _tools(session)),
-        ("beside it", _below(session)),
+        ("related", _related_branches(session)),
         ("branch", session.ref.removeprefix("refs/heads/")),
         ("commit", str(session.commit)),
     ]
@@ -155,7 +155,7 @@ def tool_calls(session: ExportSession) -> dict[Call, tuple[str, Turn]]:
 
 
 def result_turns(session: ExportSession) -> dict[Call, Turn]:
-    """Return the turn with the result of each result_turns call."""
+    """Return the turn with the result of each tool call."""
     return {
         (part.call, part.call_id): turn
         for turn in session.turns
@@ -224,7 +224,7 @@ def _reported(session: ExportSession) -> str:
 
 def _in_and_out(read: int, cached: int, written: int) -> str:
     from_cache = f" ({cached:,} from a cache)" if cached else ""
-    # A transcript without output tokens did not report any.
+    # 0 means that the transcript does not report output tokens.
     return f"{read:,} tokens in{from_cache}" + (f", {written:,} out" if written else "")
 
 
@@ -250,7 +250,7 @@ def tool_name(schema: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _below(session: ExportSession) -> str:
+def _related_branches(session: ExportSession) -> str:
     kinds = Counter(each.kind for each in session.below)
     nouns = ((AGENTS, "subagent"), (REWINDS, "rewind"), (COPIES, "other version"))
     return ", ".join(count_noun(kinds[kind], noun) for kind, noun in nouns if kinds[kind])

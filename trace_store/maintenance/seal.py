@@ -5,7 +5,7 @@ pack; sync pack and directory; write and remove ref files, synced; write the ref
 which commits the seal. Only then are earlier sealed journals and consolidated packs removed. Writers are blocked
 only during the first step.
 
-Transactions after damage were acknowledged and are kept for a repair.
+Data after a damaged part of a journal is copied to `lost-found/` first: it may hold acknowledged transactions.
 """
 
 from __future__ import annotations
@@ -50,16 +50,17 @@ if TYPE_CHECKING:
 
 QUICK_LEVEL = 3
 LEVELS = ((ALWAYS_CONSOLIDATE_BYTES, 9), (256 * 1024, 16), (1024 * 1024, 9))
-"""Compression level by maximum content; takes a few hundredths of a second.
+"""(maximum content in bytes, compression level); QUICK_LEVEL for more.
 
-Packs that stay and are tracked by git are compressed most; the smallest are soon consolidated.
+The smallest packs are soon consolidated. Larger ones stay and are tracked by git, so they are compressed most, as far
+as that takes only a few hundredths of a second.
 """
 FRAME_BYTES = 1024 * 1024
-"""Larger than in a repack: no dictionary covers common content of frames."""
+"""Larger than in a repack, since a seal writes no dictionary for content that frames have in common."""
 READ_BYTES = 256 * 1024
 """Bytes of a journal read and verified at once."""
 MAXIMUM_ATTEMPTS = 100
-_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EIO)
+_TRANSIENT_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EIO)
 
 
 @value
@@ -94,13 +95,13 @@ def seal(
         store: the repository.
         level: zstd compression level; None chooses by size.
         wait: wait for another maintenance process.
-        fully: check the files of all refs, not only those that changed since.
+        fully: check the files of all refs, not only those that changed since the last check.
 
     Raises:
-        LockedError: another process has held the maintenance lock for a minute, or at all without `wait`.
-        UnsupportedFormatError: the journal has permanent frames of a newer version.
+        LockedError: another process holds the maintenance lock; with `wait`, still after a minute.
+        UnsupportedFormatError: the journal has lasting frames of an unknown kind, from a newer version.
         CorruptJournalError: an object in it is damaged and has no other copy.
-        StorageError: the disk refuses; another seal continues.
+        StorageError: the disk fails; the next seal resumes.
     """
     if not store.local or not _has_work(store, fully):
         return SealReport()
@@ -131,15 +132,15 @@ def _has_work(store: Store, fully: bool) -> bool:
         if journal.lost or any(file.has_content() for file in journal.files):
             return True
         published, read = journal.published.tips, store.refs.files.read
-        names = _unsettled(store.refs.summary.scan(fully=fully), published)
+        names = _possibly_changed(store.refs.summary.scan(fully=fully), published)
         return any(set(read(name)) != set(published.get(name)) for name in names)
 
 
-def _unsettled(look: Scan, published: PublishedTips) -> list[str]:
+def _possibly_changed(scan: Scan, published: PublishedTips) -> list[str]:
     """Return the refs whose files may differ from the published state, in name order."""
-    if len(look.unsettled) > FEW:
+    if len(scan.unsettled) > FEW:
         published.all()  # faster than one by one
-    return sorted(look.unsettled)
+    return sorted(scan.unsettled)
 
 
 class _Sealer:
@@ -153,7 +154,7 @@ class _Sealer:
         self._objects = store.objects
         self._level = level
         self._fully = fully
-        self._fold = RefMoves()
+        self._moves = RefMoves()
         self._changes: dict[str, tuple[ObjectId, ...]] = {}
         self._logs: dict[str, list[ReflogEntry]] = {}
         self._files: dict[str, tuple[ObjectId, ...]] = {}
@@ -161,41 +162,40 @@ class _Sealer:
 
     def run(self) -> SealReport:
         store = self._store
-        closed, before, covered = self._close_journals()
+        closed, before, obsolete = self._close_journals()
         self._check_frame_kinds(closed)
         unfinished = [f for f in closed if f.frames and f.frames[-1].kind != END]
         if unfinished:
             keep_trailing_data(store, unfinished)
         with store.mutex:
-            look = self._refs.summary.scan(fully=self._fully)
+            scan = self._refs.summary.scan(fully=self._fully)
         packs, folded = self._write_packs(closed)
         keep_copies(store, packs)
         for file in closed:
-            self._fold.apply_all(file.frames)
+            self._moves.apply_all(file.frames)
         self._check_not_sealed_elsewhere(before)
-        unsettled = _unsettled(look, before.tips)
-        self._read_tips({*self._fold.refs, *unsettled}, before)
+        candidates = _possibly_changed(scan, before.tips)
+        self._read_tips({*self._moves.refs, *candidates}, before)
         moved = self._publish_moved(before)
-        others = [name for name in unsettled if name not in self._changes]
+        others = [name for name in candidates if name not in self._changes]
         accepted = self._accept(others, before)
         unlogged: list[str] = []
         for name, entries in sorted(self._logs.items()):
             try:
                 append_log(store.disk, store.layout.logs_dir, store.layout.log_file(name), entries)
             except errors.StorageError as error:
-                if getattr(error, "errno", None) in _PASSING:
+                if getattr(error, "errno", None) in _TRANSIENT_ERRNOS:
                     raise  # another attempt may succeed
-                unlogged.append(
-                    name
-                )  # another file has its name; a reflog is worth less than a seal
+                # Permanent, such as a file in the way: a missing reflog entry must not prevent the seal.
+                unlogged.append(name)
         sealed = before.sealed.copy()
         for file in closed:
             sealed.add(file.line, file.number, file.number)
         changes = {n: tips for n, tips in self._changes.items() if before.tips.get(n) != tips}
         if sealed != before.sealed or changes or before.stamp is None:
             save(store.disk, store.layout, sealed, before, changes)
-            self._refs.summary.update(look, before, changes)
-        self._clean(covered, folded)
+            self._refs.summary.update(scan, before, changes)
+        self._clean(obsolete, folded)
         transactions = sum(1 for file in closed for _ in file.transactions())
         return SealReport(
             transactions=transactions,
@@ -208,9 +208,9 @@ class _Sealer:
         )
 
     def _close_journals(self) -> tuple[list[JournalFile], Published, dict[int, object]]:
-        """Return journals to seal, the last published state, and journals sealed earlier.
+        """Return journals to seal, the last published state, and obsolete journals.
 
-        Only existing journals are sealed: one that was deleted is rewritten into the next.
+        A journal whose file was deleted is not sealed: its transactions are copied to the next one.
         """
         store, journal = self._store, self._store.journal
         for _ in range(MAXIMUM_ATTEMPTS):
@@ -225,9 +225,9 @@ class _Sealer:
                     k for k in keys if k[0]
                 ):
                     live = journal.files[-1].number if journal.files else 0
-                    spent = [f for f in journal.files if not f.line and f.number < live]
+                    empty = [f for f in journal.files if not f.line and f.number < live]
                     obsolete = {number: stamp for number, (stamp, _) in journal.covered.items()}
-                    for file in spent:
+                    for file in empty:
                         if store.disk.identity(file.path) == file.identity:
                             obsolete[file.number] = stamp_of(store.disk, file.path)
                     return closed, journal.published, obsolete
@@ -251,43 +251,43 @@ class _Sealer:
                 )
 
     def _write_packs(self, files: list[JournalFile]) -> tuple[list[str], list[str]]:
-        """Write the journals' objects with those of recent small packs.
+        """Write the journals' objects to packs, and consolidate small packs.
 
-        Return (new, old) names.
+        Return the names of the new packs, and of those that they replace.
         """
         objects = self._objects
         with self._store.mutex:
             objects.packs.refresh()
-        fresh = [(file, file.places()) for file in files]
+        places_by_file = [(file, file.places()) for file in files]
         purged = objects.refresh_tombstones()
         for oid in purged:
-            for _, places in fresh:
+            for _, places in places_by_file:
                 places.pop(ObjectId(oid), None)
-        oids = frozenset(oid for _, places in fresh for oid in places)
-        named = list(objects.packs.query(lambda index: ids_among(index, oids)))
-        known = False
-        for oid in frozenset().union(*(each or () for each in named)):
+        oids = frozenset(oid for _, places in places_by_file for oid in places)
+        indexed = list(objects.packs.query(lambda index: ids_among(index, oids)))
+        any_packed = False
+        for oid in frozenset().union(*(each or () for each in indexed)):
             if self._is_packed(oid):
-                known = True
-                for _, places in fresh:
+                any_packed = True
+                for _, places in places_by_file:
                     places.pop(ObjectId(oid), None)
-        if known:  # a killed seal may have left their names unsynced
+        if any_packed:  # an interrupted seal may not have synced their directory entries
             self._store.disk.sync_directory(self._store.layout.pack_dir)
             self._store.disk.sync_directory(self._store.layout.objects_dir)
-        if not any(places for _, places in fresh):
+        if not any(places for _, places in places_by_file):
             return [], []
-        size = sum(length for _, places in fresh for _, length in places.values())
-        fold, size = choose_packs(self._store, size)
+        size = sum(length for _, places in places_by_file for _, length in places.values())
+        old_packs, size = choose_packs(self._store, size)
         level = self._level or next((to for most, to in LEVELS if size <= most), QUICK_LEVEL)
         writer = PackWriter(
             self._store.disk, self._store.layout, level=level, frame_bytes=FRAME_BYTES
         )
         try:
-            for name in fold:
+            for name in old_packs:
                 for oid, data in objects_of(self._store, name):
                     if oid not in purged:
                         writer.add(oid, data)
-            for file, places in fresh:
+            for file, places in places_by_file:
                 for oid, data in self._contents(file, places):
                     self._written += writer.add(oid, data)
             names = writer.finish()
@@ -295,7 +295,7 @@ class _Sealer:
             writer.discard()
         with self._store.mutex:
             objects.packs.refresh()
-        return names, [name for name in fold if name not in names]
+        return names, [name for name in old_packs if name not in names]
 
     def _is_packed(self, oid: bytes) -> bool:
         try:
@@ -314,10 +314,10 @@ class _Sealer:
                 for offset, size in map(places.__getitem__, oids)
             ]
             if joined_digests(contents) != b"".join(oids):
-                contents = list(map(self._sound, oids, contents))
+                contents = list(map(self._intact_bytes, oids, contents))
             yield from zip(oids, contents, strict=True)
 
-    def _sound(self, oid: bytes, data: bytes) -> bytes:
+    def _intact_bytes(self, oid: bytes, data: bytes) -> bytes:
         try:
             return check_hash(oid, data, "a journal")
         except errors.FormatError as error:
@@ -342,9 +342,9 @@ class _Sealer:
 
     def _publish_moved(self, before: Published) -> list[str]:
         """Write the files of refs moved in the closed journals."""
-        for name, entries in entries_of(self._fold.frames).items():
+        for name, entries in entries_of(self._moves.frames).items():
             self._logs.setdefault(name, []).extend(entries)
-        for name, fold in sorted(self._fold.refs.items()):
+        for name, fold in sorted(self._moves.refs.items()):
             files = self._files[name]
             known = before.tips.get(name, ())
             tips = self._refs.resolve(name, files, known, fold)
@@ -354,21 +354,21 @@ class _Sealer:
             if known and first.old is not None and first.old not in known:
                 entry = ReflogEntry(known[0], first.old, first.time, GIT, MOVED_BY_GIT)
                 self._logs[name].insert(0, entry)
-        return sorted(self._fold.refs)
+        return sorted(self._moves.refs)
 
     def _accept(self, names: list[str], before: Published) -> list[str]:
         """Record refs moved by another tool, and drop superseded tips."""
         accepted: list[str] = []
         pending = self._store.journal.fold.refs
         for name in names:
-            here, known = self._files[name], before.tips.get(name)
-            if set(here) == set(known) or (name in pending and name not in self._fold.refs):
+            files, known = self._files[name], before.tips.get(name)
+            if set(files) == set(known) or (name in pending and name not in self._moves.refs):
                 continue
-            if not here and not self._fully and self._refs.rewind_guard.is_gone(name):
-                continue  # commits to it are refused; an explicit seal accepts it
-            tips = self._refs.resolve(name, here, known, None)
-            if len(tips) < len(here) and all(map(self._objects.contains, here)):
-                self._refs.files.write(name, tips, here, known)
+            if not files and not self._fully and self._refs.rewind_guard.is_gone(name):
+                continue  # deleted by another program; a full seal accepts that
+            tips = self._refs.resolve(name, files, known, None)
+            if len(tips) < len(files) and all(map(self._objects.contains, files)):
+                self._refs.files.write(name, tips, files, known)
             kept = self._refs.files.read(name)
             self._changes[name] = (*tips, *(tip for tip in kept if tip not in tips))
             old, new = known[0] if known else None, tips[0] if tips else None
@@ -378,13 +378,13 @@ class _Sealer:
             accepted.append(name)
         return accepted
 
-    def _clean(self, covered: dict[int, object], folded: list[str]) -> None:
+    def _clean(self, obsolete: dict[int, object], folded: list[str]) -> None:
         store = self._store
         remove_packs(store, folded)
         followers = store.layout.followers_dir
         if store.disk.exists(followers) and journal.tail.is_followed(store.disk, store.layout):
-            covered = dict(sorted(covered.items())[: -journal.tail.KEPT_JOURNALS])
-        for number, stamp in covered.items():
+            obsolete = dict(sorted(obsolete.items())[: -journal.tail.KEPT_JOURNALS])
+        for number, stamp in obsolete.items():
             path = store.layout.journal_file(number)
             if stamp_of(store.disk, path) == stamp:  # not a new journal with the same number
                 remove_if_possible(store.disk, path)
@@ -396,7 +396,7 @@ def _adjacent_batches(
 ) -> Iterator[tuple[list[ObjectId], int, int]]:
     """Yield batches of adjacent objects (ids, start, end).
 
-    A larger object comes alone.
+    An object larger than READ_BYTES is a batch of its own.
     """
     oids: list[ObjectId] = []
     start = end = 0
@@ -414,10 +414,10 @@ def _adjacent_batches(
 def keep_trailing_data(store: Store, files: list[JournalFile]) -> None:
     """Copy data after the frames of journals to `lost-found/` before they are sealed.
 
-    Incomplete writes were never acknowledged, and zeros are empty.
+    Incomplete writes, which were never acknowledged, and zeros are not copied.
 
     Raises:
-        StorageError: the disk refuses.
+        StorageError: the copy cannot be written.
     """
     for file in files:
         rest = b"" if is_distrusted(store, file) else trailing_data(store, file)

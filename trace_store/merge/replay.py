@@ -47,15 +47,16 @@ class ReplayedCommits:
     Attributes:
         start: the new base; None means no base.
         tip: the last commit.
-        made: the new commits.
-        ends_in: the original commit whose messages end the context, if known without a fold.
+        new_commits: the commits that do not exist yet.
+        last_original: the original of the last commit if that one's messages are known to be the last of the
+            context; else None.
     """
 
     def __init__(self, cache: ContextCache, start: ObjectId | None) -> None:
         self._cache = cache
         self.start = self.tip = start
-        self.made: list[tuple[ObjectId, Commit]] = []
-        self.ends_in: ObjectId | None = None
+        self.new_commits: list[tuple[ObjectId, Commit]] = []
+        self.last_original: ObjectId | None = None
         self._state: Fold | None = None
         self._steps: list[tuple[ObjectId | None, ObjectId, Commit]] = []
 
@@ -64,18 +65,18 @@ class ReplayedCommits:
         """The context at the tip, folded on first use."""
         if self._state is None:
             self._state = self._cache.fold(self.start).copy()
-            for _, oid, made in self._steps:
-                self._state.apply(oid, made)
+            for _, oid, commit in self._steps:
+                self._state.apply(oid, commit)
         return self._state
 
-    def put(self, made: Commit, kept: ObjectId | None = None) -> ObjectId:
-        """Add a commit at the end, a new one or an existing one (`kept`), and return its id."""
-        oid = kept or hash_object(made.encode())
-        if kept is None:
-            self.made.append((oid, made))
+    def append(self, commit: Commit, existing: ObjectId | None = None) -> ObjectId:
+        """Append a commit and return its id; `existing` is its id if it exists already."""
+        oid = existing or hash_object(commit.encode())
+        if existing is None:
+            self.new_commits.append((oid, commit))
         if self._state is not None:
-            self._state.apply(oid, made)
-        self._steps.append((self.tip, oid, made))
+            self._state.apply(oid, commit)
+        self._steps.append((self.tip, oid, commit))
         self.tip = oid
         return oid
 
@@ -83,10 +84,10 @@ class ReplayedCommits:
         """Remove and return the last commit; None if there is none."""
         if not self._steps:
             return None
-        self.tip, oid, made = self._steps.pop()
-        self.made = [each for each in self.made if each[0] != oid]
+        self.tip, oid, commit = self._steps.pop()
+        self.new_commits = [each for each in self.new_commits if each[0] != oid]
         self._state = None
-        return oid, made
+        return oid, commit
 
 
 class Replay:
@@ -107,7 +108,7 @@ class Replay:
         self._author = author
         self._resolver = resolver
         self._cache = ContextCache(store)
-        self._gathering = ObjectCollector() if guard is None else guard.gathering()
+        self._content = ObjectCollector() if guard is None else guard.gathering()
         self._rebases = stop.kind == in_progress.REBASE
         self._steps = _steps(stop)
         self._judgement: Judgement | None = None
@@ -131,14 +132,14 @@ class Replay:
             ConflictError: a pinned message would be dropped.
             RefChangedError: every attempt lost the race.
         """
-        found, line = self.look()
+        found, replayed = self.look()
         for left in reversed(range(MAXIMUM_ATTEMPTS)):
             if found.outcome == STOPPED:
                 in_progress.write_stop(self._store, self._stop)
                 return found
-            found = self._check(found, line)
+            found = self._check(found, replayed)
             try:
-                self._write(found, line)
+                self._write(found, replayed)
                 break
             except errors.RefChangedError as error:
                 if not left or not lost_race(error):
@@ -148,10 +149,10 @@ class Replay:
                 done = len(self._steps)
                 add_new_commits(self._store, self._stop)
                 self._steps = _steps(self._stop)
-                found = self._do_steps(line, done)
+                found = self._do_steps(replayed, done)
             else:
                 self._reset()
-                found, line = self.look()
+                found, replayed = self.look()
         in_progress.clear_stop(self._store)
         return found
 
@@ -161,38 +162,38 @@ class Replay:
         self._before = stop.before if self._rebases else self._store.refs.read(stop.ref)
         onto, before = stop.inputs["onto"], self._before
         start = before if onto is None else ObjectId.parse(onto) if onto else None
-        line = ReplayedCommits(self._cache, start)
-        return self._do_steps(line, 0), line
+        replayed = ReplayedCommits(self._cache, start)
+        return self._do_steps(replayed, 0), replayed
 
-    def _check(self, found: Rewrite, line: ReplayedCommits) -> Rewrite:
+    def _check(self, found: Rewrite, replayed: ReplayedCommits) -> Rewrite:
         """Check that the result may be written, and add a model's review."""
         if self._rebases and not self._stop.inputs["drop_pinned"]:
-            self._refuse_to_drop_pinned(found.before, line)
+            self._refuse_to_drop_pinned(found.before, replayed)
         if found.after is None and found.before is not None:
             raise errors.InvalidInputError(
                 "no commit would be left on the branch", code=errors.ErrorCode.NO_COMMIT_LEFT
             )
         if self._judge is not None and found.outcome == DONE:
-            found = self._review(self._judge, found, line)
+            found = self._review(self._judge, found, replayed)
         return found
 
-    def _do_steps(self, line: ReplayedCommits, first: int) -> Rewrite:
-        """Do the steps from a number on, and return the result."""
+    def _do_steps(self, replayed: ReplayedCommits, first: int) -> Rewrite:
+        """Do the steps from number `first` on, and return the result."""
         stop = self._stop
         before = stop.before if self._rebases else self._before
         for number, step in enumerate(self._steps[first:], first):
             if number in stop.skipped or step.action == DROP:
                 self._dropped.append(step.oid)
                 continue
-            open_ = self._do_step(number, step, line)
+            open_ = self._do_step(number, step, replayed)
             if open_:
                 stop.number = number
                 found = Rewrite(STOPPED, stop.ref, before, before, step=step)
                 return self._with_conflicts(found, open_)
-        outcome = UP_TO_DATE if line.tip == before else DONE
-        warnings = tuple(self._warnings(before, line)) if outcome == DONE else ()
+        outcome = UP_TO_DATE if replayed.tip == before else DONE
+        warnings = tuple(self._warnings(before, replayed)) if outcome == DONE else ()
         found = Rewrite(
-            *(outcome, stop.ref, before, line.tip, tuple(self._made), tuple(self._dropped)),
+            *(outcome, stop.ref, before, replayed.tip, tuple(self._made), tuple(self._dropped)),
             there=tuple(self._there),
             warnings=warnings,
         )
@@ -202,81 +203,86 @@ class Replay:
         numbered = self._stop.numbered(open_)
         return replace(found, conflicts=numbered, settled=self._stop.by_hand(self._settled))
 
-    def _do_step(self, number: int, step: Step, line: ReplayedCommits) -> Sequence[Conflict]:
+    def _do_step(self, number: int, step: Step, replayed: ReplayedCommits) -> Sequence[Conflict]:
         """Do a step; return its open conflicts."""
-        if self._can_keep(step, line):
+        if self._can_keep(step, replayed):
             kept = self._cache.commit(step.oid)
-            line.put(kept, step.oid)
-            line.ends_in = step.oid if ops.only_appends(kept) else None
+            replayed.append(kept, step.oid)
+            replayed.last_original = step.oid if ops.only_appends(kept) else None
             self._made.append((step.oid, step.oid))
             return ()
 
         def compute() -> Plan:
-            return self._plan(number, step, line)
+            return self._plan(number, step, replayed)
 
-        said = self._stop.resolutions
-        plan = resolve_open(self._resolver, said, compute(), compute, lambda made: made.conflicts)
+        resolutions = self._stop.resolutions
+        plan = resolve_open(
+            self._resolver, resolutions, compute(), compute, lambda plan: plan.conflicts
+        )
         self._settled += plan.settled
         if plan.conflicts:
             return plan.conflicts
-        self._create_commit(step, plan, line)
+        self._create_commit(step, plan, replayed)
         return ()
 
-    def _can_keep(self, step: Step, line: ReplayedCommits) -> bool:
-        """Return True if a commit can stay as it is, because its parent did."""
+    def _can_keep(self, step: Step, replayed: ReplayedCommits) -> bool:
+        """Return True if a rebased commit needs no change: its parent is the tip."""
         parents = self._cache.commit(step.oid).parents
-        is_next = line.tip == (parents[0] if parents else None)
+        is_next = replayed.tip == (parents[0] if parents else None)
         return self._rebases and is_next and step.action not in (*JOINED, EDIT) and not step.message
 
-    def _plan(self, number: int, step: Step, line: ReplayedCommits) -> Plan:
+    def _plan(self, number: int, step: Step, replayed: ReplayedCommits) -> Plan:
         """Return the plan of a step."""
-        commit, name = self._cache.commit(step.oid), f"{number}:"
+        commit, prefix = self._cache.commit(step.oid), f"{number}:"
         if step.number is not None:
-            return Plan(tuple(self._message_operations(step, line)), (), (), ())
-        plan = self._append_plan(step.oid, commit, line)
+            return Plan(tuple(self._message_operations(step, replayed)), (), (), ())
+        plan = self._append_plan(step.oid, commit, replayed)
         if plan is None:
             plan = three_way(
                 self._cache.before(step.oid),
-                line.state,
+                replayed.state,
                 self._cache.fold(step.oid),
                 resolutions=self._stop.resolutions,
                 favour=self._stop.inputs.get("favour", ""),
-                step=name,
-                put=self._gathering.put,
+                step=prefix,
+                put=self._content.put,
                 read=self._store.objects.read,
             )
             if plan.operations or not commit.operations or _records_only(commit):
                 whole = carried_operations(step.oid, commit)
                 kept = [o for o in whole if o.name in ops.LEAVES_CONTEXT]
                 plan = replace(plan, operations=(*plan.operations, *kept))
-        return self._with_edits(plan, step, line, name) if step.action == EDIT else plan
+        return self._with_edits(plan, step, replayed, prefix) if step.action == EDIT else plan
 
-    def _append_plan(self, oid: ObjectId, commit: Commit, line: ReplayedCommits) -> Plan | None:
+    def _append_plan(self, oid: ObjectId, commit: Commit, replayed: ReplayedCommits) -> Plan | None:
         """Return the plan for a commit that only appends; None if the contexts must be compared.
 
-        All of its messages go to the end unchanged, or are there already.
+        Either all of its messages are added unchanged at the end, or the new base has them all.
         """
         parent = commit.parents[0] if commit.parents else None
-        beside = self._base_commits(line.start, parent)
-        if parent is None or beside is None or not _only_appends(commit):
+        base_commits = self._base_commits(replayed.start, parent)
+        if parent is None or base_commits is None or not _only_appends(commit):
             return None
-        there = {a for each, made in beside for a, _ in ops.added_messages(made, each)}
+        there = {a for each, made in base_commits for a, _ in ops.added_messages(made, each)}
         added = [address in there for address, _ in ops.added_messages(commit, oid)]
         if added and all(added):
             return Plan((), (), (), ())
         if any(added):
             return None
-        is_first = line.tip == line.start
+        is_first = replayed.tip == replayed.start
         made = Plan(tuple(carried_operations(oid, commit)), (), (), ())
-        if line.ends_in == parent:
+        if replayed.last_original == parent:
             return made
-        answers = any(_may_answer(each) for _, each in [(oid, commit), *beside])
+        answers = any(_may_answer(each) for _, each in [(oid, commit), *base_commits])
         return made if is_first and not answers else None
 
     def _base_commits(
         self, start: ObjectId | None, parent: ObjectId | None
     ) -> list[tuple[ObjectId, Commit]] | None:
-        """Return the new base's commits since it parted from `parent`; None if they do more than append."""
+        """Return the new base's commits since its merge base with `parent`.
+
+        None if one of them does more than append, or if there is no merge base.
+        """
         key = (start, parent)
         if key not in self._base_commits_cache:
             self._base_commits_cache[key] = self._find_base_commits(start, parent)
@@ -297,31 +303,34 @@ class Replay:
             oid = commit.parents[0] if commit.parents else None
         return None
 
-    def _message_operations(self, step: Step, line: ReplayedCommits) -> list[Operation]:
-        """Return the operations that add one message with its unit, in its state at the chosen revision."""
+    def _message_operations(self, step: Step, replayed: ReplayedCommits) -> list[Operation]:
+        """Return the operations that add one message and its unit.
+
+        They are added as of the revision that the pick was given, else as of their commit.
+        """
         assert step.number is not None
         commit = self._cache.commit(step.oid)
         address = list(ops.added_messages(commit, step.oid))[step.number][0]
         at = self._stop.inputs.get("at")
         state = self._cache.fold(ObjectId.parse(at) if at else step.oid)
-        state.entry(address)
+        state.entry(address)  # raises if that revision does not have the message
         unit = state.in_order(state.unit(address))
-        new = [state.entry(each) for each in unit if each not in line.state]
+        new = [state.entry(each) for each in unit if each not in replayed.state]
         return [ops.add([entry.carried() for entry in new])] if new else []
 
-    def _with_edits(self, plan: Plan, step: Step, line: ReplayedCommits, name: str) -> Plan:
-        """Add the edits that were requested for new messages of a step to its plan."""
+    def _with_edits(self, plan: Plan, step: Step, replayed: ReplayedCommits, prefix: str) -> Plan:
+        """Return a step's plan with the requested edits of its new messages."""
         resolutions = self._stop.resolutions
-        collector = ConflictCollector(resolutions, "", name, read=self._store.objects.read)
+        collector = ConflictCollector(resolutions, "", prefix, read=self._store.objects.read)
         after = self._cache.fold(step.oid)
         edits: list[Operation] = []
         for address, _ in ops.added_messages(self._cache.commit(step.oid), step.oid):
-            if address in line.state:
+            if address in replayed.state:
                 continue
             entry = after.entry(address)
             settled = collector.add(kinds.REWORDING, [address], entry, [entry], ())
             if settled.choice == TEXT:
-                parts = reworded_parts(entry.parts, settled.text, self._gathering.put)
+                parts = reworded_parts(entry.parts, settled.text, self._content.put)
                 edits.append(ops.edit(address, parts))
         return Plan(
             (*plan.operations, *edits),
@@ -330,73 +339,75 @@ class Replay:
             plan.included,
         )
 
-    def _create_commit(self, step: Step, plan: Plan, line: ReplayedCommits) -> None:
+    def _create_commit(self, step: Step, plan: Plan, replayed: ReplayedCommits) -> None:
         """Create the commit of a step."""
         old, operations = self._cache.commit(step.oid), list(plan.operations)
-        grows = bool(operations) and all(map(_is_at_end, operations))
-        line.ends_in = step.oid if grows and ops.added_by(old) else None
-        if not operations and old.operations:  # resolved to nothing, or there already
+        grows = bool(operations) and all(map(_keeps_order, operations))
+        replayed.last_original = step.oid if grows and ops.added_by(old) else None
+        if not operations and old.operations:  # a resolution left nothing, or the branch has it all
             (self._dropped if plan.settled else self._there).append(step.oid)
             return
-        if step.action in JOINED and self._squash(step, old, operations, line):
+        if step.action in JOINED and self._squash(step, old, operations, replayed):
             return
-        parent = () if line.tip is None else (line.tip,)
+        parent = () if replayed.tip is None else (replayed.tip,)
         made = Commit(
             [*parent, *(old.parents[1:] if self._rebases else ())],
             old.author,
             old.time if self._rebases else self._store.clock.now(),
             operations,
-            self._gathering.text(step.message) if step.message else old.message,
+            self._content.text(step.message) if step.message else old.message,
             old.meta,
             self._links(step, old),
         )
         made._unknown = dict(old._unknown)
-        self._made.append((step.oid, line.put(made)))
+        self._made.append((step.oid, replayed.append(made)))
 
     def _links(self, step: Step, old: Commit) -> list[tuple[str, ObjectId | str]]:
-        """Return the links of a replayed commit: the original ones, and its origin."""
+        """Return the links of a replayed commit: those of the original, and one to it."""
         kept = [link for link in old.links if link[0] not in (PICKED, REWRITES)]
         name = str(step.oid) if step.number is None else f"{step.oid}.{step.number}"
         return [*kept, (REWRITES if self._rebases else PICKED, name)]
 
     def _squash(
-        self, step: Step, old: Commit, operations: Sequence[Operation], line: ReplayedCommits
+        self, step: Step, old: Commit, operations: Sequence[Operation], replayed: ReplayedCommits
     ) -> bool:
         """Squash a commit into the one before it; return False if there is none."""
-        taken = line.take_back()
+        taken = replayed.take_back()
         if taken is None:
             return False
         oid, last = taken
         more = "" if step.action == FIXUP else step.message or old.message
-        # A root commit stays one: any other parent would become its first.
+        # A root commit gets no parents: the first of them would become its first parent.
         others = [each for each in old.parents[1:] if last.parents and each not in last.parents]
         made = Commit(
             [*last.parents, *others],
             last.author,
             last.time,
             [*carried_operations(oid, last), *operations],
-            "\n\n".join(said for said in (last.message, more) if said),
+            "\n\n".join(text for text in (last.message, more) if text),
             {**old.meta, **last.meta},
             [*last.links, *self._links(step, old)],
         )
-        new = line.put(made)
+        new = replayed.append(made)
         self._made = [(o, new if now == oid else now) for o, now in self._made]
         self._made.append((step.oid, new))
         return True
 
-    def _refuse_to_drop_pinned(self, before: ObjectId | None, line: ReplayedCommits) -> None:
-        """Raise ConflictError if a pinned message is no longer visible and no resolution decided that."""
+    def _refuse_to_drop_pinned(self, before: ObjectId | None, replayed: ReplayedCommits) -> None:
+        """Raise ConflictError if a rebase hides a pinned message without a resolution."""
         if before is None or not self._can_lose():
             return
         decided = {address for each in self._settled for address in each.addresses}
-        began = self._cache.fold(line.start)
+        base = self._cache.fold(replayed.start)
         lost: list[Address] = []
         for entry in self._cache.fold(before).visible():
             if entry.priority != ops.PINNED or entry.address in decided:
                 continue
-            by_others = entry.address in began and not began.entry(entry.address).visible
-            is_there = entry.address in line.state and line.state.entry(entry.address).visible
-            if not is_there and not by_others:
+            hidden_by_base = entry.address in base and not base.entry(entry.address).visible
+            is_there = (
+                entry.address in replayed.state and replayed.state.entry(entry.address).visible
+            )
+            if not is_there and not hidden_by_base:
                 lost.append(entry.address)
         if lost:
             raise errors.ConflictError(
@@ -406,84 +417,99 @@ class Replay:
             )
 
     def _can_lose(self) -> bool:
-        """Return True if a rebase can lose messages: commits are dropped or reordered, or the base is not upstream."""
+        """Return True if a rebase can lose messages.
+
+        Commits are dropped or reordered, or the base is not upstream.
+        """
         inputs = self._stop.inputs
         return bool(self._dropped or inputs["reordered"] or inputs["elsewhere"])
 
-    def _warnings(self, before: ObjectId | None, line: ReplayedCommits) -> list[MeaningWarning]:
+    def _warnings(self, before: ObjectId | None, replayed: ReplayedCommits) -> list[MeaningWarning]:
         """Return warnings about changed meaning."""
         read = self._store.objects.read
-        added = [each for oid, made in line.made for each in ops.added_messages(made, oid)]
+        added = [
+            each for oid, made in replayed.new_commits for each in ops.added_messages(made, oid)
+        ]
         new = {address for address, _ in added}
         found: list[MeaningWarning] = []
         if any(stored["role"] == "assistant" for _, stored in added):
-            found = self._premise_warnings(line, new)
+            found = self._premise_warnings(replayed, new)
         if not self._rebases:
-            halves = {address for address, stored in added if _has_calls(stored)}
-            return [*(meaning_warnings.loose_ends(line.state, halves) if halves else ()), *found]
+            with_tools = {address for address, stored in added if _has_tool_parts(stored)}
+            return [
+                *(meaning_warnings.loose_ends(replayed.state, with_tools) if with_tools else ()),
+                *found,
+            ]
         if before is None or not self._can_lose():
             return found
         old = list(self._cache.fold(before).visible())
-        order = [entry.address for entry in line.state.entries]
+        order = [entry.address for entry in replayed.state.entries]
         return [
             *meaning_warnings.check_order(
                 old, order, lambda entry: meaning_warnings.texts_of(entry, read)
             ),
-            *meaning_warnings.newly_loose(self._cache.fold(before), line.state),
+            *meaning_warnings.newly_loose(self._cache.fold(before), replayed.state),
             *(
-                meaning_warnings.lost_pins(old, line.state)
+                meaning_warnings.lost_pins(old, replayed.state)
                 if self._stop.inputs["reordered"]
                 else ()
             ),
             *found,
         ]
 
-    def _premise_warnings(self, line: ReplayedCommits, new: set[Address]) -> list[MeaningWarning]:
+    def _premise_warnings(
+        self, replayed: ReplayedCommits, new: set[Address]
+    ) -> list[MeaningWarning]:
         """Return warnings about answers whose premises changed on the new base."""
         first = next((step for step in self._steps if step.action != DROP), None)
         if first is None or first.number is not None or not new:
             return []
-        was = self._cache.before(first.oid)
-        return meaning_warnings.changed_premises(was, line.state, new)
+        old_base = self._cache.before(first.oid)
+        return meaning_warnings.changed_premises(old_base, replayed.state, new)
 
-    def _review(self, judge: Judge, found: Rewrite, line: ReplayedCommits) -> Rewrite:
+    def _review(self, judge: Judge, found: Rewrite, replayed: ReplayedCommits) -> Rewrite:
         """Add a model's warnings to the result; its usage becomes a commit.
 
-        The model is called once, also if the replay is retried.
+        The model is called once, even if the replay is retried.
         """
         if self._judgement is not None and self._rebases:  # its commit exists already
             return replace(found, warnings=(*found.warnings, *self._judgement.warnings))
-        said = self._judgement
-        if said is None:
+        judgement = self._judgement
+        if judgement is None:
             old = list(self._cache.fold(found.before).visible())
-            said = judge(old, list(line.state.visible()), found.warnings)
-            self._judgement = said
-        if said.operations and line.tip is not None:
+            judgement = judge(old, list(replayed.state.visible()), found.warnings)
+            self._judgement = judgement
+        if judgement.operations and replayed.tip is not None:
             kind, time = in_progress.WORDS[self._stop.kind], self._store.clock.now()
             message = f"a model's judgement of a {kind}"
-            line.put(Commit([line.tip], self._author, time, said.operations, message))
-        return replace(found, after=line.tip, warnings=(*found.warnings, *said.warnings))
+            replayed.append(
+                Commit([replayed.tip], self._author, time, judgement.operations, message)
+            )
+        return replace(found, after=replayed.tip, warnings=(*found.warnings, *judgement.warnings))
 
-    def _write(self, found: Rewrite, line: ReplayedCommits) -> None:
+    def _write(self, found: Rewrite, replayed: ReplayedCommits) -> None:
         stop, before, after = self._stop, found.before, found.after
         if after is None or after == before:
             return
         in_progress.save_tip(self._store, stop, after)
-        new = [*self._gathering.objects, *((oid, made.encode()) for oid, made in line.made)]
+        new = [
+            *self._content.objects,
+            *((oid, made.encode()) for oid, made in replayed.new_commits),
+        ]
         edits = [RefEdit(stop.ref, after, before)]
         if self._rebases and before is not None:
             edits.append(keep_in_trash(stop.ref, before))
             self._store.refs.set_original(before)
-        said = f"{stop.kind}: {stop.inputs['name']}"
+        message = f"{stop.kind}: {stop.inputs['name']}"
 
         def build(refs: RefReader) -> Transaction:
-            return Transaction(new, edits, said)
+            return Transaction(new, edits, message)
 
         self._store.transact(build, author=self._author)
 
 
 def _only_appends(commit: Commit) -> bool:
-    """Return True if a commit only appends messages in their original form, usage and metadata."""
+    """Return True if a commit only appends unedited messages, usage or metadata."""
     return all(
         operation.name in ops.LEAVES_CONTEXT
         or (
@@ -495,20 +521,20 @@ def _only_appends(commit: Commit) -> bool:
     )
 
 
-def _is_at_end(operation: Operation) -> bool:
-    """Return True if an operation adds at the end, or changes no position."""
+def _keeps_order(operation: Operation) -> bool:
+    """Return True if an operation neither moves, replaces nor inserts messages."""
     return operation.name not in (ops.MOVE, ops.REPLACE) and "after" not in operation.fields
 
 
 def _may_answer(commit: Commit) -> bool:
     """Return True if the messages that a commit adds may answer earlier ones."""
     added = [each for o in commit.operations for each in o.fields.get("messages", ())]
-    return any(each["role"] != "user" or _has_calls(each) for each in added[:1]) or any(
-        map(_has_calls, added)
+    return any(each["role"] != "user" or _has_tool_parts(each) for each in added[:1]) or any(
+        map(_has_tool_parts, added)
     )
 
 
-def _has_calls(stored: ops.Stored) -> bool:
+def _has_tool_parts(stored: ops.Stored) -> bool:
     return any(part["type"] in ("tool_call", "tool_result") for part in stored["parts"])
 
 

@@ -91,7 +91,13 @@ class MergeOptions:
     message: str = ""
 
     def as_inputs(self, name: str, theirs: Sequence[ObjectId], *, joins: bool) -> dict[str, Any]:
-        """Return the inputs of a merge as JSON; `joins` means that the branch's own tips are joined."""
+        """Return the inputs of a merge as JSON.
+
+        Args:
+            name: the merged branch, as in the commit message.
+            theirs: the merged commits.
+            joins: True to join the branch's own tips.
+        """
         return {
             "strategy": self.strategy,
             "favour": self.favour,
@@ -111,11 +117,11 @@ class MergeOptions:
             InvalidInputError: an unknown strategy, side or fast-forward mode.
         """
         check_favour(self.favour)
-        steps = (ALLOWED, NEVER, ONLY)
-        for said, known in ((self.strategy, STRATEGIES), (self.fast_forward, steps)):
-            if said not in known:
+        modes = (ALLOWED, NEVER, ONLY)
+        for given, allowed in ((self.strategy, STRATEGIES), (self.fast_forward, modes)):
+            if given not in allowed:
                 raise errors.InvalidInputError(
-                    f"{str(said)[:40]!r} is not one of {', '.join(known)}"
+                    f"{str(given)[:40]!r} is not one of {', '.join(allowed)}"
                 )
 
 
@@ -186,8 +192,9 @@ class MergeRequest:
         ours: the fold of our side.
         theirs: the fold of their side.
         plan: the plan without advice, with open conflicts.
-        replan: returns the plan for resolutions by conflict key; its second argument stores texts.
-        gathering: collects content to store with the merge.
+        replan: computes the plan with given resolutions, by conflict key; the second argument stores the text of a
+            resolution and returns its id.
+        content: collects content to store with the merge.
     """
 
     base: Fold
@@ -195,7 +202,7 @@ class MergeRequest:
     theirs: Fold
     plan: Plan
     replan: Callable[[Mapping[str, Resolution], Put], Plan]
-    gathering: ObjectCollector
+    content: ObjectCollector
 
 
 @value
@@ -205,7 +212,7 @@ class MergeAdvice:
     Attributes:
         resolutions: resolutions by conflict key.
         operations: further operations of the merge commit.
-        meta: its metadata about the advice.
+        meta: metadata about the advice, for the merge commit.
     """
 
     resolutions: Mapping[str, Resolution]

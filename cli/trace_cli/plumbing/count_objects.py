@@ -46,7 +46,7 @@ def run(invocation: Invocation, *, verbose: bool) -> int:
 
 def _counts(store: Store) -> dict[str, int]:
     layout, objects, unsealed = store.layout, store.objects, store.unsealed()
-    assert isinstance(objects, ObjectDatabase)  # it was opened from disk
+    assert isinstance(objects, ObjectDatabase)  # a store on disk always has one
     packs = objects.packs.names()
     journals = [layout.journal_file(file.number) for file in store.journal.files]
     loose = list(objects.loose.iterate())
@@ -64,5 +64,5 @@ def _counts(store: Store) -> dict[str, int]:
 
 
 def _size(store: Store, paths: list[str]) -> int:
-    found = [store.disk.stat(path) for path in paths]
-    return sum(each.st_size for each in found if each is not None)
+    stats = [store.disk.stat(path) for path in paths]
+    return sum(each.st_size for each in stats if each is not None)

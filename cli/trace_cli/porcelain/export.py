@@ -428,9 +428,9 @@ def _counted(exported: Exported, placeholders: PlaceholderCount) -> Exported:
 
 def _tell_placeholders(invocation: Invocation, placeholders: PlaceholderCount) -> None:
     """Report how many placeholders the restored file has in place of secrets."""
-    if placeholders.found:
-        what = counted(placeholders.found, "placeholder")
-        verb = "stands" if placeholders.found == 1 else "stand"
+    if placeholders.number:
+        what = counted(placeholders.number, "placeholder")
+        verb = "stands" if placeholders.number == 1 else "stand"
         invocation.note(f"note: {what} {verb} in place of secrets, whose values are not stored")
 
 
@@ -468,5 +468,5 @@ def _source_record(store: Store, kept: SourceFile, path: str | None) -> dict[str
         "file": path,
         "size": kept.size,
         "blake3": hasher.digest().hex(),
-        "placeholders": placeholders.found,
+        "placeholders": placeholders.number,
     }

@@ -14,7 +14,7 @@ from trace_store.context.compiled import CompiledMessage
 from trace_store.exporters.contract import ExportSession, Losses, Turn
 from trace_store.exporters.html.markup import Markup, concat, element, preformatted, prose
 from trace_store.exporters.overview import (
-    SEALED_REASONING,
+    ENCRYPTED_REASONING,
     MessageCount,
     count_noun,
     credited_authors,
@@ -132,7 +132,7 @@ class Messages:
         if part.signature is not None:
             self._losses.add("reasoning-signature", f"bound to {model}" if model else "")
         if not part.text.strip():
-            return element("p", SEALED_REASONING, class_="reasoning none")
+            return element("p", ENCRYPTED_REASONING, class_="reasoning none")
         lines = line_count(part.text)
         label = element("summary", element("b", "reasoning"), _peek(part.text))
         content = element("div", prose(part.text), class_="prose", dir="auto")

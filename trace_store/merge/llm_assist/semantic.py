@@ -157,10 +157,10 @@ class Advisor:
     def _to_advice(
         self, request: MergeRequest, asked: ModelRequest, proposal: Proposal
     ) -> MergeAdvice:
-        advice, gathering = proposal.advice, request.gathering
-        prompt = gathering.put(bytes_of(f"{SYSTEM}\n\n{asked.text}"))
-        model = gathering.text(proposal.model)
-        operations = _operations(advice, gathering.put, prompt, model)
+        advice, content = proposal.advice, request.content
+        prompt = content.put(bytes_of(f"{SYSTEM}\n\n{asked.text}"))
+        model = content.text(proposal.model)
+        operations = _operations(advice, content.put, prompt, model)
         if not operations:
             # Record the request and the model even if nothing is replaced.
             sources = list(dict.fromkeys(a for each in asked.conflicts for a in each.addresses))
@@ -171,7 +171,7 @@ class Advisor:
             if answer.usage is not None:
                 counts: dict[str, int | str] = answer.usage.as_map()
                 operations.append(ops.usage({**counts, "model": model} if model else counts))
-        why = {key: gathering.text(said) for key, said in advice.reasons.items() if said}
+        why = {key: content.text(said) for key, said in advice.reasons.items() if said}
         meta: dict[str, Any] = {"model": model, "questions": len(self._answers)}
         if why:
             meta["why"] = why

@@ -9,7 +9,7 @@ Invariant: each turn of `validity.arrange` becomes one message, followed by one 
 - Arguments are the model's own text, even if it is not JSON. A call with free-text arguments is a
   `custom` call.
 - A tool message has no error flag and no images. The content of a failed call begins with the line
-  `[tool error]`; images follow in a user message after the tool messages, and a note replaces them.
+  `[tool error]`. Its images are moved to a user message after the tool messages, and a note marks their place.
 - Images are `data:` URLs or the URL itself; images other than GIF, JPEG, PNG and WebP become notes.
 - Opaque parts of provider "openai" are sent verbatim where their type is allowed; others become notes in user
   and tool messages and are left out of assistant messages.
@@ -67,7 +67,7 @@ def render_openai_chat(
     options: Options,
     repairs: Repairs,
 ) -> dict[str, Any]:
-    """Return the request; `options.reasoning` has no effect: it is never sent."""
+    """Return the request; reasoning is never sent, whatever `options` say."""
     writer = _Writer(messages, repairs)
     for turn in arrange(messages, repairs, call_id=_call_id):
         writer.write(turn)
@@ -108,14 +108,18 @@ class _Writer:
 
     def write(self, turn: Turn) -> None:
         if turn.role == "assistant":
-            self._assistant(turn)
+            self._write_assistant(turn)
             return
         images = turn.role == "user"
-        parts = [part for piece in turn.pieces for part in self._shown(piece, images=images)]
+        parts = [
+            part for piece in turn.pieces for part in self._content_parts(piece, images=images)
+        ]
         if parts:
-            self._add({"role": turn.role, "content": _content(parts), **self._name(turn)}, turn.at)
+            self._add(
+                {"role": turn.role, "content": _content(parts), **self._name_field(turn)}, turn.at
+            )
 
-    def _assistant(self, turn: Turn) -> None:
+    def _write_assistant(self, turn: Turn) -> None:
         parts: list[dict[str, Any]] = []
         calls: list[dict[str, Any]] = []
         for piece in turn.pieces:
@@ -128,46 +132,46 @@ class _Writer:
                 detail = "an assistant message cannot have an image; left out"
                 self._repairs.add(IMAGE_LEFT_OUT, piece.at, detail)
             elif isinstance(part, Opaque):
-                block = self._own_block(part, ASSISTANT_BLOCKS)
+                block = self._allowed_block(part, ASSISTANT_BLOCKS)
                 if block is not None:
                     parts.append(block)
                 else:
-                    self._left_out(part, piece.at)
+                    self._report_left_out(part, piece.at)
         if not parts and not calls:
             return
         message: dict[str, Any] = {"role": "assistant", "content": _content(parts) or None}
-        message |= self._name(turn)
+        message |= self._name_field(turn)
         if calls:
             message["tool_calls"] = calls
         self._add(message, turn.at)
-        self._answers(turn.answers)
+        self._write_results(turn.answers)
 
-    def _answers(self, answers: list[Answer]) -> None:
-        shown_after: list[tuple[str, Piece]] = []
+    def _write_results(self, answers: list[Answer]) -> None:
+        moved_images: list[tuple[str, Piece]] = []
         for answer in answers:
             result = answer.part
             texts: list[dict[str, Any]] = []
             for part in result.content:
                 if isinstance(part, Image) and _image_part(part) is not None:
-                    shown_after.append((result.call_id, Piece(part, answer.at)))
+                    moved_images.append((result.call_id, Piece(part, answer.at)))
                     texts.append(_text_part("[image shown below]"))
                     detail = "a tool message cannot have an image; moved after the tool messages"
                     self._repairs.add(IMAGE_MOVED, answer.at, detail)
                 else:
-                    texts += self._shown(Piece(part, answer.at), images=False)
+                    texts += self._content_parts(Piece(part, answer.at), images=False)
             if result.is_error:
                 texts = _marked_as_error(texts)
             content = _content(texts) or ""
             message = {"role": "tool", "tool_call_id": result.call_id, "content": content}
             self._add(message, answer.at)
-        if shown_after:
+        if moved_images:
             parts: list[dict[str, Any]] = []
-            for id_, piece in shown_after:
+            for id_, piece in moved_images:
                 parts.append(_text_part(f"[image of tool call {id_}]"))
-                parts += self._shown(piece, images=True)
-            self._add({"role": "user", "content": parts}, shown_after[0][1].at)
+                parts += self._content_parts(piece, images=True)
+            self._add({"role": "user", "content": parts}, moved_images[0][1].at)
 
-    def _shown(self, piece: Piece, *, images: bool) -> list[dict[str, Any]]:
+    def _content_parts(self, piece: Piece, *, images: bool) -> list[dict[str, Any]]:
         """Return the content parts of a piece; notes for parts not allowed here."""
         part = piece.part
         if isinstance(part, Text):
@@ -181,17 +185,18 @@ class _Writer:
                 self._repairs.add(IMAGE_LEFT_OUT, piece.at, "an image became a note")
             return [shown or _text_part(image_note(part))]
         if isinstance(part, Opaque):
-            block = self._own_block(part, USER_BLOCKS if images else frozenset())
+            block = self._allowed_block(part, USER_BLOCKS if images else frozenset())
             if block is None:
-                self._left_out(part, piece.at)
+                self._report_left_out(part, piece.at)
             return [block or _text_part(opaque_note(part))]
         return []
 
-    def _own_block(self, part: Opaque, types: frozenset[str]) -> dict[str, Any] | None:
+    def _allowed_block(self, part: Opaque, types: frozenset[str]) -> dict[str, Any] | None:
+        """Return a part's block if it is OpenAI's and of one of the types, else None."""
         block = opaque_block(part) if part.provider == PROVIDER else None
         return block if block is not None and block["type"] in types else None
 
-    def _left_out(self, part: Part, at: int) -> None:
+    def _report_left_out(self, part: Part, at: int) -> None:
         code = left_out_code(part) if isinstance(part, Opaque) else OPAQUE_LEFT_OUT
         self._repairs.add(
             code,
@@ -213,14 +218,14 @@ class _Writer:
             "function": {"name": name, "arguments": call.arguments},
         }
 
-    def _name(self, turn: Turn) -> dict[str, str]:
+    def _name_field(self, turn: Turn) -> dict[str, str]:
         name = self._sources[turn.at].name
         if not name or self._sources[turn.at].role == "tool":
             return {}
-        taken = word(name, OPENAI_NAME_LIMIT, "name")
-        if taken != name:
-            self._repairs.add(NAME_CHANGED, turn.at, f"speaker {name!r} is renamed to {taken!r}")
-        return {"name": taken}
+        sent = word(name, OPENAI_NAME_LIMIT, "name")
+        if sent != name:
+            self._repairs.add(NAME_CHANGED, turn.at, f"speaker {name!r} is renamed to {sent!r}")
+        return {"name": sent}
 
     def _add(self, message: dict[str, Any], at: int) -> None:
         clean, changed = scrub(message)

@@ -1,6 +1,6 @@
 """Detection and location of opencode sessions.
 
-Invariant: reads only the head of a file; `database` reads databases.
+Invariant: detection uses only the head of a file, and databases are opened only by `database`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ TABLES = ("session", "message", "part")
 
 _module = submodules("trace_store.importers.formats.opencode")  # SQLite is slow to import
 _EXPORT = re.compile(rb'\{\s*"info"\s*:\s*\{')
-_OF_SESSION = re.compile(rb'"sessionID"\s*:|"id"\s*:\s*"ses_|"parts"\s*:\s*\[')
+_SESSION_KEY = re.compile(rb'"sessionID"\s*:|"id"\s*:\s*"ses_|"parts"\s*:\s*\[')
 _SQL = re.compile(
     rb"(?:\xef\xbb\xbf)?(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:pragma|begin|create|insert|drop)\b",
     re.I | re.S,
 )
-_OF_DUMP = re.compile(
+_TABLE_STATEMENT = re.compile(
     rb"(?:create\s+table\s+(?:if\s+not\s+exists\s+)?|insert\s+into\s+)"
     rb"""["`\[]?(?:message|part)["`\]]?\s*(?:\(|values\b)""",
     re.I,
@@ -40,7 +40,7 @@ _DATABASE = re.compile(r"opencode(-[^/\\]*)?\.db")
 
 
 def recognises(head: bytes) -> bool:
-    """Return True if the first bytes hold sessions."""
+    """Return True if a file starts like a database, SQL dump or JSON export."""
     return is_database(head) or is_dump(head) or _is_export(head)
 
 
@@ -51,11 +51,11 @@ def reads_document(head: bytes) -> bool:
 
 def is_dump(head: bytes) -> bool:
     """Return True if a file is an SQL dump."""
-    return _SQL.match(head) is not None and _OF_DUMP.search(head) is not None
+    return _SQL.match(head) is not None and _TABLE_STATEMENT.search(head) is not None
 
 
 def is_database(head: bytes) -> bool:
-    """Return True if a file is a database with any number of sessions."""
+    """Return True if a file is an SQLite database."""
     return head.startswith(MAGIC)
 
 
@@ -69,7 +69,10 @@ def inside(path: str, disk: Disk) -> list[Inner]:
 
 
 def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
-    """Return the sessions in a project's folder or below, each named in its database."""
+    """Return the paths of the sessions that ran in a project's folder or below it.
+
+    A database that cannot be read is returned as a whole.
+    """
     if environment.opencode_database:
         places = [environment.opencode_database]
     elif environment.data_dir:
@@ -104,4 +107,4 @@ def _inner(path: str, session: DatabaseSession) -> Inner:
 
 def _is_export(head: bytes) -> bool:
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    return _EXPORT.match(start) is not None and _OF_SESSION.search(start) is not None
+    return _EXPORT.match(start) is not None and _SESSION_KEY.search(start) is not None

@@ -1,4 +1,4 @@
-"""One job at one size: contestants take turns, so that noise affects all alike."""
+"""Runner of one job at one size. Contestants take turns, so that noise affects all alike."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from benchmarks.summary import paired, summary
 
 
 class Outcome(NamedTuple):
-    """What became of one contestant.
+    """The result of one contestant.
 
     Attributes:
         contestant: its name.
         peer: its peer's name.
-        reached: how many messages its store held.
+        reached: number of messages in its store; fewer than requested if filling it took too long.
         seconds: how long preparing and sampling took.
         summary: n, median, p10 and p90 of its samples in the job's unit; None when there are none.
-        ratios: for each contestant of Trace, and each that a row is about, the summary of this one divided by it,
-            round by round.
+        ratios: by the name of each other contestant that is Trace or has a target: the summary of this one's sample
+            divided by that one's in the same round.
         work: what a sample did.
-        note: why there are no samples, or fewer, or of a smaller store; else empty.
+        note: why samples are missing, or the store is smaller than requested; else empty.
     """
 
     contestant: str
@@ -43,8 +43,8 @@ class _Runner:
     """A contestant while it runs.
 
     Attributes:
-        samples: by round; those of a job's base are numbered through.
-        base: the samples of the job's base that were taken right before its own, by round.
+        samples: samples by round. The job's base is sampled several times a round; its samples are numbered from 0.
+        base: by round, the sample of the job's base that was taken just before this contestant's.
     """
 
     def __init__(self, contestant: Contestant) -> None:
@@ -64,12 +64,12 @@ class _Runner:
             self.sampler = self.contestant.start(ground, self.contestant.peer)
             self.reached = self.sampler.reached
             self.note = self.sampler.note
-        except Exception as error:  # noqa: BLE001  any error of a peer goes to its line
+        except Exception as error:  # noqa: BLE001  a peer's error becomes its note
             self.note = _reason(error)
         self.seconds = time.perf_counter() - began
 
-    def every(self, rounds: int) -> int:
-        """Return its stride: it takes part in every n-th round."""
+    def stride(self, rounds: int) -> int:
+        """Return n if the contestant takes part in every n-th round."""
         return -(-rounds // (self.contestant.most or rounds))
 
     def sample(self, round_: int, budget: float) -> None:
@@ -112,11 +112,11 @@ def run(job: Job, ground: Ground, rounds: int) -> list[Outcome]:
         _settle()
         order = list(runners)
         base = next((each for each in runners if each.contestant.name == job.base), None)
-        chance = random.Random(ground.seed)
+        rng = random.Random(ground.seed)
         for round_ in range(rounds):
-            chance.shuffle(order)
+            rng.shuffle(order)
             for runner in order:
-                if runner is base or round_ % runner.every(rounds):
+                if runner is base or round_ % runner.stride(rounds):
                     continue
                 if base is not None:
                     number = len(base.samples)
@@ -143,18 +143,18 @@ def _reason(error: Exception) -> str:
 
 def _outcomes(runners: list[_Runner], job: Job) -> list[Outcome]:
     base = job.base
-    asked = {row.ours for row in job.rows}
+    with_target = {row.ours for row in job.rows}
     ours = [
         each
         for each in runners
-        if each.contestant.peer.startswith("trace") or each.contestant.name in asked
+        if each.contestant.peer.startswith("trace") or each.contestant.name in with_target
     ]
     works = [each.work for each in ours if each.work]
     found = []
     for each in runners:
         note = each.note
         if each.work and works and each.reached == ours[0].reached and each.work != works[0]:
-            note = f"did other work: {tuple(each.work)}, not {tuple(works[0])}"
+            note = f"different work: {tuple(each.work)} instead of {tuple(works[0])}"
         ratios: dict[str, dict[str, Any]] = {}
         for mine in ours:
             if mine is each or (base and each.contestant.name != base):

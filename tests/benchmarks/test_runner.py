@@ -11,7 +11,7 @@ import pytest
 from benchmarks.ground import Ground, Limited, sweep
 from benchmarks.job import Contestant, Job, Sampler
 from benchmarks.model import Unavailable, Work
-from benchmarks.running import Outcome, run
+from benchmarks.runner import Outcome, run
 from benchmarks.summary import paired, quantile, summary
 
 RATIO = ("median", "p10", "p90", "of_p10")
@@ -119,7 +119,7 @@ def test_other_work_is_told(ground: Ground) -> None:
         floor=Fake,
     )
     notes = {name: each.note for name, each in found.items()}
-    assert notes.pop("less") == "did other work: (10, 400), not (10, 500)"
+    assert notes.pop("less") == "different work: (10, 400) instead of (10, 500)"
     assert set(notes.values()) == {""}
 
 
