@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store.files import Disk
+from trace_store.files import Disk, read_unsized
 from trace_store.frozen import value
 
 TABLE = "/proc/self/mountinfo"
@@ -79,8 +79,11 @@ def kind_of(path: str, *, table: str | None = None) -> FileSystem:
         path: a file or folder; symbolic links are followed.
         table: text in the format of Linux's `mountinfo`; None reads this process's table.
     """
-    text = _table() if table is None else table
-    where = os.path.realpath(path) if table is None else os.path.normpath(path)
+    if table is None:
+        data = read_unsized(Disk(), TABLE, MAXIMUM_TABLE_BYTES)
+        text, where = data.decode("utf-8", "surrogateescape"), os.path.realpath(path)
+    else:
+        text, where = table, os.path.normpath(path)
     best: _Mount | None = None
     for line in text.splitlines():
         mount = _parse(line)
@@ -89,18 +92,6 @@ def kind_of(path: str, *, table: str | None = None) -> FileSystem:
         if best is None or len(mount.point) >= len(best.point):
             best = mount  # a later mount on the same point hides the earlier one
     return FileSystem(UNKNOWN) if best is None else _classify(best)
-
-
-def _table() -> str:
-    disk = Disk()
-    fd = disk.open(TABLE)
-    if fd is None:
-        return ""
-    try:
-        # The file reports size 0, so its size is useless.
-        return disk.read_at(fd, 0, MAXIMUM_TABLE_BYTES).decode("utf-8", "surrogateescape")
-    finally:
-        disk.close(fd)
 
 
 def _parse(line: str) -> _Mount | None:

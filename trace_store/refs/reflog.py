@@ -11,7 +11,15 @@ from __future__ import annotations
 import os
 
 from trace_store import errors
-from trace_store.files import APPEND, CREATE, check_folders, read_file, replace_file, write_all
+from trace_store.files import (
+    APPEND,
+    CREATE,
+    check_folders,
+    files_below,
+    read_file,
+    replace_file,
+    write_all,
+)
 from trace_store.layout import LOG_SUFFIX
 from trace_store.oid import ObjectId
 from trace_store.ref_names import is_ref_name
@@ -89,15 +97,11 @@ def follow_renames(
 
 def logged_names(disk: Disk, folder: str) -> Iterator[str]:
     """Yield the names of the refs that have a reflog below the folder of all, and HEAD if it has one."""
-    pending = [(folder, "")]
-    while pending:
-        path, before = pending.pop()
-        folders, files = disk.scan(path)
-        pending += [(os.path.join(path, name), f"{before}{name}/") for name in folders]
-        for name in files:
-            full = before + name.removesuffix(LOG_SUFFIX)
-            if name.endswith(LOG_SUFFIX) and (full == NAME or is_ref_name(full)):
-                yield full
+    for path in files_below(disk, folder):
+        file_name = path[len(folder) + 1 :].replace(os.sep, "/")
+        name = file_name.removesuffix(LOG_SUFFIX)
+        if name != file_name and (name == NAME or is_ref_name(name)):
+            yield name
 
 
 def encode_entry(entry: ReflogEntry) -> bytes:

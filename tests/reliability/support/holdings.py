@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from tests.store.support.histories import append
 from trace_store.errors import RepositoryNotFoundError, TraceError
+from trace_store.files import files_below
 from trace_store.ident import FixedClock
 from trace_store.layout import TEMPORARY_PREFIX
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_objects import INFO
 from trace_store.maintenance.seal import seal
-from trace_store.maintenance.verify_purged import Needles, files_below, search
+from trace_store.maintenance.verify_purged import Needles, search
 from trace_store.odb.database import ObjectDatabase
 from trace_store.oid import ObjectId
 from trace_store.refs.reflog import encode_entry, read_log
