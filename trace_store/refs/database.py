@@ -218,11 +218,9 @@ class RefDatabase:
             check_ref_name(name)
         with self._mutex:
             self._journal.refresh()
-            logged = refs.reflog.read_log(self._disk, self._layout.log_file(name))
             recent = refs.reflog.entries_of(self._journal.fold.frames).get(name, [])
-        entries = refs.reflog.join_logs(logged, recent)
-        entries.reverse()
-        return entries
+            path = self._layout.log_file(name)
+            return list(refs.reflog.newest_first(self._disk, path, recent))
 
     def resolve(
         self,

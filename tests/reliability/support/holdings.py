@@ -16,7 +16,7 @@ from trace_store.maintenance.seal import seal
 from trace_store.maintenance.verify_purged import Needles, search
 from trace_store.odb.database import ObjectDatabase
 from trace_store.oid import ObjectId
-from trace_store.refs.reflog import encode_entry, read_log
+from trace_store.refs.reflog import encode_entry, read_backwards
 from trace_store.store.handle import Store
 from trace_store.testing.power_cuts import DiskImage, PowerCutDisk
 
@@ -115,7 +115,7 @@ def _files_of(image: DiskImage) -> Iterator[tuple[str, bytes]]:
 
 def _entries(store: Store) -> Iterator[tuple[str, bytes]]:
     for path in files_below(store.disk, store.layout.logs_dir):
-        for entry in read_log(store.disk, path):
+        for entry in read_backwards(store.disk, path):
             yield path, encode_entry(entry)
 
 
