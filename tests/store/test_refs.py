@@ -28,6 +28,7 @@ from trace_store.ident import FixedClock
 from trace_store.journal.ref_moves import RefFold
 from trace_store.maintenance.seal import seal
 from trace_store.objects.commit import Commit
+from trace_store.odb.memory import MemoryObjects
 from trace_store.oid import ObjectId, hash_object
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.head import Head
@@ -44,21 +45,19 @@ from trace_store.store.handle import Store
 from trace_store.testing.disks import RecordingDisk
 
 # A small history: 0 ← 1 ← 2, and 1 ← 3.
-OIDS = [hash_object(str(n).encode()) for n in range(4)]
-PAST = {OIDS[0]: {0}, OIDS[1]: {0, 1}, OIDS[2]: {0, 1, 2}, OIDS[3]: {0, 1, 3}}
-ROOT, BASE, LEFT, RIGHT = OIDS
+HISTORY = MemoryObjects()
 
 
-def is_ancestor(one: ObjectId, other: ObjectId) -> bool:
-    return OIDS.index(one) in PAST[other]
+def commit(number: int, *parents: ObjectId) -> ObjectId:
+    return HISTORY.write(Commit(list(parents), "tester", number, []).encode())
 
 
-LINEAGE = Lineage(
-    lambda values: [v for v in values if not any(v != w and is_ancestor(v, w) for w in values)],
-    is_ancestor,
-    lambda oid: True,
-    lambda oid: [OIDS[number] for number in PAST[oid] if OIDS[number] != oid],
-)
+ROOT = commit(0)
+BASE = commit(1, ROOT)
+LEFT, RIGHT = commit(2, BASE), commit(3, BASE)
+OIDS = [ROOT, BASE, LEFT, RIGHT]
+PAST = {ROOT: {ROOT}, BASE: {ROOT, BASE}, LEFT: {ROOT, BASE, LEFT}, RIGHT: {ROOT, BASE, RIGHT}}
+LINEAGE = Lineage(HISTORY)
 
 
 def fold(*values: ObjectId | None) -> RefFold:
@@ -203,7 +202,7 @@ class TestResolving:
         given_up = set() if moves is None else moves.passed
         covering = [*tips, *(f for f in files if f in given_up)]
         for value in [*own, *(f for f in files if f not in given_up)]:
-            assert any(is_ancestor(value, tip) for tip in covering)
+            assert any(value in PAST[tip] for tip in covering)
 
 
 class TestNames:
