@@ -15,10 +15,11 @@ from trace_store.file_systems import kind_of
 from trace_store.files import files_below, read_file
 from trace_store.frozen import value
 from trace_store.layout import ATTRIBUTES, IGNORED
-from trace_store.maintenance.git_settings import GitSettings, find_git
+from trace_store.maintenance.git_settings import GitSettings
 from trace_store.maintenance.tmp_files import AGE_MILLISECONDS
 from trace_store.objects.commit import read_commit
 from trace_store.refs.names import BRANCHES
+from trace_store.refs.summary import find_git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,8 +159,7 @@ def _git(store: Store) -> Iterator[Diagnosis]:
 
 
 def _git_settings(store: Store, environment: Environment) -> Iterator[Diagnosis]:
-    folder = os.path.dirname(store.layout.root)
-    git = find_git(store.disk, folder)
+    git = find_git(store.disk, store.layout.root)
     if git is None:
         return
     settings = GitSettings(store.disk, git, environment)
