@@ -42,23 +42,6 @@ class Environment:
             system has no user ids.
     """
 
-    __slots__ = (
-        *("_author", "claude_dir", "codex_dir", "color", "config_dir", "data_dir", "debug"),
-        *(
-            "discovery",
-            "editor",
-            "gemini_dir",
-            "home",
-            "list_editor",
-            "opencode_database",
-            "pager",
-            "other_pager",
-            "secrets",
-            "trace_dir",
-            "user_ids",
-        ),
-    )
-
     def __init__(
         self,
         *,
@@ -115,8 +98,8 @@ class Environment:
         return {name: value for name, value in self.secrets if value and name in names}
 
     def __repr__(self) -> str:
-        names = (name.removeprefix("_") for name in self.__slots__ if name != "secrets")
-        return f"Environment({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+        shown = (name.removeprefix("_") for name in vars(self) if name != "secrets")
+        return f"Environment({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
     @classmethod
     def read(cls, variables: Mapping[str, str] | None = None) -> Environment:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store.files import Disk
+from trace_store.files import Disk, read_unsized
 from trace_store.frozen import value
 
 TABLE = "/proc/self/mountinfo"
@@ -24,24 +24,13 @@ class FileSystem:
         name: the system's name, such as `ext4` or `fuse.sshfs`; `unknown` if it cannot be determined.
         locks: whether a file lock excludes all processes on all machines.
         durable: whether synced data survives a power cut.
-        links: whether hard links work; without them, files are put in place by rename.
-        known: whether Trace knows the type; an unknown one is assumed to be sound.
         note: why a guarantee is broken; empty if none is.
-        mounted_at: the mount point; empty if unknown.
     """
 
     name: str
     locks: bool = True
     durable: bool = True
-    links: bool = True
-    known: bool = True
     note: str = ""
-    mounted_at: str = ""
-
-    @property
-    def sound(self) -> bool:
-        """Whether both locks and syncs can be relied on."""
-        return self.locks and self.durable
 
 
 _KEPT = "file locks here do not exclude processes on other machines"
@@ -49,35 +38,28 @@ _BEHIND = "whether locks and syncs work depends on the program behind it"
 _SHARED = "file locks here do not exclude processes on the other side of the share"
 _MEMORY = "it is in memory and is lost when the machine stops"
 
-SOUND = (
-    *("bcachefs", "btrfs", "ceph", "ext2", "ext3", "ext4", "f2fs", "fuseblk", "gfs2", "gpfs"),
-    *("hfsplus", "jfs", "nilfs2", "ntfs", "ntfs3", "ocfs2", "overlay", "reiserfs", "xfs", "zfs"),
-)
-"""File systems with reliable locks and syncs, and hard links."""
-_WITHOUT_LINKS = ("exfat", "msdos", "vfat")
-
-UNSOUND: dict[str, tuple[bool, bool, bool, str]] = {
-    "9p": (False, False, True, _SHARED),
-    "afs": (False, True, False, _KEPT),
-    "beegfs": (False, True, True, _KEPT),
-    "cifs": (False, True, False, _KEPT),
-    "coda": (False, True, True, _KEPT),
-    "drvfs": (False, True, True, _SHARED),
-    "fuse": (False, False, False, _BEHIND),
-    "lustre": (False, True, True, "file locks work only if it is mounted with the option `flock`"),
-    "ncpfs": (False, True, False, _KEPT),
-    "nfs": (False, True, True, _KEPT),
-    "nfs4": (False, True, True, _KEPT),
-    "prl_fs": (False, False, False, _SHARED),
-    "ramfs": (True, False, True, _MEMORY),
-    "smb3": (False, True, False, _KEPT),
-    "smbfs": (False, True, False, _KEPT),
-    "tmpfs": (True, False, True, _MEMORY),
-    "vboxsf": (False, False, False, _SHARED),
-    "virtiofs": (False, True, True, _SHARED),
-    "vmhgfs": (False, False, False, _SHARED),
+UNSOUND: dict[str, tuple[bool, bool, str]] = {
+    "9p": (False, False, _SHARED),
+    "afs": (False, True, _KEPT),
+    "beegfs": (False, True, _KEPT),
+    "cifs": (False, True, _KEPT),
+    "coda": (False, True, _KEPT),
+    "drvfs": (False, True, _SHARED),
+    "fuse": (False, False, _BEHIND),
+    "lustre": (False, True, "file locks work only if it is mounted with the option `flock`"),
+    "ncpfs": (False, True, _KEPT),
+    "nfs": (False, True, _KEPT),
+    "nfs4": (False, True, _KEPT),
+    "prl_fs": (False, False, _SHARED),
+    "ramfs": (True, False, _MEMORY),
+    "smb3": (False, True, _KEPT),
+    "smbfs": (False, True, _KEPT),
+    "tmpfs": (True, False, _MEMORY),
+    "vboxsf": (False, False, _SHARED),
+    "virtiofs": (False, True, _SHARED),
+    "vmhgfs": (False, False, _SHARED),
 }
-"""By name: locks, durable, links, note."""
+"""By name: locks, durable, note. Any other file system is assumed to be sound."""
 _NO_BARRIERS = ("barrier=0", "barrier=none", "nobarrier")
 
 
@@ -97,8 +79,11 @@ def kind_of(path: str, *, table: str | None = None) -> FileSystem:
         path: a file or folder; symbolic links are followed.
         table: text in the format of Linux's `mountinfo`; None reads this process's table.
     """
-    text = _table() if table is None else table
-    where = os.path.realpath(path) if table is None else os.path.normpath(path)
+    if table is None:
+        data = read_unsized(Disk(), TABLE, MAXIMUM_TABLE_BYTES)
+        text, where = data.decode("utf-8", "surrogateescape"), os.path.realpath(path)
+    else:
+        text, where = table, os.path.normpath(path)
     best: _Mount | None = None
     for line in text.splitlines():
         mount = _parse(line)
@@ -106,19 +91,7 @@ def kind_of(path: str, *, table: str | None = None) -> FileSystem:
             continue
         if best is None or len(mount.point) >= len(best.point):
             best = mount  # a later mount on the same point hides the earlier one
-    return FileSystem(UNKNOWN, known=False) if best is None else _classify(best)
-
-
-def _table() -> str:
-    disk = Disk()
-    fd = disk.open(TABLE)
-    if fd is None:
-        return ""
-    try:
-        # The file reports size 0, so its size is useless.
-        return disk.read_at(fd, 0, MAXIMUM_TABLE_BYTES).decode("utf-8", "surrogateescape")
-    finally:
-        disk.close(fd)
+    return FileSystem(UNKNOWN) if best is None else _classify(best)
 
 
 def _parse(line: str) -> _Mount | None:
@@ -147,21 +120,18 @@ def _contains(point: str, path: str) -> bool:
 
 
 def _classify(mount: _Mount) -> FileSystem:
-    name, options, point = mount.name, mount.options, mount.point
-    family = name if name in UNSOUND or name in SOUND else name.partition(".")[0]
+    name, options = mount.name, mount.options
+    family = name.partition(".")[0]
     if name == "9p" and "aname=drvfs" in ",".join(options).replace(";", ","):
         name = family = "drvfs"  # a Windows drive under WSL 2
     if family == "lustre" and "flock" in options:
-        return FileSystem(name, mounted_at=point)
+        return FileSystem(name)
     if family in UNSOUND:
-        locks, durable, links, note = UNSOUND[family]
-        return FileSystem(name, locks, durable, links, note=note, mounted_at=point)
+        return FileSystem(name, *UNSOUND[family])
     if options.intersection(_NO_BARRIERS):
         note = "it is mounted without write barriers, so synced data may stay in the drive's cache"
-        return FileSystem(name, durable=False, note=note, mounted_at=point)
+        return FileSystem(name, durable=False, note=note)
     if family == "overlay" and "volatile" in options:
         note = "it is mounted as volatile, so nothing is ever synced"
-        return FileSystem(name, durable=False, note=note, mounted_at=point)
-    if family in _WITHOUT_LINKS:
-        return FileSystem(name, links=False, mounted_at=point)
-    return FileSystem(name, known=family in SOUND, mounted_at=point)
+        return FileSystem(name, durable=False, note=note)
+    return FileSystem(name)

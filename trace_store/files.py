@@ -16,6 +16,10 @@ from trace_store.ident import SystemClock
 from trace_store.os_errors import OPENED, failure
 from trace_store.system_calls import COMMON_FLAGS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 READ, APPEND, WRITE, CREATE, PRIVATE = "read", "append", "write", "create", "create for its owner"
 
 WRITABLE = stat.S_IWUSR
@@ -275,6 +279,27 @@ def read_file(disk: Disk, path: str, *, limit: int = MAXIMUM_READ_BYTES) -> byte
         return disk.read_at(fd, 0, size)
     finally:
         disk.close(fd)
+
+
+def read_unsized(disk: Disk, path: str, limit: int) -> bytes:
+    """Return the first bytes of a file that reports no size, as those in /proc; b"" if it is absent."""
+    fd = disk.open(path)
+    if fd is None:
+        return b""
+    try:
+        return disk.read_at(fd, 0, limit)
+    finally:
+        disk.close(fd)
+
+
+def files_below(disk: Disk, folder: str) -> Iterator[str]:
+    """Yield the paths of all files below a folder in a fixed order; links are not followed."""
+    pending = [folder]
+    while pending:
+        current = pending.pop()
+        folders, files = disk.scan(current)
+        pending += [os.path.join(current, name) for name in reversed(folders)]
+        yield from [os.path.join(current, name) for name in files]
 
 
 def check_folders(disk: Disk, root: str, path: str) -> None:

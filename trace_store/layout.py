@@ -47,38 +47,6 @@ _LONGEST_INDEX_NAME = 200
 class Layout:
     """The paths of one repository; `root` is the `.trace` directory."""
 
-    __slots__ = (
-        "adopted_file",
-        "attributes_file",
-        "bisect_file",
-        "branches_dir",
-        "cache_dir",
-        "commit_lines_file",
-        "commit_table_file",
-        "commit_text_file",
-        "config_file",
-        "folds_dir",
-        "head_file",
-        "ignore_file",
-        "index_dir",
-        "journal_dir",
-        "kept_config_file",
-        "kept_packs_dir",
-        "local_dir",
-        "locks_dir",
-        "logs_dir",
-        "lost_found_dir",
-        "objects_dir",
-        "pack_dir",
-        "published_file",
-        "quarantine_dir",
-        "refs_dir",
-        "refs_file",
-        "root",
-        "tmp_dir",
-        "tombstones_dir",
-    )
-
     def __init__(self, root: str) -> None:
         self.root = root
         # Joined once here, because every command opens a store and `os.path.join` is slow.

@@ -12,10 +12,10 @@ leave a file beside the lock; without one, Linux's lock table is read.
 from __future__ import annotations
 
 import os
-from errno import EPERM
+import sys
 
 from trace_store import errors
-from trace_store.files import Disk, read_file, replace_file
+from trace_store.files import Disk, read_file, read_unsized, replace_file
 from trace_store.frozen import value
 from trace_store.ident import SystemClock
 
@@ -83,7 +83,7 @@ def owner_of(disk: Disk, path: str) -> LockOwner:
     """Return the owner of a file's lock; `UNKNOWN` if it cannot be determined."""
     try:
         noted = _parse(read_file(disk, path + SUFFIX, limit=_MAXIMUM_BYTES) or b"")
-        if noted is not None and not (noted.here and _is_gone(noted.pid)):
+        if noted is not None and not (noted.here and not is_alive(noted.pid)):
             return noted
         return _from_lock_table(disk, path)
     except errors.StorageError:
@@ -134,22 +134,20 @@ def _command_of(disk: Disk, pid: int) -> str:
 
 
 def _read_proc(disk: Disk, path: str) -> str:
-    """Return the content of a file in /proc, whose size is useless; "" if absent."""
-    fd = disk.open(path)
-    if fd is None:
-        return ""
-    try:
-        return disk.read_at(fd, 0, _MAXIMUM_TABLE_BYTES).decode("utf-8", "replace")
-    finally:
-        disk.close(fd)
+    return read_unsized(disk, path, _MAXIMUM_TABLE_BYTES).decode("utf-8", "replace")
 
 
-def _is_gone(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
+    """Return True if a process of this machine runs, or if unknown."""
+    if sys.platform == "win32":
+        return True
     try:
         os.kill(pid, 0)
-    except OSError as error:
-        return error.errno != EPERM
-    return False
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # it belongs to another user
+    return True
 
 
 def _host() -> str:

@@ -94,7 +94,7 @@ def test_a_pack_that_is_damaged_is_taken_by_nobody(
 
 
 def test_objects_that_are_none_are_refused(filled: Ok, repository: Trace, tmp_path: Path) -> None:
-    writer = PackWriter(Disk(), Layout(str(tmp_path / "made")), durable=False)
+    writer = PackWriter(Disk(), Layout(str(tmp_path / "made")))
     for data in (encode_blob(b"x"), b"\x92\xa4list\x82\xa1b\x01\xa1a\x02"):
         writer.add(hash_object(data), data)
     (name,) = writer.finish()
@@ -161,7 +161,7 @@ class TestVerifying:
         assert index.read_bytes() == sound
 
     def test_a_flood_is_bounded(self, repository: Trace, tmp_path: Path) -> None:
-        writer = PackWriter(Disk(), Layout(str(tmp_path / "made")), durable=False)
+        writer = PackWriter(Disk(), Layout(str(tmp_path / "made")))
         for number in range(300):
             data = b"\xcd" + number.to_bytes(2, "big")
             writer.add(hash_object(data), data)

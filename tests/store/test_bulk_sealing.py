@@ -48,9 +48,7 @@ def write(store: Store, blobs: list[bytes]) -> None:
 
 def sealed_one_by_one(store: Store) -> list[str]:
     """Return the names of the packs that a seal of all journals has to write."""
-    writer = PackWriter(
-        store.disk, store.layout, level=9, frame_bytes=sealing.FRAME_BYTES, durable=False
-    )
+    writer = PackWriter(store.disk, store.layout, level=9, frame_bytes=sealing.FRAME_BYTES)
     for file in store.journal.files:
         for frame in file.frames:
             for oid, offset, size in frame.objects:

@@ -41,10 +41,13 @@ class Kept:
 
 def packed(objects: list[bytes], threads: int, **options: int) -> Kept:
     kept = Kept()
-    encoder = PackEncoder(kept.begin, level=LEVEL, threads=threads, **options)
-    for data in objects:
-        encoder.add(hash_object(data), data)
-    encoder.finish()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pack_writer, "MAXIMUM_THREADS", threads)
+        patch.setattr(pack_writer, "processor_count", lambda: threads)
+        encoder = PackEncoder(kept.begin, level=LEVEL, **options)
+        for data in objects:
+            encoder.add(hash_object(data), data)
+        encoder.finish()
     return kept
 
 
@@ -76,9 +79,10 @@ def test_packs_do_not_depend_on_the_number_of_threads(
     seed: int, count: int, frame: int, shared: int, most: int, threads: int
 ) -> None:
     objects = made_of(seed, count)
-    options = {"frame_bytes": frame, "shared_bytes": shared, "maximum_bytes": most}
+    options = {"frame_bytes": frame, "shared_bytes": shared}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pack_writer, "_MANY_BYTES", 1)
+        patch.setattr(pack_writer, "MAXIMUM_PACK_BYTES", most)
         one, many = packed(objects, 1, **options), packed(objects, threads, **options)
     assert many.packs == one.packs
     assert many.indexes == one.indexes

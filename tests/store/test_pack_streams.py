@@ -17,6 +17,7 @@ from trace_store.errors import CorruptIndexError, CorruptPackError, StorageError
 from trace_store.maintenance.repack import pack as fold_packs
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode, encode_blob
+from trace_store.odb import pack_writer
 from trace_store.odb.index_scan import IndexContent
 from trace_store.odb.ingest import PackReceiver, pack_of, read_exactly, read_packs
 from trace_store.odb.pack import FRAME, HEADER, MAGIC, MAXIMUM_PACK_FRAMES, TRAILER, VERSION
@@ -68,7 +69,9 @@ def packs_of(data: bytes) -> list[bytes]:
 )
 def test_there_and_back(contents: list[bytes], maximum: int, frame: int) -> None:
     objects = [encode_blob(content) for content in contents]
-    sink = packed(objects, maximum_bytes=maximum, frame_bytes=frame)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pack_writer, "MAXIMUM_PACK_BYTES", maximum)
+        sink = packed(objects, frame_bytes=frame)
     found = packs_of(sink.data)
     assert b"".join(found) == sink.data
     assert [digest(data).hex() for data in found] == [name for name, _ in sink.done]
@@ -163,10 +166,11 @@ class TestReceiving:
         finally:
             receiver.discard()
 
-    def test_packs_appear_together(self, tmp_path: Path) -> None:
+    def test_packs_appear_together(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(pack_writer, "MAXIMUM_PACK_BYTES", 4000)
         store = new_store(tmp_path)
         objects = blobs(40)
-        sink = packed(objects, maximum_bytes=4000, frame_bytes=1000)
+        sink = packed(objects, frame_bytes=1000)
         datas = packs_of(sink.data)
         assert len(datas) > 2
         broken = bytearray(datas[-1])

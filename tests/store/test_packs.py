@@ -25,6 +25,7 @@ from trace_store.layout import MAXIMUM_OBJECT_BYTES, Layout
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
+from trace_store.odb import pack_writer
 from trace_store.odb.compression import Dictionary, compress, decompress
 from trace_store.odb.pack import (
     FRAME,
@@ -49,7 +50,7 @@ DISK = Disk()
 
 
 def write_packs(folder: Path, objects: list[bytes], **options: int) -> list[str]:
-    writer = PackWriter(DISK, Layout(str(folder)), durable=False, **options)
+    writer = PackWriter(DISK, Layout(str(folder)), **options)
     for data in objects:
         writer.add(hash_object(data), data)
     return writer.finish()
@@ -134,10 +135,13 @@ class TestRoundTrip:
 
 
 class TestBounds:
-    def test_a_full_pack_is_followed_by_the_next(self, tmp_path: Path) -> None:
+    def test_a_full_pack_is_followed_by_the_next(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(pack_writer, "MAXIMUM_PACK_BYTES", 200_000)
         source = random.Random(3)
         objects = [source.randbytes(30_000) for _ in range(40)]
-        names = write_packs(tmp_path, objects, maximum_bytes=200_000, frame_bytes=50_000)
+        names = write_packs(tmp_path, objects, frame_bytes=50_000)
         assert len(names) > 5
         for path in (tmp_path / "objects" / "pack").glob("*.pack"):
             assert path.stat().st_size <= 200_000

@@ -34,7 +34,6 @@ def packed(folder: Path, objects: list[bytes]) -> Packs:
     writer = PackWriter(
         DISK,
         Layout(str(folder)),
-        durable=False,
         frame_bytes=LARGE_FRAME_BYTES,
         shared_bytes=2 * LARGE_FRAME_BYTES,
     )

@@ -148,7 +148,7 @@ class TestFindings:
         layout = Layout(str(tmp_path / ".trace"))
         wrong = b"\x92\xd9\x04blob\xc4\x01x"  # the kind could be shorter
         for other in (b"a", b"b", b"c"):
-            writer = PackWriter(DISK, layout, durable=False)
+            writer = PackWriter(DISK, layout)
             for data in (wrong, encode_blob(other)):
                 writer.add(hash_object(data), data)
             writer.finish()

@@ -16,6 +16,7 @@ from tests.support.examples import examples
 from trace_store.errors import CorruptObjectError
 from trace_store.layout import MAXIMUM_OBJECT_BYTES, Layout
 from trace_store.objects.codec import encode_blob
+from trace_store.odb import compression, pack_writer
 from trace_store.odb.compression import lines_in_common
 from trace_store.odb.delta_links import MARK, expand_all_links, expand_links, shorten_links
 from trace_store.odb.ingest import pack_of
@@ -190,16 +191,20 @@ class TestLines:
         contents = [b"one\ntwo\nthree\n", b"three\nfour\none\n", b"one\nfive\\nsix\\n", b"six\\n"]
         assert lines_in_common(contents) == b"one\nthree\nsix\\n"
 
-    def test_no_more_than_a_limit(self) -> None:
+    def test_no_more_than_a_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
         contents = [b"".join(b"%04d\n" % n for n in range(100))] * 2
-        assert lines_in_common(contents, 32) == b"".join(b"%04d\n" % n for n in range(6))
+        monkeypatch.setattr(compression, "MAXIMUM_DICTIONARY_BYTES", 32)
+        assert lines_in_common(contents) == b"".join(b"%04d\n" % n for n in range(6))
 
     def test_nothing_in_common(self) -> None:
         assert lines_in_common([b"one\n", b"two\n"]) == b""
         assert lines_in_common([]) == b""
 
 
-def test_a_section_that_no_pack_has_room_for_goes_on_in_the_next(tmp_path: Path) -> None:
+def test_a_section_that_no_pack_has_room_for_goes_on_in_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pack_writer, "MAXIMUM_PACK_BYTES", 60_000)
     shared = [
         b"".join(b"line %d of many\n" % ((n * k) % 701) for n in range(300)) for k in range(60)
     ]
@@ -209,8 +214,6 @@ def test_a_section_that_no_pack_has_room_for_goes_on_in_the_next(tmp_path: Path)
         Layout(str(tmp_path)),
         frame_bytes=9000,
         shared_bytes=1 << 20,
-        maximum_bytes=60_000,
-        durable=False,
     )
     for data in objects:
         writer.add(hash_object(data), data)

@@ -11,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from trace_store.bundles.format import TOMBSTONES, BundledRef, BundleHeader, BundleWriter, Write
+from trace_store.bundles.format import (
+    TOMBSTONES,
+    BundledRef,
+    BundleHeader,
+    BundleReader,
+    BundleWriter,
+    Write,
+)
 from trace_store.errors import (
     AmbiguousRevisionError,
     InvalidInputError,
@@ -32,10 +39,8 @@ from trace_store.odb.reachable import reachable, reachable_ids
 from trace_store.odb.tombstones import Tombstone, file_name, oid_of
 from trace_store.oid import OID_BYTES, ObjectId
 from trace_store.refs.names import BRANCHES, FILES, TRASH
-from trace_store.revision import ref_of, resolve, resolve_commit
+from trace_store.revision import SESSIONS, ref_of, resolve, resolve_commit
 from trace_store.store.handle import Store
-
-SESSIONS = BRANCHES + "sessions/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,11 +325,17 @@ def _write(
             progress(at // OID_BYTES + 1, header.object_count)
     encoder.finish()
     writer.finish()
+    return report(writer)
+
+
+def report(bundle: BundleReader | BundleWriter) -> BundleReport:
+    """Return the report of a bundle that was read or written to its end."""
+    header = bundle.header
     return BundleReport(
         refs=header.refs,
         prerequisites=header.prerequisites,
         object_count=header.object_count,
-        pack_count=writer.pack_count,
-        size_bytes=writer.size_bytes,
+        pack_count=bundle.pack_count,
+        size_bytes=bundle.size_bytes,
         head=header.head,
     )

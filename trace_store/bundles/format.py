@@ -150,6 +150,7 @@ class BundleWriter:
     """Writer of one bundle: header, packs, trailer."""
 
     def __init__(self, write: Write, header: BundleHeader) -> None:
+        self.header = header
         self._write = write
         self._hash = Digester()
         self.size_bytes = 0

@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from trace_store.bundles.create import BundleReport, Progress
+from trace_store.bundles.create import BundleReport, Progress, report
 from trace_store.bundles.format import BundledRef, BundleHeader, Read, open_bundle
-from trace_store.bundles.verify import check_bundle, check_pack, check_prerequisites, report
+from trace_store.bundles.verify import check_bundle, check_pack, check_prerequisites
 from trace_store.contracts import RefEdit, Transaction
-from trace_store.errors import FormatError, NotFoundError, RefChangedError
-from trace_store.graph import is_ancestor
+from trace_store.errors import RefChangedError
 from trace_store.maintenance.seal import seal
 from trace_store.maintenance.second_copies import keep_copies
-from trace_store.objects.commit import parents_of
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.ingest import PackReceiver
 from trace_store.odb.memory import MemoryObjects
@@ -27,6 +25,7 @@ from trace_store.odb.verify import PackedObject
 from trace_store.oid import ObjectId
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.names import BRANCHES, check_ref_name
+from trace_store.refs.resolution import Lineage
 from trace_store.store.handle import Store
 
 CREATED = "created"
@@ -152,9 +151,10 @@ def _move(
 ) -> list[RefOutcome]:
     """Create and update the refs in one transaction; return the results."""
     attempts = 0
+    lineage = Lineage(store.objects)
     while True:
         attempts += 1
-        plans = [_plan(store, ref, names[ref.name]) for ref in refs]
+        plans = [_plan(store, ref, names[ref.name], lineage) for ref in refs]
         edits = [plan.edit for plan in plans if plan.edit is not None]
         transaction = Transaction((), edits, _MESSAGE) if edits else None
         try:
@@ -175,7 +175,7 @@ def _move(
     return [plan.outcome for plan in plans]
 
 
-def _plan(store: Store, ref: BundledRef, name: str) -> _Plan:
+def _plan(store: Store, ref: BundledRef, name: str, lineage: Lineage) -> _Plan:
     ours = store.refs.tips(name)
     before = ours[0] if ours else None
 
@@ -192,9 +192,9 @@ def _plan(store: Store, ref: BundledRef, name: str) -> _Plan:
         return _Plan(outcome(KEPT))
     own, further = before, list[ObjectId]()
     for tip in ref.tips:
-        if any(_is_ancestor(store, tip, other) for other in (*ours, own, *further)):
+        if any(lineage.is_ancestor(tip, other) for other in (*ours, own, *further)):
             continue
-        if _is_ancestor(store, own, tip):
+        if lineage.is_ancestor(own, tip):
             own = tip
         else:
             further.append(tip)
@@ -204,21 +204,6 @@ def _plan(store: Store, ref: BundledRef, name: str) -> _Plan:
     if fast_forward is not None:
         return _Plan(outcome(FORWARDED), fast_forward)
     return _Plan(outcome(KEPT if further else BEHIND))
-
-
-def _is_ancestor(store: Store, older: ObjectId, newer: ObjectId) -> bool:
-    """Return True if `older` is an ancestor of `newer` or equal.
-
-    Missing commits have no parents.
-    """
-
-    def parents(oid: ObjectId) -> Sequence[ObjectId]:
-        try:
-            return parents_of(store.objects.read(oid))
-        except (NotFoundError, FormatError):
-            return ()
-
-    return is_ancestor(older, newer, parents)
 
 
 def _attach(store: Store, header: BundleHeader, outcomes: Sequence[RefOutcome], author: str) -> str:

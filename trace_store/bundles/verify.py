@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trace_store.bundles.create import BundleReport, Progress
+from trace_store.bundles.create import BundleReport, Progress, report
 from trace_store.bundles.format import BundleHeader, BundleReader, Read, open_bundle
 from trace_store.errors import CorruptBundleError, CorruptPackError, ObjectNotFoundError
 from trace_store.objects.codec import BLOB, COMMIT, kind_of, links
@@ -54,19 +54,6 @@ def verify_bundle(
             check_prerequisites(store, reader.header)
         check_bundle(reader, check_pack, store=store, progress=progress)
         return report(reader)
-
-
-def report(reader: BundleReader) -> BundleReport:
-    """Return the report of a bundle that was read to its end."""
-    header = reader.header
-    return BundleReport(
-        refs=header.refs,
-        prerequisites=header.prerequisites,
-        object_count=header.object_count,
-        pack_count=reader.pack_count,
-        size_bytes=reader.size_bytes,
-        head=header.head,
-    )
 
 
 def check_prerequisites(store: Store, header: BundleHeader) -> None:

@@ -62,28 +62,6 @@ class JournalFile:
         objects: the frame of each object.
     """
 
-    __slots__ = (
-        "_ahead",
-        "_limit",
-        "at_end",
-        "closed",
-        "durable",
-        "end",
-        "failed",
-        "fd",
-        "frames",
-        "identity",
-        "number",
-        "objects",
-        "passing",
-        "path",
-        "refusal",
-        "refused",
-        "room",
-        "unsynced",
-        "written",
-    )
-
     def __init__(self, number: int, path: str, fd: int, identity: tuple[int, int]) -> None:
         self.number = number
         self.path = path

@@ -15,6 +15,7 @@ from trace_store.layout import PACK_SUFFIX
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.open_files import NO_DESCRIPTORS
 from trace_store.odb.pack import MAXIMUM_PACK_BYTES, walk_objects
+from trace_store.refs.summary import git_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,36 +152,17 @@ def git_index(disk: Disk, root: str) -> bytes | None:
 
     None if unreadable or too large, b"" without git.
     """
-    folder = os.path.dirname(os.path.abspath(root))
-    while True:
-        git = os.path.join(folder, ".git")
-        if disk.stat(git) is not None:
-            break
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return b""
-        folder = parent
-    if disk.stat(os.path.join(git, "HEAD")) is None:
-        git = _linked_git_dir(disk, git, folder)
-    pieces: list[bytes] = []
-    for name in disk.names(os.path.realpath(git)):  # git follows a symbolic link here, too
-        if name == "index" or name.startswith("sharedindex."):
-            try:
-                data = read_file(disk, os.path.join(git, name), limit=MAXIMUM_GIT_INDEX_BYTES)
-            except errors.StorageError:
-                return None
-            pieces.append(data or b"")
-    return b"".join(pieces)
-
-
-def _linked_git_dir(disk: Disk, path: str, folder: str) -> str:
-    """Return the git directory that a `.git` file names, as in a linked work tree."""
     try:
-        data = read_file(disk, path, limit=4096) or b""
+        git = git_dir(disk, os.path.abspath(root))
+        if git is None:
+            return b""
+        folder = os.path.realpath(git)  # git follows a symbolic link here, too
+        names = [n for n in disk.names(folder) if n == "index" or n.startswith("sharedindex.")]
+        paths = [os.path.join(folder, name) for name in names]
+        pieces = [read_file(disk, path, limit=MAXIMUM_GIT_INDEX_BYTES) or b"" for path in paths]
     except errors.StorageError:
-        return path
-    text = data.decode("utf-8", "surrogateescape").strip()
-    return os.path.join(folder, text.removeprefix("gitdir:").strip())
+        return None
+    return b"".join(pieces)
 
 
 def _is_sound(store: Store, name: str) -> bool:

@@ -12,14 +12,14 @@ import sys
 
 from trace_store import errors
 from trace_store.file_systems import kind_of
-from trace_store.files import read_file
+from trace_store.files import files_below, read_file
 from trace_store.frozen import value
 from trace_store.layout import ATTRIBUTES, IGNORED
-from trace_store.maintenance.git_settings import GitSettings, find_git
-from trace_store.maintenance.lost_found import files_in
+from trace_store.maintenance.git_settings import GitSettings
 from trace_store.maintenance.tmp_files import AGE_MILLISECONDS
 from trace_store.objects.commit import read_commit
 from trace_store.refs.names import BRANCHES
+from trace_store.refs.summary import find_git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _permissions(store: Store) -> Iterator[Diagnosis]:
     own, layout = os.geteuid(), store.layout
     others: list[str] = []
     locked: list[str] = []
-    for path in [layout.root, *files_in(store, layout.root)]:
+    for path in [layout.root, *sorted(files_below(store.disk, layout.root))]:
         status = store.disk.stat(path)
         if status is None:
             continue
@@ -159,8 +159,7 @@ def _git(store: Store) -> Iterator[Diagnosis]:
 
 
 def _git_settings(store: Store, environment: Environment) -> Iterator[Diagnosis]:
-    folder = os.path.dirname(store.layout.root)
-    git = find_git(store.disk, folder)
+    git = find_git(store.disk, store.layout.root)
     if git is None:
         return
     settings = GitSettings(store.disk, git, environment)
@@ -203,7 +202,7 @@ def _leftovers(store: Store) -> Iterator[Diagnosis]:
     layout, now = store.layout, store.clock.now()
     old = [
         path
-        for path in files_in(store, layout.tmp_dir)
+        for path in files_below(store.disk, layout.tmp_dir)
         if (status := store.disk.stat(path))
         and status.st_mtime_ns // 1_000_000 < now - AGE_MILLISECONDS
     ]
@@ -216,7 +215,7 @@ def _leftovers(store: Store) -> Iterator[Diagnosis]:
         yield Diagnosis(
             "unsealed", "journal", detail, "run `trace seal`: `git clean -fdx` would delete them"
         )
-    set_aside = files_in(store, layout.lost_found_dir)
+    set_aside = list(files_below(store.disk, layout.lost_found_dir))
     if set_aside:
         detail = f"{len(set_aside)} files were set aside by a repair"
         yield Diagnosis(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store.files import APPEND, replace_file, write_all
+from trace_store.files import APPEND, files_below, replace_file, write_all
 from trace_store.odb.database import ObjectDatabase
 from trace_store.refs.reflog import encode_entry
 
@@ -101,14 +101,8 @@ def empty_quarantine(store: Store, before: int) -> tuple[int, int]:
 
 def size_of(disk: Disk, taking: QuarantineBatch) -> int:
     """Return the size of a quarantine folder in bytes."""
-    return sum(_sizes(disk, taking.layout.root))
-
-
-def _sizes(disk: Disk, path: str) -> list[int]:
-    folders, files = disk.scan(path)
-    stats = [disk.stat(os.path.join(path, name)) for name in files]
-    below = [size for name in folders for size in _sizes(disk, os.path.join(path, name))]
-    return [each.st_size for each in stats if each is not None] + below
+    stats = map(disk.stat, files_below(disk, taking.layout.root))
+    return sum(each.st_size for each in stats if each is not None)
 
 
 def _remove_all(disk: Disk, path: str) -> tuple[int, int]:

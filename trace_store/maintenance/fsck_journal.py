@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from trace_store import journal, maintenance
-from trace_store.files import MAXIMUM_READ_BYTES, read_file
+from trace_store.files import MAXIMUM_READ_BYTES, files_below, read_file
 from trace_store.journal.file import FAILED, JournalFile, open_journal
 from trace_store.journal.frames import END
 from trace_store.journal.ref_moves import RefMoves
@@ -110,7 +110,7 @@ def _check_tail(store: Store, file: JournalFile, files: list[JournalFile]) -> It
 def _check_set_aside(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
     """Yield set-aside parts of damaged journals that hold missing objects."""
     folder = os.path.join(store.layout.lost_found_dir, "journal")
-    for path in maintenance.lost_found.files_in(store, folder):
+    for path in files_below(store.disk, folder):
         data = read_file(store.disk, path) or b""
         missing = {
             oid

@@ -8,7 +8,7 @@ from trace_store import commit_table, errors, maintenance
 from trace_store.context import snapshots
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.fold import Fold, apply_commits, line_since
-from trace_store.files import read_file
+from trace_store.files import files_below, read_file
 from trace_store.maintenance.fsck_objects import ERROR, INFO, WARNING, Finding
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.oid import is_full_id
@@ -92,32 +92,21 @@ def _check_files(store: Store, refs: RefDatabase) -> Iterator[Finding]:
 
 
 def _check_logs(store: Store) -> Iterator[Finding]:
-    root = store.layout.logs_dir
-    stack = [root]
-    while stack:
-        folder = stack.pop()
-        folders, files = store.disk.scan(folder)
-        stack += [os.path.join(folder, name) for name in folders]
-        for name in files:
-            path = os.path.join(folder, name)
-            what = os.path.relpath(path, store.layout.root).replace(os.sep, "/")
-            try:
-                count = examine_log(store.disk, path)[1]
-                lost = count_zero_bytes(store.disk, path)
-            except errors.StorageError as error:
-                yield Finding("reflog-damaged", WARNING, what, str(error))
-                continue
-            if count:
-                detail = f"{count} lines are unreadable"
-                detail = maintenance.repair_files.with_explanation(detail, _read_head(store, path))
-                yield Finding("reflog-damaged", WARNING, what, detail)
-            if lost:
-                yield Finding(
-                    "reflog-zeros",
-                    INFO,
-                    what,
-                    f"{lost} bytes are zeros, as after a power cut",
-                )
+    for path in files_below(store.disk, store.layout.logs_dir):
+        what = os.path.relpath(path, store.layout.root).replace(os.sep, "/")
+        try:
+            count = examine_log(store.disk, path)[1]
+            lost = count_zero_bytes(store.disk, path)
+        except errors.StorageError as error:
+            yield Finding("reflog-damaged", WARNING, what, str(error))
+            continue
+        if count:
+            detail = f"{count} lines are unreadable"
+            detail = maintenance.repair_files.with_explanation(detail, _read_head(store, path))
+            yield Finding("reflog-damaged", WARNING, what, detail)
+        if lost:
+            detail = f"{lost} bytes are zeros, as after a power cut"
+            yield Finding("reflog-zeros", INFO, what, detail)
 
 
 def _read_head(store: Store, path: str) -> bytes | None:

@@ -24,18 +24,6 @@ _TRACKED_SAMPLES = ("config", "objects/ab/cdef", "objects/pack/ab.pack", "refs/h
 """Sample paths of each kind that git tracks, to match patterns against."""
 
 
-def find_git(disk: Disk, folder: str) -> str | None:
-    """Return the `.git` directory of the surrounding work tree, or None."""
-    while True:
-        git = os.path.join(folder, ".git")
-        if disk.stat(git) is not None:
-            return git
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return None
-        folder = parent
-
-
 def core_pager(environment: Environment) -> str:
     """Return the pager from the user's own git settings, or "".
 

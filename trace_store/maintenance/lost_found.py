@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from trace_store import errors
-from trace_store.files import WRITE, create_file, read_file
+from trace_store.files import WRITE, read_file, replace_file
 from trace_store.oid import digest
 
 TYPE_CHECKING = False
@@ -27,7 +27,6 @@ def keep_bytes(store: Store, name: str, data: bytes) -> str:
         StorageError: the disk refuses.
     """
     target = _target(store, name, data)
-    store.disk.make_directory(os.path.dirname(target))
     _write(store, target, data)
     _sync(store, target)
     return _relative(store, target)
@@ -60,33 +59,15 @@ def keep_file(store: Store, path: str, *, remove: bool = True) -> str | None:
     return _relative(store, target)
 
 
-def files_in(store: Store, folder: str) -> list[str]:
-    """Return the sorted paths of all files below a folder."""
-    paths: list[str] = []
-    stack = [folder]
-    while stack:
-        current = stack.pop()
-        folders, files = store.disk.scan(current)
-        stack += [os.path.join(current, name) for name in folders]
-        paths += [os.path.join(current, name) for name in files]
-    return sorted(paths)
-
-
 def _target(store: Store, name: str, data: bytes) -> str:
     name = f"{name}-{digest(data).hex()[:_HASH_CHARACTERS]}"
     return os.path.join(store.layout.lost_found_dir, *name.split("/"))
 
 
 def _write(store: Store, target: str, data: bytes) -> None:
-    """Write a file atomically, unless an earlier repair did."""
-    disk, scratch = store.disk, store.layout.tmp_dir
-    if disk.exists(target):
-        return
-    disk.make_directory(scratch)
-    name = f"{os.path.basename(target)}.{os.getpid()}-{os.urandom(6).hex()}.tmp"
-    temporary = os.path.join(scratch, name)
-    create_file(disk, temporary, data)
-    disk.rename(temporary, target)
+    """Write a file, unless an earlier repair did."""
+    if not store.disk.exists(target):
+        replace_file(store.disk, target, data, scratch=store.layout.tmp_dir)
 
 
 def _is_durable(store: Store, path: str) -> bool:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 
 from trace_store import errors, journal
-from trace_store.files import read_file
+from trace_store.files import files_below, read_file
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
-from trace_store.maintenance.lost_found import files_in
 from trace_store.odb.loose import content_of
 from trace_store.odb.pack import MAGIC
 from trace_store.odb.recovery import recover_objects
@@ -71,7 +70,7 @@ class ObjectCopies:
         return [
             path
             for folder in folders
-            for path in files_in(self._store, folder)
+            for path in files_below(self._store.disk, folder)
             if INDEX_SUFFIX not in os.path.basename(path) and not self._is_sound(path)
         ]
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 
-from trace_store import errors
-from trace_store.files import read_file, replace_file
+from trace_store import errors, lock_owner
+from trace_store.files import files_below, read_file, replace_file
 from trace_store.journal.published import stamp_of
 from trace_store.maintenance.consolidate import remove_if_possible
 from trace_store.maintenance.pack_rewrite import packs_holding, rewrite_packs
-from trace_store.maintenance.verify_purged import files_below, search
+from trace_store.maintenance.verify_purged import search
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.pack import walk_objects
 from trace_store.odb.pack_writer import PackWriter
@@ -168,7 +167,7 @@ class Eraser:
             paths.update(path for path, _ in matches.unread if folder == "tmp")
             for path in sorted(paths):
                 writer = _writer_of(os.path.basename(path))
-                if writer and is_alive(writer):
+                if writer and lock_owner.is_alive(writer):
                     self.left[path] = f"process {writer} may be writing it"
                 else:
                     self._remove(os.path.join(store.layout.root, path))
@@ -181,19 +180,6 @@ class Eraser:
             self.left.pop(relative, None)
         else:
             self.left[relative] = "in use"
-
-
-def is_alive(process: int) -> bool:
-    """Return True if a process of this machine runs, or if unknown."""
-    if sys.platform == "win32":
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True  # it belongs to another user
-    return True
 
 
 def _writer_of(name: str) -> int:

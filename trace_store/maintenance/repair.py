@@ -11,13 +11,13 @@ from __future__ import annotations
 import os
 
 from trace_store import errors, journal
-from trace_store.files import read_file
+from trace_store.files import files_below, read_file
 from trace_store.layout import PACK_SUFFIX
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_journal import is_distrusted, lost_transactions, trailing_data
 from trace_store.maintenance.fsck_refs import check_derived
 from trace_store.maintenance.lock import OperationLock
-from trace_store.maintenance.lost_found import files_in, is_kept, keep_bytes, keep_file
+from trace_store.maintenance.lost_found import is_kept, keep_bytes, keep_file
 from trace_store.maintenance.object_copies import (
     ObjectCopies,
     confirmed_in_journal,
@@ -198,7 +198,8 @@ class _Repair:
         ]
         set_aside = os.path.join(self.store.layout.lost_found_dir, "journal")
         rests += [
-            ("", _read(self.store, path) or b"", 0) for path in files_in(self.store, set_aside)
+            ("", _read(self.store, path) or b"", 0)
+            for path in sorted(files_below(self.store.disk, set_aside))
         ]
         for name, rest, start in rests:
             behind = lost_transactions(rest, files)

@@ -6,12 +6,11 @@ import os
 
 from trace_store import errors
 from trace_store.context.compiler import ContextCompiler
-from trace_store.files import read_file, replace_file
+from trace_store.files import files_below, read_file, replace_file
 from trace_store.journal.file import open_journal
 from trace_store.journal.snapshot import journal_numbers
 from trace_store.layout import ATTRIBUTES, IGNORED, INDEX_SUFFIX
 from trace_store.maintenance.fsck_refs import check_folds, check_table
-from trace_store.maintenance.lost_found import files_in
 from trace_store.maintenance.object_copies import objects_in
 from trace_store.odb.packs import pack_names
 from trace_store.oid import is_full_id
@@ -56,7 +55,7 @@ def repair_files(work: RepairContext) -> None:
 def repair_derived(work: RepairContext) -> None:
     """Repair reflogs, compile indexes, the commit table and caches."""
     store, layout = work.store, work.store.layout
-    for path in files_in(store, layout.logs_dir):
+    for path in sorted(files_below(store.disk, layout.logs_dir)):
         entries, wrong = examine_log(store.disk, path)
         if wrong:
             _replace(work, path, b"".join(map(encode_entry, entries)))
@@ -101,7 +100,7 @@ def _strays(store: Store) -> Iterator[str]:
     """Yield files below `objects/` that are not objects, packs or pack indexes."""
     layout = store.layout
     names = set(pack_names(store.disk, layout))
-    for path in files_in(store, layout.objects_dir):
+    for path in sorted(files_below(store.disk, layout.objects_dir)):
         folder, file = os.path.split(path)
         if folder == layout.pack_dir:
             stem, _, suffix = file.rpartition(".")

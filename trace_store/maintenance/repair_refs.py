@@ -18,7 +18,7 @@ from trace_store.oid import ObjectId, is_full_id
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.names import BRANCHES
-from trace_store.refs.resolution import lineage_of
+from trace_store.refs.resolution import Lineage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def gaps(store: Store) -> list[Gap]:
 
 def first_missing(store: Store, start: ObjectId) -> ObjectId | None:
     """Return the missing commit nearest to a start, or None."""
-    past = ancestors([start], lineage_of(store.objects).parents)
+    past = ancestors([start], Lineage(store.objects).parents)
     return next((oid for oid in past if not store.objects.contains(oid)), None)
 
 

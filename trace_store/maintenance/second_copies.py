@@ -13,12 +13,12 @@ from trace_store import errors
 from trace_store.files import create_file, read_file
 from trace_store.frozen import value
 from trace_store.layout import PACK_SUFFIX
-from trace_store.maintenance.git_settings import find_git
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.packs import missing_packs
 from trace_store.oid import ObjectId, is_full_id
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.database import RefDatabase
+from trace_store.refs.summary import find_git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

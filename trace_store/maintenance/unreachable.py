@@ -90,22 +90,6 @@ class ReachabilityScan:
         doomed: unreachable objects past the grace period.
     """
 
-    __slots__ = (
-        "_days",
-        "_limit",
-        "_now",
-        "_objects",
-        "_progress",
-        "_store",
-        "doomed",
-        "expired",
-        "loose",
-        "marking",
-        "packed",
-        "reachable",
-        "roots",
-    )
-
     def __init__(
         self,
         store: Store,

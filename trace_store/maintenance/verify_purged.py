@@ -12,7 +12,7 @@ import os
 from base64 import b64encode
 
 from trace_store import errors
-from trace_store.files import read_file
+from trace_store.files import files_below, read_file
 from trace_store.frozen import value
 from trace_store.journal.file import open_journal
 from trace_store.objects.content import bytes_of
@@ -27,7 +27,7 @@ from trace_store.oid import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from trace_store.files import Disk
     from trace_store.odb.fingerprints import Fingerprint
@@ -200,15 +200,6 @@ def search(
     for path in files_below(store.disk, os.path.join(root, below) if below else root):
         file_search.search_file(path)
     return file_search.result()
-
-
-def files_below(disk: Disk, folder: str) -> Iterator[str]:
-    """Yield the sorted paths of all files below a folder; links are not followed."""
-    folders, files = disk.scan(folder)
-    for name in files:
-        yield os.path.join(folder, name)
-    for name in folders:
-        yield from files_below(disk, os.path.join(folder, name))
 
 
 class _FileSearch:

@@ -210,8 +210,8 @@ MAXIMUM_LINES_SEEN = 1 << 20
 """Maximum number of lines held to detect repetition; each takes some hundred bytes plus its content."""
 
 
-def lines_in_common(contents: Sequence[bytes], limit: int = MAXIMUM_DICTIONARY_BYTES) -> bytes:
-    r"""Return the lines that occur in several contents, each once, up to `limit` bytes.
+def lines_in_common(contents: Sequence[bytes]) -> bytes:
+    r"""Return the lines that occur in several contents, each once, as long as a dictionary holds them.
 
     An escaped newline in JSON (`\n`) ends a line too.
     """
@@ -227,7 +227,7 @@ def lines_in_common(contents: Sequence[bytes], limit: int = MAXIMUM_DICTIONARY_B
     for line in seen:
         if line in repeated:
             size += len(line)
-            if size > limit:
+            if size > MAXIMUM_DICTIONARY_BYTES:
                 break
             common.append(line)
     return b"".join(common)

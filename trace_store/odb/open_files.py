@@ -25,9 +25,9 @@ class OpenFiles:
 
     __slots__ = ("_disk", "_fds", "_files", "_limit", "_next")
 
-    def __init__(self, disk: Disk, *, limit: int = MAXIMUM_DESCRIPTORS) -> None:
+    def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        self._limit = limit
+        self._limit = MAXIMUM_DESCRIPTORS
         self._next = 0
         self._files: dict[int, tuple[str, tuple[int, int] | None]] = {}
         self._fds: dict[int, int] = {}  # least recently used first

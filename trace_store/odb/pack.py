@@ -104,18 +104,6 @@ class FramePlace:
 class Pack:
     """An open pack."""
 
-    __slots__ = (
-        "_disk",
-        "check",
-        "fd",
-        "frame_count",
-        "made",
-        "name",
-        "object_count",
-        "path",
-        "size",
-    )
-
     def __init__(self, disk: Files, path: str, name: str, fd: int) -> None:
         """Take ownership of an open descriptor.
 

@@ -72,27 +72,6 @@ class PackIndex:
         verified: whether the checksum was checked.
     """
 
-    __slots__ = (
-        "_bits",
-        "_data",
-        "_entries_at",
-        "_frames_at",
-        "_ids_at",
-        "_left",
-        "_next",
-        "_other",
-        "_pack_size",
-        "_read",
-        "_rows_at",
-        "frame_of",
-        "frames",
-        "ids",
-        "objects",
-        "offset_of",
-        "size",
-        "verified",
-    )
-
     def __init__(self, read: Callable[[int, int], bytes], size: int, pack: Pack) -> None:
         """Open an index of a pack.
 

@@ -107,8 +107,6 @@ class PackEncoder:
         level: int = DEFAULT_LEVEL,
         frame_bytes: int = DEFAULT_FRAME_BYTES,
         shared_bytes: int = 0,
-        maximum_bytes: int = MAXIMUM_PACK_BYTES,
-        threads: int | None = None,
     ) -> None:
         """Create an encoder.
 
@@ -117,8 +115,6 @@ class PackEncoder:
             level: the compression level, 1 to 19.
             frame_bytes: target size of a frame's content.
             shared_bytes: size of the content that shares a dictionary; 0 for none.
-            maximum_bytes: maximum size of a pack.
-            threads: threads that compress; default: one per processor, at most four. The output does not depend on it.
         """
         self._begin = begin
         self._level = level
@@ -128,7 +124,6 @@ class PackEncoder:
         self._frame_bytes = min(frame_bytes, MAXIMUM_WANTED_FRAME_BYTES)
         self._linked_frame_bytes = min(self._frame_bytes, LINKED_FRAME_BYTES)
         self._shared_bytes = shared_bytes
-        self._maximum_bytes = maximum_bytes
         self._seen: set[bytes] = set()
         self._plain = Frame(links=False)
         self._linked = Frame(links=True)
@@ -136,7 +131,6 @@ class PackEncoder:
         self._waiting_bytes = 0
         self._planned: list[PlannedFrame] = []
         self._compressed = BackgroundTasks((), 0)
-        self._threads = min(processor_count(), MAXIMUM_THREADS) if threads is None else threads
         self._pack: OpenPack | None = None
         self.names: list[str] = []
 
@@ -245,7 +239,8 @@ class PackEncoder:
             tasks.append(_compression_task(forms, level, shared))
         many = sum(each.raw for each in planned) >= _MANY_BYTES
         self._planned = planned
-        self._compressed = BackgroundTasks(tasks, self._threads if many else 1)
+        threads = min(processor_count(), MAXIMUM_THREADS) if many else 1
+        self._compressed = BackgroundTasks(tasks, threads)
 
     def _settle(self) -> None:
         """Write the compressed frames.
@@ -273,7 +268,7 @@ class PackEncoder:
         """
         return not pack.object_count or (
             pack.has_room(planned)
-            and pack.size + FRAME.size + len(body) + _TAIL_BYTES <= self._maximum_bytes
+            and pack.size + FRAME.size + len(body) + _TAIL_BYTES <= MAXIMUM_PACK_BYTES
         )
 
     def _complete(self) -> None:
@@ -295,19 +290,12 @@ class PackWriter(PackEncoder):
         level: int = DEFAULT_LEVEL,
         frame_bytes: int = DEFAULT_FRAME_BYTES,
         shared_bytes: int = 0,
-        durable: bool = True,
-        maximum_bytes: int = MAXIMUM_PACK_BYTES,
     ) -> None:
         self._disk = disk
         self._layout = layout
-        self._durable = durable
-        self._files = PackFiles(disk, layout.tmp_dir, layout.pack_base, durable=durable)
+        self._files = PackFiles(disk, layout.tmp_dir, layout.pack_base)
         super().__init__(
-            self._file,
-            level=level,
-            frame_bytes=frame_bytes,
-            shared_bytes=shared_bytes,
-            maximum_bytes=maximum_bytes,
+            self._file, level=level, frame_bytes=frame_bytes, shared_bytes=shared_bytes
         )
 
     def finish(self) -> list[str]:
@@ -315,8 +303,7 @@ class PackWriter(PackEncoder):
         if super().finish():
             self._disk.make_directory(self._layout.pack_dir)
             self._files.publish()
-            if self._durable:
-                self._disk.sync_directory(self._layout.objects_dir)
+            self._disk.sync_directory(self._layout.objects_dir)
         return self.names
 
     def discard(self) -> None:
@@ -450,16 +437,15 @@ TEMPORARY_PREFIX = "pack-"
 class PackFile:
     """A pack file with a temporary name."""
 
-    __slots__ = ("_disk", "_durable", "_fd", "_path", "name")
+    __slots__ = ("_disk", "_fd", "_path", "name")
 
-    def __init__(self, disk: Disk, folder: str, *, durable: bool) -> None:
+    def __init__(self, disk: Disk, folder: str) -> None:
         """Create the file.
 
         Raises:
             StorageError: it cannot be created.
         """
         self._disk = disk
-        self._durable = durable
         self._path = os.path.join(folder, f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}")
         fd = disk.open(self._path, CREATE)
         if fd is None:
@@ -477,11 +463,10 @@ class PackFile:
         fd, self._fd = self._fd, None
         if fd is not None:
             try:
-                if self._durable:
-                    self._disk.sync(fd)
+                self._disk.sync(fd)
             finally:
                 self._disk.close(fd)
-        create_file(self._disk, self._path + INDEX_SUFFIX, index, durable=self._durable)
+        create_file(self._disk, self._path + INDEX_SUFFIX, index)
         self.name = name
 
     def publish(self, base: str) -> None:
@@ -501,23 +486,19 @@ class PackFile:
 class PackFiles:
     """Several pack files that are published together."""
 
-    __slots__ = ("_base_of", "_disk", "_durable", "_files", "_folder")
+    __slots__ = ("_base_of", "_disk", "_files", "_folder")
 
-    def __init__(
-        self, disk: Disk, folder: str, base_of: Callable[[str], str], *, durable: bool = True
-    ) -> None:
+    def __init__(self, disk: Disk, folder: str, base_of: Callable[[str], str]) -> None:
         """Create an empty set.
 
         Args:
             disk: the disk.
             folder: the folder for temporary files, on the same file system as their final place.
             base_of: returns a pack's final path without suffix, given its name.
-            durable: whether to sync files before they get their name.
         """
         self._disk = disk
         self._folder = folder
         self._base_of = base_of
-        self._durable = durable
         self._files: list[PackFile] = []
 
     def begin(self) -> PackFile:
@@ -526,7 +507,7 @@ class PackFiles:
         Raises:
             StorageError: it cannot be created.
         """
-        file = PackFile(self._disk, self._folder, durable=self._durable)
+        file = PackFile(self._disk, self._folder)
         self._files.append(file)
         return file
 
@@ -546,7 +527,7 @@ class PackFiles:
                 names.append(file.name)
                 folders[os.path.dirname(base) or os.curdir] = None
             del self._files[0]
-        for folder in folders if self._durable else ():
+        for folder in folders:
             self._disk.sync_directory(folder)
         return names
 

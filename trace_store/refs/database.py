@@ -14,7 +14,7 @@ from trace_store.oid import ObjectId
 from trace_store.ref_names import UsedNames, named_by_users
 from trace_store.refs.head import MAXIMUM_BYTES, NAME, Head, decode_head, encode_head, read_original
 from trace_store.refs.names import BRANCHES, check_case_conflicts, check_ref_name
-from trace_store.refs.resolution import check_expected, is_unexplained, lineage_of, resolve
+from trace_store.refs.resolution import Lineage, check_expected, is_unexplained, resolve
 from trace_store.refs.tips import TipFiles
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ class RefDatabase:
         self.times = MonotonicClock(clock, self._last_logged)
         self._mutex = mutex
         self._default = check_ref_name(BRANCHES + default_branch)
-        self.lineage = lineage_of(objects)
+        self.lineage = Lineage(objects)
         self._cache_key = (0, 0)
         self._cached_tips: dict[str, tuple[ObjectId, ...]] = {}
         self._joined: dict[str, list[ObjectId]] = {}  # tip files that another tip has joined
@@ -218,11 +218,9 @@ class RefDatabase:
             check_ref_name(name)
         with self._mutex:
             self._journal.refresh()
-            logged = refs.reflog.read_log(self._disk, self._layout.log_file(name))
             recent = refs.reflog.entries_of(self._journal.fold.frames).get(name, [])
-        entries = refs.reflog.join_logs(logged, recent)
-        entries.reverse()
-        return entries
+            path = self._layout.log_file(name)
+            return list(refs.reflog.newest_first(self._disk, path, recent))
 
     def resolve(
         self,

@@ -9,9 +9,18 @@ derived from the journals. Unreadable lines are skipped.
 from __future__ import annotations
 
 import os
+from itertools import takewhile
 
 from trace_store import errors
-from trace_store.files import APPEND, CREATE, check_folders, read_file, replace_file, write_all
+from trace_store.files import (
+    APPEND,
+    CREATE,
+    check_folders,
+    files_below,
+    read_file,
+    replace_file,
+    write_all,
+)
 from trace_store.layout import LOG_SUFFIX
 from trace_store.oid import ObjectId
 from trace_store.ref_names import is_ref_name
@@ -89,15 +98,11 @@ def follow_renames(
 
 def logged_names(disk: Disk, folder: str) -> Iterator[str]:
     """Yield the names of the refs that have a reflog below the folder of all, and HEAD if it has one."""
-    pending = [(folder, "")]
-    while pending:
-        path, before = pending.pop()
-        folders, files = disk.scan(path)
-        pending += [(os.path.join(path, name), f"{before}{name}/") for name in folders]
-        for name in files:
-            full = before + name.removesuffix(LOG_SUFFIX)
-            if name.endswith(LOG_SUFFIX) and (full == NAME or is_ref_name(full)):
-                yield full
+    for path in files_below(disk, folder):
+        file_name = path[len(folder) + 1 :].replace(os.sep, "/")
+        name = file_name.removesuffix(LOG_SUFFIX)
+        if name != file_name and (name == NAME or is_ref_name(name)):
+            yield name
 
 
 def encode_entry(entry: ReflogEntry) -> bytes:
@@ -108,14 +113,30 @@ def encode_entry(entry: ReflogEntry) -> bytes:
     return line.encode("utf-8", "surrogateescape")
 
 
-def read_log(disk: Disk, path: str) -> list[ReflogEntry]:
-    """Return the readable entries of a file, oldest first; [] if absent."""
-    return examine_log(disk, path)[0]
+def newest_first(
+    disk: Disk, path: str, recent: Sequence[ReflogEntry] = ()
+) -> Iterator[ReflogEntry]:
+    """Yield the entries of a file and of journals, newest first, without duplicates.
+
+    `recent` are those of journals, oldest first.
+    """
+    logged = read_backwards(disk, path)
+    oldest = min((entry.time for entry in recent), default=0)
+    # Setting HEAD first writes its journal entries to the file, so any that the file lacks are newer.
+    overlapping: list[ReflogEntry] = []
+    for entry in logged if recent else ():
+        overlapping.append(entry)
+        if entry.time < oldest:
+            break
+    known = set(overlapping)
+    yield from (entry for entry in reversed(recent) if entry not in known)
+    yield from overlapping
+    yield from logged
 
 
-def newest_first(disk: Disk, path: str) -> Iterator[ReflogEntry]:
-    """Yield the readable entries of a file, newest first, reading it backwards."""
-    at, span, rest = -1, _FIRST_SPAN, b""
+def read_backwards(disk: Disk, path: str) -> Iterator[ReflogEntry]:
+    """Yield the readable entries of a file, newest first; a torn line at its end is skipped."""
+    at, span, rest = -1, _FIRST_SPAN, b"\0"  # makes the text after the last line end unreadable
     while at:
         fd = disk.open(path)  # not kept open: a repository may have very many reflogs
         if fd is None:
@@ -172,7 +193,9 @@ def append_log(disk: Disk, root: str, path: str, entries: Sequence[ReflogEntry])
         # A file with a second hard link may be anything, so it is left alone. The copy is synced, because otherwise a
         # power cut could lose entries.
         replace_file(disk, path, read_file(disk, path) or b"")
-    lines = [encode_entry(entry) for entry in entries]
+    oldest = min(entry.time for entry in entries)
+    known = set(takewhile(lambda entry: entry.time >= oldest, read_backwards(disk, path)))
+    data = b"".join(encode_entry(entry) for entry in entries if entry not in known)
     disk.make_directory(os.path.dirname(path))
     fd = disk.open(path, APPEND)
     if fd is None:
@@ -182,41 +205,13 @@ def append_log(disk: Disk, root: str, path: str, entries: Sequence[ReflogEntry])
     if fd is None:
         return
     try:
-        tail = _tail_since(disk, fd, min(entry.time for entry in entries))
-        known = set(tail.splitlines(keepends=True))
-        data = b"".join(line for line in lines if line not in known)
-        if tail and not tail.endswith(b"\n"):
+        size = disk.size(fd)
+        if size and disk.read_at(fd, size - 1, 1) != b"\n":
             data = _TORN + data
         if data:
             write_all(disk, fd, data)
     finally:
         disk.close(fd)
-
-
-def join_logs(logged: Sequence[ReflogEntry], recent: Sequence[ReflogEntry]) -> list[ReflogEntry]:
-    """Join the entries of a file and of journals, oldest first, without duplicates."""
-    if not recent:
-        return list(logged)
-    oldest = min(entry.time for entry in recent)
-    known = {entry for entry in logged if entry.time >= oldest}
-    return [*logged, *(entry for entry in recent if entry not in known)]
-
-
-def _tail_since(disk: Disk, fd: int, time: int) -> bytes:
-    """Return the end of a reflog from before a time on.
-
-    Reads at most about twice that.
-    """
-    size = disk.size(fd)
-    span = _FIRST_SPAN
-    while True:
-        tail = disk.read_at(fd, max(0, size - span), min(span, size))
-        if span >= size:
-            return tail
-        entry = _decode(tail.split(b"\n", 2)[1]) if tail.count(b"\n") > 1 else None
-        if entry is not None and entry.time < time:
-            return tail
-        span *= 2
 
 
 def _decode(line: bytes) -> ReflogEntry | None:

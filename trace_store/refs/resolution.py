@@ -13,7 +13,7 @@ from trace_store.refs.names import BRANCHES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from trace_store.contracts import ObjectReader, RefEdit
     from trace_store.journal.ref_moves import RefFold
@@ -27,28 +27,77 @@ _NEAR = 64
 
 
 class Lineage:
-    """The ancestry queries that resolution needs.
+    """Ancestry queries over the commits of a reader, with caches."""
 
-    Attributes:
-        maximal: returns the values that are not ancestors of another one.
-        is_ancestor: returns whether the first commit is an ancestor of the second.
-        contains: returns whether a commit exists.
-        parents: returns a commit's parents; [] if it is missing.
-    """
+    __slots__ = ("_maxima", "_met_missing", "_objects", "_walked")
 
-    __slots__ = ("contains", "is_ancestor", "maximal", "parents")
+    def __init__(self, reader: ObjectReader) -> None:
+        self._objects = reader
+        self._maxima: dict[frozenset[ObjectId], list[ObjectId]] = {}
+        self._met_missing = False
+        self._walked: dict[ObjectId, Sequence[ObjectId]] = {}
 
-    def __init__(
-        self,
-        maximal: Callable[[Sequence[ObjectId]], Sequence[ObjectId]],
-        is_ancestor: Callable[[ObjectId, ObjectId], bool],
-        contains: Callable[[bytes], bool],
-        parents: Callable[[ObjectId], Sequence[ObjectId]],
-    ) -> None:
-        self.maximal = maximal
-        self.is_ancestor = is_ancestor
-        self.contains = contains
-        self.parents = parents
+    def contains(self, oid: bytes) -> bool:
+        """Return True if a commit exists."""
+        return self._objects.contains(oid)
+
+    def parents(self, oid: ObjectId) -> Sequence[ObjectId]:
+        """Return a commit's parents; none if it is missing or damaged."""
+        known = self._walked.get(oid)
+        if known is not None:
+            return known
+        try:
+            parents = objects.commit.parents_of(self._objects.read(oid))
+        except (errors.NotFoundError, errors.FormatError):
+            self._met_missing = True
+            return []  # an incomplete history ends here
+        if len(self._walked) >= _WALKED:
+            self._walked.clear()
+        self._walked[oid] = parents
+        return parents
+
+    def maximal(self, values: Sequence[ObjectId]) -> list[ObjectId]:
+        """Return the values that are not ancestors of another one."""
+        key = frozenset(values)
+        known = self._maxima.get(key)
+        if known is None:
+            self._met_missing = False
+            known = sorted(key)
+            if not self._extends_known(key):
+                known = graph.maximal(known, self.parents)
+            # A walk that met a missing commit may change its result once the commit arrives.
+            if not self._met_missing and all(map(self._objects.contains, key)):
+                if len(self._maxima) >= _MEMORY:
+                    del self._maxima[next(iter(self._maxima))]
+                self._maxima[key] = known
+        return known
+
+    def _extends_known(self, values: frozenset[ObjectId]) -> bool:
+        """Return True if a value extends a tip known to be unrelated to all others.
+
+        A commit with one parent has that parent's history. If the parent and the other values are not each other's
+        ancestors, the same holds for the commit. So an append to a diverged branch needs no walk.
+        """
+        if not self._maxima:
+            return False
+        for value in values:
+            others = values - {value}
+            at = value
+            for _ in range(_NEAR):
+                parents = self.parents(at)
+                if len(parents) != 1 or parents[0] in others:
+                    break
+                at = parents[0]
+                known = self._maxima.get(others | {at})
+                if known is not None:
+                    if len(known) == len(values):
+                        return True
+                    break
+        return False
+
+    def is_ancestor(self, candidate: ObjectId, descendant: ObjectId) -> bool:
+        """Return True if a commit is an ancestor of another one, or the same."""
+        return graph.is_ancestor(candidate, descendant, self.parents)
 
 
 def resolve(
@@ -139,76 +188,3 @@ def _own_first(
     if own is None:
         own = next((tip for tip in ordered if lineage.contains(tip)), ordered[0])
     return (own, *(tip for tip in ordered if tip != own))
-
-
-def lineage_of(reader: ObjectReader) -> Lineage:
-    """Return ancestry queries over the commits of a reader."""
-    walks = _Walks(reader)
-    return Lineage(walks.maximal, walks.is_ancestor, reader.contains, walks.parents)
-
-
-class _Walks:
-    """Walks over commits, with caches."""
-
-    __slots__ = ("_maxima", "_met_missing", "_objects", "_walked")
-
-    def __init__(self, reader: ObjectReader) -> None:
-        self._objects = reader
-        self._maxima: dict[frozenset[ObjectId], list[ObjectId]] = {}
-        self._met_missing = False
-        self._walked: dict[ObjectId, Sequence[ObjectId]] = {}
-
-    def parents(self, oid: ObjectId) -> Sequence[ObjectId]:
-        known = self._walked.get(oid)
-        if known is not None:
-            return known
-        try:
-            parents = objects.commit.parents_of(self._objects.read(oid))
-        except (errors.NotFoundError, errors.FormatError):
-            self._met_missing = True
-            return []  # an incomplete history ends here
-        if len(self._walked) >= _WALKED:
-            self._walked.clear()
-        self._walked[oid] = parents
-        return parents
-
-    def maximal(self, values: Sequence[ObjectId]) -> list[ObjectId]:
-        key = frozenset(values)
-        known = self._maxima.get(key)
-        if known is None:
-            self._met_missing = False
-            known = sorted(key)
-            if not self._extends_known(key):
-                known = graph.maximal(known, self.parents)
-            # A walk that met a missing commit may change its result once the commit arrives.
-            if not self._met_missing and all(map(self._objects.contains, key)):
-                if len(self._maxima) >= _MEMORY:
-                    del self._maxima[next(iter(self._maxima))]
-                self._maxima[key] = known
-        return known
-
-    def _extends_known(self, values: frozenset[ObjectId]) -> bool:
-        """Return True if a value extends a tip known to be unrelated to all others.
-
-        A commit with one parent has that parent's history. If the parent and the other values are not each other's
-        ancestors, the same holds for the commit. So an append to a diverged branch needs no walk.
-        """
-        if not self._maxima:
-            return False
-        for value in values:
-            others = values - {value}
-            at = value
-            for _ in range(_NEAR):
-                parents = self.parents(at)
-                if len(parents) != 1 or parents[0] in others:
-                    break
-                at = parents[0]
-                known = self._maxima.get(others | {at})
-                if known is not None:
-                    if len(known) == len(values):
-                        return True
-                    break
-        return False
-
-    def is_ancestor(self, candidate: ObjectId, descendant: ObjectId) -> bool:
-        return graph.is_ancestor(candidate, descendant, self.parents)

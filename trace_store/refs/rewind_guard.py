@@ -76,9 +76,9 @@ class RewindGuard:
             return True
         if self._is_kept(name, had):
             return True
-        logged = refs.reflog.read_log(self._disk, self._layout.log_file(name))
         recent = refs.reflog.entries_of(self._journal.fold.frames).get(name, [])
-        for entry in reversed(refs.reflog.join_logs(logged, recent)):
+        path = self._layout.log_file(name)
+        for entry in refs.reflog.newest_first(self._disk, path, recent):
             if (entry.author, entry.message) == (GIT, MOVED_BY_GIT):
                 return False
             if entry.old == had:

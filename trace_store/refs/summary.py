@@ -275,7 +275,6 @@ class RefSummary:
             return  # a read-only repository: all refs are read each time
 
 
-_NAME = ".git"
 _POINTER = b"gitdir: "
 _LONGEST_POINTER = 8192
 
@@ -285,8 +284,11 @@ def change_stamp(disk: Disk, layout: Layout) -> tuple[str, str] | None:
 
     None means that git's index changed a moment ago or has no exact time, so that no stamp is reliable.
     """
-    index = _index_of_git(disk, layout)
-    seen = "none" if index is None else _text(stamp(disk, index))
+    try:
+        git = git_dir(disk, layout.root)
+    except errors.StorageError:
+        git = None
+    seen = "none" if git is None else _text(stamp(disk, os.path.join(git, "index")))
     return None if seen is None else (seen, branches_stamp(disk, layout))
 
 
@@ -307,30 +309,29 @@ def _text(seen: object) -> str | None:
     return "none" if seen is None else None
 
 
-def _index_of_git(disk: Disk, layout: Layout) -> str | None:
-    """Return the index path of the enclosing git repository, whether it exists or not.
-
-    Else None.
-    """
-    folder, above = layout.root, os.path.dirname(layout.root)
+def find_git(disk: Disk, root: str) -> str | None:
+    """Return the path of the `.git` above a folder, or None."""
+    folder, above = root, os.path.dirname(root)
     while above != folder:
         folder, above = above, os.path.dirname(above)
-        path = os.path.join(folder, _NAME)
-        try:
-            git = disk.stat(path)
-            if git is None:
-                continue
-            if stat.S_ISREG(
-                git.st_mode
-            ):  # in a worktree or submodule, `.git` is a file that names the directory
-                path = _git_dir(disk, path)
-            return os.path.join(path, "index")
-        except errors.StorageError:
-            return None
+        path = os.path.join(folder, ".git")
+        if disk.stat(path) is not None:
+            return path
     return None
 
 
-def _git_dir(disk: Disk, path: str) -> str:
+def git_dir(disk: Disk, root: str) -> str | None:
+    """Return the directory of the git repository above a folder, or None.
+
+    In a worktree or submodule, `.git` is a file that names the directory.
+
+    Raises:
+        StorageError: it cannot be read.
+    """
+    path = find_git(disk, root)
+    git = None if path is None else disk.stat(path)
+    if path is None or git is None or not stat.S_ISREG(git.st_mode):
+        return path
     data = read_file(disk, path, limit=_LONGEST_POINTER) or b""
     named = os.fsdecode(data.removeprefix(_POINTER).strip(b"\r\n"))
     return os.path.join(os.path.dirname(path), named)

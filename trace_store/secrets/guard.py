@@ -41,20 +41,6 @@ class Guard:
     There is one for an open repository. It reads the user's settings and the environment when it gets the first text.
     """
 
-    __slots__ = (
-        *(
-            "_bytes_before_load",
-            "_disk",
-            "_environment",
-            "_folder",
-            "_known",
-            "_mode",
-            "_place",
-            "_probes",
-        ),
-        *("_scanner", "_settings", "_store_id"),
-    )
-
     def __init__(
         self,
         store_id: str,

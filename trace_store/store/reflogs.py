@@ -42,16 +42,5 @@ def entries(
     if not store.local:
         yield from store.refs.reflog(name)
         return
-    recent = unsealed.get(name, [])
-    oldest = min((entry.time for entry in recent), default=0)
-    logged = refs.reflog.newest_first(store.disk, store.layout.log_file(name))
-    # Setting HEAD first writes its journal entries to the file, so any that the file lacks are newer.
-    overlapping: list[ReflogEntry] = []
-    for entry in logged if recent else ():
-        overlapping.append(entry)
-        if entry.time < oldest:
-            break
-    known = set(overlapping)
-    yield from (entry for entry in reversed(recent) if entry not in known)
-    yield from overlapping
-    yield from logged
+    path = store.layout.log_file(name)
+    yield from refs.reflog.newest_first(store.disk, path, unsealed.get(name, []))

@@ -14,8 +14,7 @@ from trace_cli.render.tables import LEFT, counted, size, table
 from trace_cli.subcommands import Group
 from trace_store import errors, secrets
 from trace_store.errors import NotFoundError, RepositoryNotFoundError
-from trace_store.files import read_file
-from trace_store.maintenance.verify_purged import files_below
+from trace_store.files import files_below, read_file
 from trace_store.repo import maintenance_records
 from trace_store.revision import resolve
 from trace_store.secrets.guard import position

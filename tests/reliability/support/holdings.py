@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 from tests.store.support.histories import append
 from trace_store.errors import RepositoryNotFoundError, TraceError
+from trace_store.files import files_below
 from trace_store.ident import FixedClock
 from trace_store.layout import TEMPORARY_PREFIX
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_objects import INFO
 from trace_store.maintenance.seal import seal
-from trace_store.maintenance.verify_purged import Needles, files_below, search
+from trace_store.maintenance.verify_purged import Needles, search
 from trace_store.odb.database import ObjectDatabase
 from trace_store.oid import ObjectId
-from trace_store.refs.reflog import encode_entry, read_log
+from trace_store.refs.reflog import encode_entry, read_backwards
 from trace_store.store.handle import Store
 from trace_store.testing.power_cuts import DiskImage, PowerCutDisk
 
@@ -114,7 +115,7 @@ def _files_of(image: DiskImage) -> Iterator[tuple[str, bytes]]:
 
 def _entries(store: Store) -> Iterator[tuple[str, bytes]]:
     for path in files_below(store.disk, store.layout.logs_dir):
-        for entry in read_log(store.disk, path):
+        for entry in read_backwards(store.disk, path):
             yield path, encode_entry(entry)
 
 
