@@ -1,6 +1,6 @@
-"""Whole commands of Trace and git, as one types them: a process from before its start until it has ended.
+"""Benchmarks of whole commands of Trace and git, each a process that is timed from its start to its exit.
 
-Rule: every sample begins from the same state. Putting it back is not measured.
+Rule: every sample begins from the same state. Restoring that state is not measured.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from benchmarks.places import GitPlace, Place, TracePlace
 
 FEW_ROUNDS = 2
 
-# Starts a command and says with which code it ended and what it held at most. A process is charged with what the one
-# that starts it holds at that moment, so that one has to be small.
+# Runs a command, and prints its exit code and its peak memory. The peak of a process includes the memory of the process
+# that forked it, so a small process has to fork it.
 _LAUNCHER = """
 import os, sys
 process = os.fork()
@@ -37,13 +37,13 @@ Step = tuple[str, ...]
 
 
 class Task(NamedTuple):
-    """What is measured.
+    """The commands of a sample.
 
     Attributes:
         start: the branch that is checked out.
-        steps: the words of each command after the program's name.
+        steps: the arguments of each command, after the program's name.
         before: commands that are run first and not measured.
-        stops: whether the first step stops at a conflict.
+        stops: whether the first step is expected to stop at a conflict.
     """
 
     start: str
@@ -53,26 +53,33 @@ class Task(NamedTuple):
 
 
 class Commands:
-    """Runs commands one after another; a sample is the time of all, or the most that one of them held in memory."""
+    """Runs commands in sequence; a sample is their total time, or the highest peak memory of one of them."""
 
     def __init__(
-        self, ground: Ground, place: Place, task: Task, *, memory: bool, fresh: bool, stopped: int
+        self,
+        ground: Ground,
+        place: Place,
+        task: Task,
+        *,
+        memory: bool,
+        fresh: bool,
+        conflict_code: int,
     ) -> None:
         self.reached = ground.size
         self.note = ""
         self._ground = ground
         self._place = place
         self._fresh = fresh
-        self._measure = self._held if memory else self._seconds
-        self._together = max if memory else sum
+        self._measure = self._peak_memory if memory else self._seconds
+        self._combine = max if memory else sum
         self._before = task.before
         self._steps = [
-            (step, 0 if number or not task.stops else stopped)
+            (step, 0 if number or not task.stops else conflict_code)
             for number, step in enumerate(task.steps)
         ]
         self.work: Work | None = None
         if not fresh:
-            self.sample()  # brings the files of the program into memory
+            self.sample()  # fills the file cache with the files of the program
 
     def sample(self) -> float:
         self._place.put_back()
@@ -80,10 +87,10 @@ class Commands:
             self._place.forget()
         for step in self._before:
             self._seconds(step, 0)
-        found = self._together([self._measure(step, code) for step, code in self._steps])
+        result = self._combine([self._measure(step, code) for step, code in self._steps])
         if self.work is None:
             self.work = self._place.work()
-        return found
+        return result
 
     def close(self) -> None:
         self._ground.discard(self._place.folder)
@@ -95,14 +102,14 @@ class Commands:
         _check(step, run.returncode, code, run.stderr)
         return seconds
 
-    def _held(self, step: Step, code: int) -> float:
+    def _peak_memory(self, step: Step, code: int) -> float:
         if not hasattr(os, "wait4"):
-            raise Unavailable("this system does not tell what a process held at most")
+            raise Unavailable("this system does not report the peak memory of a process")
         launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, self._place.program, *step]
         run = self._process(launcher, subprocess.PIPE)
-        ended, held = run.stdout.split()
-        _check(step, int(ended), code, run.stderr)
-        return float(held)
+        exit_code, peak = run.stdout.split()
+        _check(step, int(exit_code), code, run.stderr)
+        return float(peak)
 
     def _process(self, command: Sequence[str], output: int) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
@@ -116,10 +123,10 @@ class Commands:
         )
 
 
-def _check(step: Step, found: int, wanted: int, told: bytes) -> None:
-    if found != wanted:
-        last = told.decode(errors="replace").strip().splitlines()[-1:] or ["no word"]
-        raise Unavailable(f"{step[0]} ended with {found}: {last[0][:200]}")
+def _check(step: Step, code: int, expected: int, stderr: bytes) -> None:
+    if code != expected:
+        last = stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no error output"]
+        raise Unavailable(f"{step[0]} ended with {code}: {last[0][:200]}")
 
 
 def trace(
@@ -135,16 +142,16 @@ def trace(
     Args:
         name: as shown.
         task: the commands.
-        memory: measure what they hold in memory, not how long they take.
-        fresh: run them as the first in a fresh copy, in which nothing is kept beside the history; a few times only.
-        tenth: in a history of a tenth of the size.
+        memory: measure peak memory, not time.
+        fresh: run them in a copy without caches, like a fresh clone; only a few samples.
+        tenth: use a history of a tenth of the size.
     """
 
     def begin(ground: Ground, peer: str) -> Commands:
         here = installation(ground.work)
         ground = ground.at(ground.size // 10) if tenth else ground
         place = TracePlace(ground.copy(peer).folder, here, task.start)
-        return Commands(ground, place, task, memory=memory, fresh=fresh, stopped=3)
+        return Commands(ground, place, task, memory=memory, fresh=fresh, conflict_code=3)
 
     return Contestant(name, "trace-parted", begin, FEW_ROUNDS if fresh else 0)
 
@@ -158,11 +165,14 @@ def git(
     fresh: bool = False,
     tenth: bool = False,
 ) -> Contestant:
-    """Return a contestant that runs commands of git; `sparse`: with none of its files checked out. Else as `trace`."""
+    """Return a contestant that runs commands of git.
+
+    Further arguments are as in `trace`. With `sparse`, no files are checked out.
+    """
 
     def begin(ground: Ground, peer: str) -> Commands:
         ground = ground.at(ground.size // 10) if tenth else ground
         place = GitPlace(ground.copy(peer).folder, task.start, sparse=sparse)
-        return Commands(ground, place, task, memory=memory, fresh=fresh, stopped=1)
+        return Commands(ground, place, task, memory=memory, fresh=fresh, conflict_code=1)
 
     return Contestant(name, "git-parted", begin, FEW_ROUNDS if fresh else 0)

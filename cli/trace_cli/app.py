@@ -181,7 +181,9 @@ def _root(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> int:
     invocation: Invocation = ctx.obj
-    invocation.enter(folders or [], directory, color=not no_color, pages=not no_pager)
+    invocation.apply_global_options(
+        folders or [], directory, color=not no_color, pages=not no_pager
+    )
     if version:
         invocation.line(f"trace {__version__}")
         raise typer.Exit(EXIT_OK)

@@ -121,7 +121,7 @@ def _run(words: list[str], invocation: Invocation) -> int:
             items = arguments_of(function)
             values = None if items is None else parse(items, given)
             if values is not None:
-                invocation.enter(folders, directory, **shown)
+                invocation.apply_global_options(folders, directory, **shown)
                 return function(invocation, **values) or 0
     return int(_load("trace_cli.app:run_typer")(words, invocation))
 
@@ -131,7 +131,8 @@ def _globals(
 ) -> tuple[list[str], str | None, dict[str, bool], list[str]] | None:
     """Parse global options.
 
-    Returns (-C folders, --dir, keyword arguments of `Invocation.enter`, other words), or None if Typer has to report.
+    Returns (-C folders, --dir, keyword arguments of `Invocation.apply_global_options`, other words), or None if Typer
+    has to report.
     """
     folders: list[str] = []
     directory: str | None = None

@@ -27,20 +27,27 @@ MAXIMUM_INPUT_BYTES = 1024 * 1024 * 1024
 """Limit of standard input and of files that are read as a whole."""
 
 
-_DESCRIPTORS = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
-INPUT_BYTES = 64 * 1024
+_DESCRIPTOR_PREFIXES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+READ_BYTES = 64 * 1024
 """Read size of line-by-line input."""
 
 
 class Invocation:
     """One run of the command line.
 
-    Attributes: environment: environment variables. directory: the value of --dir, or None. terminal: whether standard
-    output is a terminal. color: whether output may have colors. intact: whether branches with missing commits are read
-    at their newest complete state. interactive: whether standard error is a terminal, so that progress can be shown.
-    output_failed: whether standard output is broken. pages: whether a pager may be used (`--no-pager`). run: runs
-    another command; set by `main`. wrote: whether anything was written to standard output. guard: escapes text for a
-    terminal; set by `main`. It is applied to all notes, and to output on a terminal.
+    Attributes:
+        environment: environment variables.
+        directory: the value of --dir, or None.
+        terminal: whether standard output is a terminal.
+        interactive: whether standard error is a terminal, so that progress can be shown.
+        color: whether output may have colors.
+        pages: whether a pager may be used; False with --no-pager.
+        intact: whether this is a rerun because an object is missing; branches are then read at their newest complete
+            state.
+        wrote: whether anything was written to standard output.
+        output_failed: whether standard output is broken.
+        run: runs another command; set by `main`.
+        guard: escapes all notes, and output on a terminal; set by `main`.
     """
 
     __slots__ = (
@@ -86,7 +93,7 @@ class Invocation:
         self.run: Callable[[list[str]], int] | None = None
         self.guard: Callable[[str], str] | None = None
 
-    def enter(
+    def apply_global_options(
         self,
         folders: list[str],
         directory: str | None,
@@ -99,7 +106,7 @@ class Invocation:
         Raises:
             InvalidInputError: a folder does not exist.
         """
-        for folder in () if self.intact else folders:  # a rerun is in the folder already
+        for folder in () if self.intact else folders:  # a rerun has changed to it already
             try:
                 os.chdir(folder)
             except OSError as error:
@@ -126,7 +133,7 @@ class Invocation:
             )
         if command.strip() in ("", "cat"):
             return
-        import shlex  # here, since these two load slowly and only terminals need them
+        import shlex  # imported here: both load slowly, and only a pager needs them
         import subprocess
 
         variables = {**dict(self.environment.secrets), **PAGER_VARIABLES}
@@ -140,9 +147,9 @@ class Invocation:
         self._output = self._pager.stdin  # type: ignore[assignment]
 
     def close(self) -> bool:
-        """Flush the output, wait for the pager, and return True if there was one.
+        """Flush the output and wait for the pager; return True if a pager was used.
 
-        Raises like `write` if there is no pager.
+        Without a pager, raises as `write`.
         """
         pager, self._pager = self._pager, None
         if pager is None:
@@ -180,16 +187,16 @@ class Invocation:
             ) from error
 
     def write(self, data: bytes) -> None:
-        """Write data to standard output, escaped if that is a terminal.
+        """Write data to standard output; on a terminal, the data is escaped.
 
         Raises:
             OutputClosedError: the reader stopped reading.
-            StorageError: it cannot be written.
+            StorageError: the data cannot be written.
         """
         self.wrote = True
         if self._output is None:
             if sys.stdout is None:
-                raise self._failed(None)
+                raise self._output_error(None)
             self._output = sys.stdout.buffer
         if self.terminal and self.guard is not None:
             data = self.guard(data.decode("utf-8", "backslashreplace")).encode("utf-8")
@@ -202,7 +209,7 @@ class Invocation:
                     raise BlockingIOError(EAGAIN, "it does not accept data")
                 rest = rest[taken:]
         except (OSError, ValueError) as error:
-            raise self._failed(error) from error
+            raise self._output_error(error) from error
 
     def line(self, text: str = "") -> None:
         """Write a line of escaped text to standard output."""
@@ -210,13 +217,13 @@ class Invocation:
 
     def note(self, text: str, end: str = "\n") -> None:
         """Write escaped text to standard error."""
-        self._tell((text if self.guard is None else self.guard(text)) + end)
+        self._write_error((text if self.guard is None else self.guard(text)) + end)
 
     def overwrite(self, text: str) -> None:
-        """Replace the last line on standard error."""
-        self._tell("\r" + (text if self.guard is None else self.guard(text)))
+        """Overwrite the current line on standard error."""
+        self._write_error("\r" + (text if self.guard is None else self.guard(text)))
 
-    def _tell(self, text: str) -> None:
+    def _write_error(self, text: str) -> None:
         self.flush()
         if self._error is None and sys.stderr is not None:
             self._error = sys.stderr.buffer
@@ -226,7 +233,7 @@ class Invocation:
             self._error.write(text.encode("utf-8", "backslashreplace"))
             self._error.flush()
         except (OSError, ValueError):
-            pass  # standard error is closed, too
+            pass  # there is nowhere left to report it
 
     def flush(self) -> None:
         """Flush the output; raises like `write`."""
@@ -234,9 +241,9 @@ class Invocation:
             try:
                 self._output.flush()
             except (OSError, ValueError) as error:
-                raise self._failed(error) from error
+                raise self._output_error(error) from error
 
-    def _failed(self, error: OSError | ValueError | None) -> Exception:
+    def _output_error(self, error: OSError | ValueError | None) -> Exception:
         """Record that standard output is broken, and return the error to raise."""
         self.output_failed = True
         if isinstance(error, BrokenPipeError):
@@ -263,26 +270,26 @@ class Invocation:
         return self._input is None and _is_terminal(sys.stdin)
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the lines of standard input with line ends, flushing output before each wait.
+        """Yield the lines of standard input with line ends; flush output before each read.
 
-        So a program can ask one question at a time, and batches stay fast.
+        A program that waits for each answer gets it at once, and a batch of lines needs few flushes.
         """
-        begun: list[bytes] = []
+        partial: list[bytes] = []
         while True:
             self.flush()
-            data = self.stdin.read1(INPUT_BYTES)  # type: ignore[attr-defined]
+            data = self.stdin.read1(READ_BYTES)  # type: ignore[attr-defined]
             if not data:
                 break
             first, end, rest = data.partition(b"\n")
-            begun.append(first + end)
+            partial.append(first + end)
             if end:
-                yield b"".join(begun)
+                yield b"".join(partial)
                 *whole, last = rest.split(b"\n")
                 for line in whole:
                     yield line + end
-                begun = [last]
-        if any(begun):
-            yield b"".join(begun)
+                partial = [last]
+        if any(partial):
+            yield b"".join(partial)
 
     def input_lines(self) -> list[str]:
         """Return the nonempty lines of standard input.
@@ -290,7 +297,7 @@ class Invocation:
         Raises:
             UnreadableInputError: a line is not UTF-8.
         """
-        found: list[str] = []
+        lines: list[str] = []
         for number, line in enumerate(self.stdin, 1):
             try:
                 text = line.decode("utf-8").rstrip("\r\n")
@@ -299,14 +306,14 @@ class Invocation:
                     f"line {number} of standard input is not UTF-8", line=number
                 ) from error
             if text:
-                found.append(text)
-        return found
+                lines.append(text)
+        return lines
 
     def read(self, path: str | None) -> bytes:
-        """Return the content of a file; of standard input for None or "-".
+        """Return the content of a file, or of standard input for None or "-".
 
         Raises:
-            UnreadableInputError: it cannot be read, is a folder or a named pipe, or is over 1 GiB.
+            UnreadableInputError: the file cannot be read, is a folder or a named pipe, or is over 1 GiB.
         """
         name = "standard input" if path in (None, "-") else repr(path)
         try:
@@ -326,7 +333,9 @@ class Invocation:
 
 
 def _refuse_named_pipe(path: str) -> None:
-    """Refuse named pipes, which can block forever; a shell's `<(…)` is a descriptor and accepted.
+    """Refuse named pipes, because reading one can block forever.
+
+    A shell's process substitution `<(…)` is also a pipe, but its path names a descriptor, so it is accepted.
 
     Raises:
         UnreadableInputError: the path is a named pipe.
@@ -335,9 +344,9 @@ def _refuse_named_pipe(path: str) -> None:
         is_pipe = stat.S_ISFIFO(os.stat(path).st_mode)
     except (OSError, ValueError):
         return  # opening it reports what is wrong
-    if is_pipe and not path.startswith(_DESCRIPTORS):
+    if is_pipe and not path.startswith(_DESCRIPTOR_PREFIXES):
         raise errors.UnreadableInputError(
-            f"not a regular file: {path!r} is a named pipe; - reads standard input", path=path
+            f"not a regular file: {path!r} is a named pipe; use - for standard input", path=path
         )
 
 

@@ -135,7 +135,7 @@ def test_a_command_that_fails_is_told(work: Path, trace: TracePlace) -> None:
     ground = Ground(work, "repetitive", SIZE)
     asked = Task("main", (("merge", "nowhere"),))
     with pytest.raises(Unavailable, match=r"merge ended with \d+: hint"):
-        Commands(ground, trace, asked, memory=False, fresh=False, stopped=3)
+        Commands(ground, trace, asked, memory=False, fresh=False, conflict_code=3)
 
 
 @pytest.mark.skipif(not hasattr(os, "wait4"), reason="this system does not tell")
@@ -143,7 +143,7 @@ def test_memory_is_that_of_the_command_alone(work: Path, trace: TracePlace) -> N
     held = bytearray(200_000_000)
     ground = Ground(work, "repetitive", SIZE)
     asked = Task("main", (("--version",),))
-    found = Commands(ground, trace, asked, memory=True, fresh=False, stopped=3).sample()
+    found = Commands(ground, trace, asked, memory=True, fresh=False, conflict_code=3).sample()
     assert 1_000_000 < found < 100_000_000 < len(held)
 
 

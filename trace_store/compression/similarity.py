@@ -1,4 +1,4 @@
-"""Similar texts: near duplicates by MinHash, and topics by shared marks."""
+"""Similar texts: near duplicates by MinHash, and topics by shared paths and identifiers."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 _HASHES = 64
 _BANDS = 16
 _PRIME = (1 << 61) - 1
-_WORDS = 4
+_SEQUENCE_WORDS = 4
 _FACTORS = [(2 * n + 1) * 0x9E3779B97F4A7C15 % _PRIME for n in range(1, _HASHES + 1)]
-SIMILAR = 0.8
-"""The share of common word sequences from which two texts are near duplicates."""
+_NEAR_DUPLICATE = 0.8
+"""Minimum share of common word sequences of two near duplicates."""
 _SAME_TOPIC = 0.2
 
 
 def near_duplicates(texts: Sequence[str]) -> Iterator[tuple[int, int, float]]:
-    """Yield (number, number of the newest similar text after it, similarity) for each text that has one.
+    """Yield (index, index of the last near duplicate, similarity) for texts with one.
 
-    The similarity is the Jaccard index of their sequences of four words, estimated by MinHash (A. Broder, 1997) over 64
-    hashes; only texts that agree in one of 16 bands are compared.
+    The similarity of two texts is the Jaccard index of their sequences of four words. It is estimated by MinHash
+    (A. Broder, 1997) over 64 hashes; only texts that agree in one of 16 bands are compared.
     """
     signatures = [_signature(text) for text in texts]
     bands: dict[tuple[int, tuple[int, ...]], list[int]] = {}
@@ -38,38 +38,41 @@ def near_duplicates(texts: Sequence[str]) -> Iterator[tuple[int, int, float]]:
     for number in sorted(candidates):
         for later in sorted(candidates[number], reverse=True):
             same = sum(map(int.__eq__, signatures[number], signatures[later])) / _HASHES
-            if same >= SIMILAR:
+            if same >= _NEAR_DUPLICATE:
                 yield number, later, same
                 break
 
 
 def _signature(text: str) -> list[int]:
     words = text.split()
-    if len(words) < 2 * _WORDS:
+    if len(words) < 2 * _SEQUENCE_WORDS:
         return []
     hashes = {
-        crc32(" ".join(words[at : at + _WORDS]).encode("utf-8", "surrogatepass")) + 1
-        for at in range(len(words) - _WORDS + 1)
+        crc32(" ".join(words[at : at + _SEQUENCE_WORDS]).encode("utf-8", "surrogatepass")) + 1
+        for at in range(len(words) - _SEQUENCE_WORDS + 1)
     }
     return [min(value * factor % _PRIME for value in hashes) for factor in _FACTORS]
 
 
-def topics(marks: Iterable[set[str]]) -> list[list[int]]:
-    """Group sets of marks, in order, into topics: a set joins the topic that shares the most with it.
+def topics(names: Iterable[set[str]]) -> list[list[int]]:
+    """Group sets of names, such as the paths in each turn, into topics.
+
+    Each set, in order, joins the topic with the largest overlap (the common names, divided by the size of the smaller
+    set), or starts a topic if the overlap is too small.
 
     Returns:
-        The numbers of the sets of each topic.
+        The indexes of the sets of each topic.
     """
-    found: list[tuple[set[str], list[int]]] = []
-    for number, these in enumerate(marks):
-        best, shared = None, 0.0
-        for topic in found:
-            common = len(these & topic[0]) / (min(len(these), len(topic[0])) or 1)
-            if common > shared:
-                best, shared = topic, common
-        if best is None or shared < _SAME_TOPIC:
-            found.append((set(these), [number]))
+    groups: list[tuple[set[str], list[int]]] = []
+    for index, own in enumerate(names):
+        best, largest = None, 0.0
+        for topic in groups:
+            overlap = len(own & topic[0]) / (min(len(own), len(topic[0])) or 1)
+            if overlap > largest:
+                best, largest = topic, overlap
+        if best is None or largest < _SAME_TOPIC:
+            groups.append((set(own), [index]))
         else:
-            best[0].update(these)
-            best[1].append(number)
-    return [numbers for _, numbers in found]
+            best[0].update(own)
+            best[1].append(index)
+    return [indexes for _, indexes in groups]

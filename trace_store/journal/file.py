@@ -161,7 +161,7 @@ class JournalFile:
         self.room = end
         return True
 
-    def standing(self, disk: Disk) -> str:
+    def status(self, disk: Disk) -> str:
         """Return GONE if its path names no or another file, FAILED after a sync error."""
         found = disk.stat(self.path)
         if found is None or (found.st_dev, found.st_ino) != self.identity:
@@ -285,5 +285,5 @@ def open_journal(disk: Disk, path: str, number: int) -> JournalFile | None:
         return None
     file = JournalFile(number, path, fd, identity)
     file.refusal = refusal
-    file.failed = file.standing(disk) is FAILED
+    file.failed = file.status(disk) is FAILED
     return file

@@ -175,7 +175,7 @@ class Frame:
             offset += size
         self._objects, self._places = placed, None
 
-    def says_as(self, other: Frame) -> bool:
+    def has_same_content(self, other: Frame) -> bool:
         """Return True if another frame has the same content; its position may differ."""
         if (self.time, self.author, self.message) != (other.time, other.author, other.message):
             return False

@@ -1,4 +1,4 @@
-"""The journal of a working copy: the view of it, and appending to it.
+"""The journal of a working copy: locking it and appending to it.
 
 Rule: the highest-numbered journal is the live one. It is written only under the lock of its own file, at the end of its
 valid frames, and is never truncated or mapped. Only zeros may follow the frames. A journal is closed by an end frame,
@@ -47,7 +47,7 @@ class Journal(JournalMaker):
         busy, self._busy = self._busy, None
         for _ in range(MAXIMUM_ATTEMPTS):
             if busy is not None and self._process == os.getpid():
-                self._await(busy)
+                self._wait_and_refresh(busy)
             busy = None
             if not self.files or self._process != os.getpid():
                 self.refresh()
@@ -70,19 +70,19 @@ class Journal(JournalMaker):
                         self._replace(live)
                         continue
                     if live.closed or not live.frames or not live.is_free_behind(self._disk):
-                        # There is an end frame, a damaged tail, or no begin frame. A file without one does not count:
-                        # on a file system without links, a killed creator leaves it behind.
+                        # Nothing can be appended: the journal is closed, its tail is damaged, or it has no begin
+                        # frame, because its creator was killed on a file system without links.
                         self._create(live)
                         continue
                 if len(self.files) > 1:
-                    busy = self._settle_predecessors()
+                    busy = self._close_predecessors()
                     if busy is not None:
                         continue
                 self._locked = live
                 self.locks += 1
                 return
             finally:
-                # If the journal was sealed or replaced meanwhile, its file is closed, which released the lock.
+                # If the journal was sealed or replaced meanwhile, closing its file has released the lock.
                 if self._locked is None and (live in self.files or live in self.lost):
                     self._disk.unlock(live.fd)
         raise errors.ConcurrencyError("the journal keeps changing")
@@ -103,25 +103,25 @@ class Journal(JournalMaker):
     def append(self, frame: Frame, objects: Mapping[ObjectId, bytes], sync: bool) -> JournalFile:
         """Append a transaction with its objects, under the lock; return its journal.
 
-        Other processes see it at once. The caller must then call `conclude`, with the same `sync`, to learn whether it
-        is durable.
+        Other processes see the transaction at once. The caller must then call `conclude`, with the same `sync`, to
+        learn whether it is durable.
 
         Raises:
-            InvalidInputError: it is too large, or its text is not valid UTF-8.
+            InvalidInputError: the transaction is too large, or its text is not valid UTF-8.
             StorageError: the disk failed; the frame has no effect.
         """
         file = self._locked or self._live()
         if len(file.frames) == 1:
             self._sync_name(file)
         data = encode_transaction(frame, objects)
-        self._put(file, data, sync)
+        self._write_frame(file, data, sync)
         frame.place(file.end, len(data), objects)
         file.take(frame)
         self.fold.apply(frame)
         return file
 
     def emit(self, data: bytes) -> None:
-        """Write a passing frame without a sync; takes the lock unless it is already held.
+        """Append an event frame without a sync; take the lock unless it is already held.
 
         A frame written to a removed journal is lost; the next one goes to the new journal.
 
@@ -129,26 +129,25 @@ class Journal(JournalMaker):
             StorageError: the disk failed.
         """
         if self._locked is not None:
-            self._pass(self._locked, data)
+            self._append_event(self._locked, data)
             return
         self.lock()
         try:
             file = self._live()
-            self._pass(file, data)
+            self._append_event(file, data)
         finally:
             self.unlock()
-        standing = file.standing(self._disk)
-        if standing is not WHOLE:
-            file.failed = file.failed or standing is FAILED
+        status = file.status(self._disk)
+        if status is not WHOLE:
+            file.failed = file.failed or status is FAILED
             self._matched = False
 
     def conclude(self, file: JournalFile, frame: Frame, sync: bool) -> bool:
-        """Release the lock, and wait until a transaction is durable, if `sync` is set.
+        """Release the lock; with `sync`, wait until the transaction is durable.
 
         Returns:
-            False if the journal was removed meanwhile. Then the frame is voided, so that no process that has the
-            journal open restores it. But if later frames depend on it, or another process was faster, it is restored
-            (`has_effect`).
+            False if the journal was removed meanwhile. The frame is then voided, so that no other process recovers it,
+            unless a later frame follows it. `has_effect` tells whether it was recovered nevertheless.
 
         Raises:
             StorageError: a sync failed; the frame has no effect, unless voiding it failed too.
@@ -160,23 +159,23 @@ class Journal(JournalMaker):
         return self.confirm(file, frame, sync)
 
     def confirm(self, file: JournalFile, frame: Frame, sync: bool = True) -> bool:
-        """Like `conclude`, but keep the lock; it is released on failure."""
+        """Like `conclude`, but keep the lock unless it fails."""
         if sync:
             try:
                 self._disk.sync(file.fd)
             except errors.StorageError as failure:
-                return self._rescue(file, frame, failure)
-        standing = file.standing(self._disk)
-        if standing is WHOLE:
+                return self._resolve_failed_sync(file, frame, failure)
+        status = file.status(self._disk)
+        if status is WHOLE:
             if sync:
                 file.durable = frame.end  # a sync also covers earlier writes of other processes
                 file.unsynced = False
             return True
-        if standing is FAILED:
+        if status is FAILED:
             error = errors.StorageError(
                 "a sync by another process failed", path=file.path, errno=errno.EIO
             )
-            return self._rescue(file, frame, error)
+            return self._resolve_failed_sync(file, frame, error)
         self._matched = False
         if frame.kind == TRANSACTION:
             self._void_if_last(file, frame)
@@ -184,7 +183,7 @@ class Journal(JournalMaker):
         return False
 
     def has_effect(self, frame: Frame) -> bool:
-        """Return True if the moves of a frame from a removed journal took effect."""
+        """Return True if the moves of a frame from a removed journal were recovered."""
         refs = self.fold.refs
         for move in frame.moves:
             fold = refs.get(move.name)
@@ -216,10 +215,11 @@ class Journal(JournalMaker):
     def rotate(self) -> list[tuple[bytes, int]]:
         """Close the live journal if it has content; return the keys of journals to seal.
 
-        Called under the lock, which is useless afterwards. The list is empty if there is nothing to seal.
+        Called under the lock of the journal that is closed; a later append needs the lock of the new one. The list is
+        empty if there is nothing to seal.
 
         Raises:
-            StorageError: a sync failed; the journal continues under another number.
+            StorageError: a sync failed; the frames were copied to a successor, if the disk allowed it.
         """
         closed = self.files[:-1]
         if self._live().has_content():
@@ -233,17 +233,19 @@ class Journal(JournalMaker):
         """Close the live journal, under the lock, so that all writers switch to a new one.
 
         Raises:
-            StorageError: a sync failed; the journal continues under another number.
+            StorageError: a sync failed; the frames were copied to a successor, if the disk allowed it.
         """
         file = self.close_live()
         if file is not None:
             self.continue_line(file)
 
     def close_live(self) -> JournalFile | None:
-        """Close the live journal and keep its lock, so that waiting processes refresh.
+        """Append an end frame to the live journal, and keep its lock.
+
+        A process that gets the lock later reads the end frame, and refreshes.
 
         Returns:
-            The journal, for `continue_line`; None if it was removed and must be restored first.
+            The journal, for `continue_line`; None if it was removed and must be recovered first.
 
         Raises:
             StorageError: the disk failed.
@@ -251,7 +253,7 @@ class Journal(JournalMaker):
         file = self._live()
         data = encode_end()
         end = Frame(END, file.end, file.end + len(data))
-        self._put(file, data)
+        self._write_frame(file, data)
         file.take(end)
         return file if self.confirm(file, end) else None
 
@@ -259,12 +261,12 @@ class Journal(JournalMaker):
         """Create the successor of the journal that was just closed, still under its lock."""
         self._create(file, line=file.line, sync=False)
 
-    def settle(self, file: JournalFile) -> bool:
+    def scan_removed(self, file: JournalFile) -> bool:
         """Read the last frames of a removed journal, under the live journal's lock.
 
         Returns:
-            False if another writer still has its lock. Waiting here could deadlock, because that writer may consider
-            this journal live and the live one removed. So the next `lock` waits for it first.
+            False if another process holds the lock of the removed journal. Waiting here could deadlock, because that
+            process may use it as its live journal and wait for ours. So the next `lock` first waits for that process.
         """
         if not self._disk.lock(file.fd, blocking=False):
             self._busy = file
@@ -301,37 +303,42 @@ class Journal(JournalMaker):
             raise errors.ConcurrencyError("the journal is not locked")
         return self._locked
 
-    def _put(self, file: JournalFile, data: bytes, ahead: bool = False) -> None:
+    def _write_frame(self, file: JournalFile, data: bytes, preallocate: bool = False) -> None:
         """Write a frame after the valid ones.
 
-        With `ahead`, zeros are written after it, up to the current file size within a limit, because a sync is cheaper
-        if the file does not grow. A process that writes only once adds none.
+        With `preallocate`, zeros are written after the frame, because a sync is cheaper if the file does not grow: as
+        many as the file has bytes, at most `ROOM_BYTES`. The first frame that a process writes gets none.
 
         Raises:
-            StorageError: only a part was written; a successor was created that excludes it.
+            StorageError: only a part was written; a successor was created that excludes that part.
         """
         end = file.end + len(data)
-        if ahead and file.written and end > file.room:
+        if preallocate and file.written and end > file.room:
             data += bytes(min(file.end, ROOM_BYTES))
         reached = file.end + self._disk.write(file.fd, data, file.end)
         if reached < end:
             self._create(file)
-            raise errors.StorageError("the disk took a part of the frame only", path=file.path)
+            raise errors.StorageError("the disk wrote only a part of the frame", path=file.path)
         if reached > file.room:
             file.room = reached
         file.written = True
 
-    def _pass(self, file: JournalFile, data: bytes) -> None:
-        self._put(file, data)
+    def _append_event(self, file: JournalFile, data: bytes) -> None:
+        self._write_frame(file, data)
         file.take(Frame(EVENT, file.end, file.end + len(data)))
 
-    def _rescue(self, file: JournalFile, frame: Frame, error: errors.StorageError) -> bool:
+    def _resolve_failed_sync(
+        self, file: JournalFile, frame: Frame, error: errors.StorageError
+    ) -> bool:
         """Determine the outcome of a frame after a failed sync of its journal.
 
         The first process to notice copies the frames to a successor. If this frame is among them, it is durable.
 
+        Returns:
+            True: the frame is durable.
+
         Raises:
-            StorageError: it is not durable.
+            StorageError: the frame is not durable.
         """
         self._distrust(file)
         file.refused = frame
@@ -340,7 +347,9 @@ class Journal(JournalMaker):
             try:
                 self.lock()
                 if any(
-                    frame.says_as(other) for each in self.files for other in each.transactions()
+                    frame.has_same_content(other)
+                    for each in self.files
+                    for other in each.transactions()
                 ):
                     return True
                 if file not in self.lost or self._void_if_last(file, frame, blocking=False):
@@ -369,15 +378,15 @@ class Journal(JournalMaker):
                 self._locked = None
         return True
 
-    def _settle_predecessors(self) -> JournalFile | None:
+    def _close_predecessors(self) -> JournalFile | None:
         """Close older journals that some writers may still consider live.
 
         This happens only after the directory was removed. Numbers restart then, so two journals may be created at the
         same time, neither the other's successor. A writer that uses the lower one finds the end frame and refreshes.
 
         Returns:
-            A journal that is locked by another process. Waiting for it under the live one's lock could deadlock,
-            because that process may consider its journal live and wait for ours.
+            A journal that is locked by another process; None if all are closed. Waiting for that process under our
+            lock could deadlock, because it may use its journal as the live one and wait for ours.
         """
         for file in self.files[:-1]:
             if not file.closed:
@@ -385,28 +394,27 @@ class Journal(JournalMaker):
                     return file
                 try:
                     self._scan(file)
-                    self._end(file)
+                    self._append_end(file)
                 finally:
                     self._disk.unlock(file.fd)
                 file.closed = True
                 if not file.limited:
-                    self._disk.sync(
-                        file.fd
-                    )  # the next journal is not its successor, so nobody has synced it
+                    # A journal is synced when its successor is created, but this one has none.
+                    self._disk.sync(file.fd)
         return None
 
-    def _await(self, file: JournalFile) -> None:
-        """Wait for the writer of an older journal, and refresh."""
+    def _wait_and_refresh(self, file: JournalFile) -> None:
+        """Wait until another process unlocks a journal, and refresh."""
         self._disk.lock(file.fd)
         self._disk.unlock(file.fd)
         self._matched = False
         self.refresh()
 
-    def _end(self, file: JournalFile) -> None:
+    def _append_end(self, file: JournalFile) -> None:
         """Append a missing end frame to a writable journal, under its lock."""
         if file.closed or file.limited or file.failed or file.refusal is not None:
             return
         if file.is_free_behind(self._disk):
             data = encode_end()
-            self._put(file, data)
+            self._write_frame(file, data)
             file.take(Frame(END, file.end, file.end + len(data)))

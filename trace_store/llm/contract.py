@@ -37,7 +37,7 @@ class Completion:
     Attributes:
         text: the answer.
         model: the name of the model as reported, or "".
-        usage: the reported usage, also as a provider's dictionary; None without a report.
+        usage: the reported usage; None if nothing was reported. A model may return the provider's dictionary instead.
         stop: `done`, or `length` if the answer was cut off.
     """
 
@@ -54,23 +54,23 @@ def ask(model: Model, prompt: Prompt) -> Completion:
     """Return the answer of a model.
 
     Raises:
-        ModelNonsenseError: it is neither a Completion nor a text, or the text is not Unicode.
-        InvalidInputError: the form of its usage is unknown.
-        ModelError: as the model raises it.
+        ModelNonsenseError: the answer is neither a Completion nor a text, or the text is not Unicode.
+        InvalidInputError: the usage is in an unknown format.
+        ModelError: raised by the model itself.
     """
     answer: object = model(prompt)
-    found = Completion(answer) if isinstance(answer, str) else answer
-    if not isinstance(found, Completion):
+    completion = Completion(answer) if isinstance(answer, str) else answer
+    if not isinstance(completion, Completion):
         raise errors.ModelNonsenseError(
             f"the model returned {type(answer).__name__}, not a completion"
         )
-    usage: object = found.usage
+    usage: object = completion.usage
     if usage is not None and not isinstance(usage, Usage):
-        found = replace(found, usage=normalise_usage(usage))
-    return checked(found)
+        completion = replace(completion, usage=normalise_usage(usage))
+    return check_text(completion)
 
 
-def checked(completion: Completion) -> Completion:
+def check_text(completion: Completion) -> Completion:
     """Return a completion if its text can be stored.
 
     Raises:

@@ -12,7 +12,7 @@ from trace_store.frozen import replace
 from trace_store.llm.apis import FORMS
 from trace_store.llm.apis.form import failure_of, parsed
 from trace_store.llm.cancel import RequestConnections
-from trace_store.llm.contract import checked
+from trace_store.llm.contract import check_text
 from trace_store.llm.http import Connection
 from trace_store.llm.keys import masked
 from trace_store.llm.retry import Timing, retry_after, with_retries
@@ -121,7 +121,7 @@ class HttpModel:
                 heard(piece)
 
         try:
-            found = checked(self._ask(connection, prompt, None if heard is None else on_piece))
+            found = check_text(self._ask(connection, prompt, None if heard is None else on_piece))
             return found if found.model else replace(found, model=self.settings.name)
         except errors.ModelError as error:
             failure = _without_key(error, self.settings.key)

@@ -62,7 +62,7 @@ def is_distrusted(store: Store, file: JournalFile) -> bool:
 
     Its successor decides what has effect.
     """
-    return file.failed or file.standing(store.disk) is FAILED
+    return file.failed or file.status(store.disk) is FAILED
 
 
 def trailing_data(store: Store, file: JournalFile) -> bytes:
@@ -82,7 +82,7 @@ def lost_transactions(rest: bytes, files: list[JournalFile]) -> list[Frame]:
     """
     known = [frame for file in files for frame in file.transactions()]
     frames = journal.recovery.transactions_in(rest)
-    return [frame for frame in frames if not any(frame.says_as(other) for other in known)]
+    return [frame for frame in frames if not any(frame.has_same_content(other) for other in known)]
 
 
 def _check_tail(store: Store, file: JournalFile, files: list[JournalFile]) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from trace_store.frozen import replace, value
 from trace_store.maintenance.consolidate import file_size, git_index, is_tracked
 from trace_store.maintenance.expiry import empty_quarantine, expire_logs, size_of
 from trace_store.maintenance.lock import brief_lock
-from trace_store.maintenance.pack_rewrite import RewriteReport, packs_holding, write_without
+from trace_store.maintenance.pack_rewrite import RewriteReport, packs_holding, write_packs_without
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
 from trace_store.maintenance.second_copies import forget_committed, forget_copies
@@ -178,7 +178,7 @@ class _Collector:
                 save_ages(store, scan.packed)
             return replace(report, taken=len(scan.doomed), bytes_taken=self._bytes(scan.doomed))
         with brief_lock(store, "trace prune"):
-            written = write_without(
+            written = write_packs_without(
                 store,
                 names,
                 scan.doomed,

@@ -1,8 +1,8 @@
 """Rewriting of packs without some of their objects.
 
-Invariant: remaining objects are in a durable, indexed pack before the old pack is removed, so it can be interrupted
-and repeated. Frames are recompressed: one may be the dictionary of another, and nothing dropped may remain in it. A
-damaged pack is left alone. Callers hold the maintenance lock.
+Invariant: remaining objects are in a durable, indexed pack before the old pack is removed, so a rewrite can be
+interrupted and repeated. Frames are recompressed, because their dictionary may contain dropped content. A damaged pack
+is left in place. Callers hold the maintenance lock.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RewriteReport:
         replaced: names of packs that can be removed.
         objects: number of objects kept.
         dropped: number of objects left out.
-        damaged: names of damaged packs, which are not counted.
+        damaged: names of damaged packs, which are left in place.
         bytes_before, bytes_after: size of the replaced and of the new packs.
     """
 
@@ -82,14 +82,14 @@ def rewrite_packs(
         progress: receives objects done and total.
 
     Raises:
-        StorageError: the disk refuses; nothing is lost, and it can be repeated.
+        StorageError: a write failed; nothing is lost, and the rewrite can be repeated.
     """
-    done = write_without(store, names, drop, level=level, progress=progress)
+    done = write_packs_without(store, names, drop, level=level, progress=progress)
     remove_packs(store, list(done.replaced))
     return done
 
 
-def write_without(
+def write_packs_without(
     store: Store,
     names: Iterable[str],
     drop: Container[ObjectId],
@@ -97,13 +97,10 @@ def write_without(
     level: int = DEFAULT_LEVEL,
     progress: Callable[[int, int], None] | None = None,
 ) -> RewriteReport:
-    """Write new packs without some objects and leave the old ones.
-
-    Otherwise as `rewrite_packs`.
-    """
+    """Like `rewrite_packs`, but keep the old packs."""
     packs = _database(store).packs
     names = list(names)
-    whole = sum(packed.index.objects for packed in map(packs.get, names) if packed is not None)
+    total = sum(packed.index.objects for packed in map(packs.get, names) if packed is not None)
     writer = PackWriter(
         store.disk,
         store.layout,
@@ -125,13 +122,13 @@ def write_without(
                     else:
                         writer.add(oid, data)
                     if progress is not None:
-                        progress(seen, whole)
+                        progress(seen, total)
             except (errors.CorruptPackError, errors.CorruptObjectError):
                 damaged.append(name)
         new = writer.finish()
     finally:
         writer.discard()
-    keep_copies(store, new)
+    keep_copies(store, new)  # `git clean` and the like may remove the packs themselves
     replaced = [name for name in names if name not in damaged and name not in new]
     with store.mutex:
         packs.refresh()

@@ -1,9 +1,9 @@
 """Purge: permanent removal of content, leaving tombstones.
 
-Invariant: tombstones are durable first; from then on the content is neither served nor stored. Then the bytes go:
-from journals by a seal that omits them, from packs by rewriting, from loose files and derived data. An interrupted
-purge leaves content readable or marked as purged, and can be repeated. Everything else is durable elsewhere before
-a file goes.
+Invariant: tombstones are made durable first. From then on the content is neither served nor stored. Then its bytes are
+removed: from journals by a seal that omits them, from packs by a rewrite, from loose files and from derived data.
+Before a file is removed, all of its other content is durable elsewhere. After an interruption, content is either
+readable or marked as purged, and the purge can be repeated.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 MAXIMUM_ROUNDS = 3
-"""How often to repeat if the bytes come back meanwhile."""
+"""How often to repeat if purged objects are written again meanwhile."""
 COMMON_BYTES = 16
 """Shorter content, such as "yes", will occur again, and would then be refused."""
 EASILY_GUESSED_BYTES = 64
-"""Unsalted content below this can be guessed: its id remains and confirms a guess."""
+"""Shorter unsalted content can be guessed, and the remaining id would confirm a correct guess."""
 
 
 @value
@@ -50,16 +50,17 @@ class PurgePlan:
         objects: sorted blobs and chunk lists to remove.
         sizes: content size in bytes, by id.
         guessable: objects whose remaining id confirms a guess, since they are short and unsalted.
-        common: objects named by id that are so short that others will contain the same; refused without `force`.
-        elsewhere: objects that contain the same bytes and are not purged.
+        common: objects named by id whose content is so short that later messages will have it, too; refused without
+            `force`.
+        elsewhere: objects that contain the bytes of a named object, but are not purged.
         structure: commits, tags and lists whose own text matches; only a rewrite changes them.
-        holders: who held the objects.
+        holders: the commits, messages and refs that held the objects.
         packed: names of packs with copies, which may be in git's history.
         loose: number of loose copies.
         unreadable: unreadable objects with the reason.
         texts: texts that must not remain anywhere.
         named: contents of the objects named by id.
-        contents: contents of all objects, which may remain inside others.
+        contents: contents of all objects to purge; copies inside other objects may remain.
     """
 
     objects: tuple[ObjectId, ...]
@@ -116,7 +117,7 @@ def plan_purge(
         store: the repository.
         oids: blobs or chunk lists.
         texts: every blob that contains one of them in any encoding is included.
-        again: include content with previously purged text that came with a pack from elsewhere.
+        again: include content with a text that was purged before, such as content of a pack from another clone.
         progress: receives the number of objects scanned.
 
     Raises:
@@ -203,7 +204,7 @@ def purge(
     Raises:
         InvalidInputError: the reason is not one line, or short content needs `force`.
         LockedError: another process has held the maintenance lock for a minute.
-        StorageError: the disk refuses; repeat the purge to continue.
+        StorageError: a write failed; repeat the purge to continue.
     """
     database = _database(store)
     check_reason(why)
@@ -218,7 +219,7 @@ def purge(
     database.refresh()
     work = Eraser(store, plan.texts, plan.contents)
     for _ in range(MAXIMUM_ROUNDS):
-        store.alone(lambda: None)  # closes the journal, so each writer looks anew for tombstones
+        store.alone(lambda: None)  # closes the journal, so every writer rereads the tombstones
         seal(store)
         with OperationLock(store, "trace purge"):
             work.clean()
@@ -233,9 +234,9 @@ def purge_and_rewrite(
 ) -> tuple[PurgeReport, RewrittenHistory]:
     """Purge a plan and rewrite all later commits, without tombstones.
 
-    A tombstone's name is the content's id, so none remains, and nothing prevents storing the content again. Message
-    addresses start with old commit ids, so a guess of short content can still be confirmed. Unreachable commits
-    that linked to the content are removed. Arguments and errors as `purge` and `rewrite_history`.
+    No tombstone remains, because its name would contain the content's id. So the content can be stored again. Message
+    addresses keep the ids of old commits, which can still confirm a guess of short content. Unreachable commits that
+    linked to the content are removed. Arguments and errors as `purge` and `rewrite_history`.
     """
     database = _database(store)
     check_reason(why)
@@ -257,7 +258,7 @@ def refuse_common(plan: PurgePlan) -> None:
     """Raise if a plan names content so short that others will contain it.
 
     Raises:
-        InvalidInputError: it does; the code is `common-content`.
+        InvalidInputError: the plan names such content; the error code is `common-content`.
     """
     if plan.common:
         count = len({each for holder in plan.holders.commits for each in holder.messages})
@@ -271,14 +272,15 @@ def refuse_common(plan: PurgePlan) -> None:
 
 
 def is_guessable(data: bytes) -> bool:
-    """Return True if the id that a purge leaves confirms a guess of the content."""
+    """Return True if the remaining id could confirm a guess of the content."""
+    # A blob that begins so is an array of two: it has no salt.
     return data.startswith(b"\x92") and len(blob_content(data)) < EASILY_GUESSED_BYTES
 
 
 def _report(
     store: Store,
     plan: PurgePlan,
-    made: int,
+    tombstones: int,
     work: Eraser,
     verify: bool,
     *,
@@ -287,7 +289,7 @@ def _report(
     purged = _database(store).purged
     return PurgeReport(
         plan=plan,
-        tombstones=made,
+        tombstones=tombstones,
         kept_out=kept_out,
         packs=work.packs,
         damaged=tuple(work.damaged),
@@ -316,10 +318,7 @@ def _is_common(data: bytes) -> bool:
 
 
 def _keep_out(store: Store, plan: PurgePlan, now: int, by: str, why: str) -> bool:
-    """Store fingerprints of the texts, or of long unique content.
-
-    Return True if stored.
-    """
+    """Store fingerprints of the texts, or of long unique content; return True if stored."""
     forms = plan.texts.forms()
     if not forms and not plan.elsewhere and not plan.guessable:
         forms = plan.named.forms()

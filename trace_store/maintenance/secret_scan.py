@@ -29,12 +29,12 @@ class StoredSecret:
 
     Attributes:
         rule: kind of secret.
-        id: id by which it can be allowed.
+        id: id to mark it as a false positive.
         oid: the object.
         kind: kind of the object.
         addresses: messages that contain it.
-        commits: commits that link to the object, also through raw records.
-        refs: sorted full names of refs that reach one of them.
+        commits: commits that link to the object, in a message, as a raw record, or through a list of chunks.
+        refs: sorted full names of refs that reach one of these commits.
     """
 
     rule: str
@@ -73,7 +73,7 @@ def scan_stored(
 
     Args:
         store: the repository.
-        find: returns the secrets in bytes, such as `Scanner.find_bytes`.
+        find: function that finds the secrets in a byte string, such as `Scanner.find_bytes`.
         start: scan only what this object reaches; default: everything, quarantine included.
         progress: receives the number of objects scanned.
     """

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 UNCHECKED = -1
-"""A journal generation before all others."""
+"""A generation that journals never have, so that the next transaction rechecks its objects."""
 BATCH_OBJECTS = 512
 BATCH_BYTES = 4 * 1024 * 1024
 """How much `read_many` reads ahead."""
@@ -38,7 +38,7 @@ class ObjectDatabase:
 
     __slots__ = (
         *("_disk", "_durable", "_journal", "_layout", "_loose", "_mutex", "_packs", "_purged"),
-        *("_quarantine", "_settled", "_tombstones", "checked_generation", "required"),
+        *("_quarantine", "_synced_packs", "_tombstones", "checked_generation", "required"),
     )
 
     def __init__(
@@ -60,12 +60,15 @@ class ObjectDatabase:
         self._tombstones: odb.tombstones.Tombstones | None = None
         self._purged: frozenset[bytes] | None = None
         self._quarantine: odb.quarantine.Quarantine | None = None
-        self._settled: frozenset[str] = frozenset()
-        """Packs whose names this process has synced."""
+        self._synced_packs: frozenset[str] = frozenset()
+        """Names of packs whose directory entries this process has synced."""
         self.checked_generation = 1
-        """Objects seen so far still exist while the journals have this generation; the first one is 1."""
+        """The journal generation at the last check that linked objects exist; in another, a transaction rechecks.
+
+        The first generation is 1, so a new database needs no check.
+        """
         self.required: set[ObjectId] = set()
-        """Objects that the next transaction needs although it does not name them."""
+        """Further objects that must exist for the next transaction, such as the prerequisites of a bundle."""
 
     @property
     def purged(self) -> frozenset[bytes]:
@@ -89,18 +92,18 @@ class ObjectDatabase:
 
     @property
     def packs(self) -> odb.packs.Packs:
-        """Objects in packs; opened only if the journal does not have an object."""
+        """The packs, opened when an object is first looked up outside the journals."""
         if self._packs is None:
             self._packs = odb.packs.Packs(self._disk, self._layout)
-            self._mark_unchecked()
+            self._require_recheck()
         return self._packs
 
     @property
     def loose(self) -> odb.loose.LooseObjects:
-        """Loose objects."""
+        """The loose objects."""
         if self._loose is None:
             self._loose = odb.loose.LooseObjects(self._disk, self._layout, durable=self._durable)
-            self._mark_unchecked()
+            self._require_recheck()
         return self._loose
 
     @property
@@ -143,9 +146,8 @@ class ObjectDatabase:
             if data is None:
                 data = self.quarantine.read(oid)
                 if data is not None:
-                    self.checked_generation = (
-                        UNCHECKED  # a transaction that names it must restore it
-                    )
+                    # A transaction that refers to it must restore it first.
+                    self.checked_generation = UNCHECKED
             if data is not None:
                 return data
             if failure is not None:
@@ -187,7 +189,7 @@ class ObjectDatabase:
             )
 
     def is_packed(self, oid: bytes) -> bool:
-        """Return True if a pack has a sound copy, after syncing it.
+        """Return True if a pack has a sound copy, and make the pack's name durable.
 
         Raises:
             StorageError: out of file descriptors, or a sync failed.
@@ -202,15 +204,15 @@ class ObjectDatabase:
             return is_packed
 
     def _sync_pack_names(self) -> None:
-        """Sync the names of all packs.
+        """Sync the directories of the packs, so that all pack names are durable.
 
-        The process that wrote one may have died before doing so.
+        The process that wrote a pack may have died before it synced them.
         """
         names = self.packs.names()
-        if not self._settled.issuperset(names):
+        if not self._synced_packs.issuperset(names):
             for folder in (self._layout.pack_dir, self._layout.objects_dir, self._layout.root):
                 self._disk.sync_directory(folder)
-            self._settled = frozenset(names)
+            self._synced_packs = frozenset(names)
 
     def refresh(self) -> None:
         """List journals, packs and tombstones again."""
@@ -220,9 +222,9 @@ class ObjectDatabase:
             self.refresh_tombstones()
 
     def reappeared(self) -> list[ObjectId]:
-        """Return the purged objects whose bytes are back, for example after a git merge.
+        """Return the sorted ids of purged objects that exist again.
 
-        Sorted.
+        This happens, for example, after a git merge.
         """
         with self._mutex:
             return sorted(ObjectId(oid) for oid in self.purged if self._has(oid))
@@ -235,7 +237,7 @@ class ObjectDatabase:
         """Check that no object to be written is purged or contains a purged text.
 
         Raises:
-            PurgedError: one is purged or contains such a text. Existing objects may contain one.
+            PurgedError: an object is purged, or it is new and contains a purged text.
         """
         for oid in objects if self.purged else ():
             self._check_id(oid)
@@ -284,9 +286,10 @@ class ObjectDatabase:
         unique = dict.fromkeys(listed)
         yield from [oid for oid in unique if oid not in purged] if purged else unique
 
-    def _mark_unchecked(self) -> None:
+    def _require_recheck(self) -> None:
+        """Let the next transaction recheck its objects if no journal was listed yet."""
         if not self._journal.generation:
-            self.checked_generation = UNCHECKED  # not yet checked against the journals
+            self.checked_generation = UNCHECKED
 
     def _has(self, oid: bytes) -> bool:
         return self._journal.contains(oid) or self.packs.contains(oid) or self.loose.contains(oid)
@@ -308,9 +311,9 @@ class ObjectDatabase:
             raise tombstone.error()
 
     def _read_quickly(self, oids: list[bytes]) -> list[bytes | None]:
-        """Return the bytes of the first objects, at least one.
+        """Return the bytes of the first one or more objects.
 
-        None if only `read` can find it.
+        An entry is None if only `read` can find the object.
         """
         self._journal.contains(b"")  # raises if the handle is closed
         contents = self.packs.read_quickly(oids, BATCH_BYTES)
@@ -329,7 +332,7 @@ class ObjectDatabase:
     def _read_batches(self, oids: Iterable[bytes]) -> Iterator[tuple[list[bytes], list[bytes]]]:
         """Yield batches of ids and bytes in the given order.
 
-        An object that is asked for twice within a few MiB is read once; agents often read a file again.
+        An object is not read again while it is among the last few MiB read; agents often read a file twice.
         """
         remaining = iter(oids)
         recent: dict[bytes, bytes | None] = {}
@@ -355,21 +358,21 @@ class ObjectDatabase:
     def _find(self, oid: bytes) -> tuple[bytes | None, errors.TraceError | None]:
         """Return a sound copy, or the last error."""
         failure: errors.TraceError | None = None
-        for place in (self._in_journal, self._in_packs, self._in_loose):
+        for read in (self._read_journal, self._read_packs, self._read_loose):
             try:
-                data = place(oid)
+                data = read(oid)
                 if data is not None:
                     return data, None
             except (errors.CorruptObjectError, errors.StorageError) as error:
                 failure = error
         return None, failure
 
-    def _in_packs(self, oid: bytes) -> bytes | None:
+    def _read_packs(self, oid: bytes) -> bytes | None:
         return self.packs.read(oid)
 
-    def _in_loose(self, oid: bytes) -> bytes | None:
+    def _read_loose(self, oid: bytes) -> bytes | None:
         return self.loose.read(oid)
 
-    def _in_journal(self, oid: bytes) -> bytes | None:
+    def _read_journal(self, oid: bytes) -> bytes | None:
         data = self._journal.read(oid)
         return None if data is None else check_hash(oid, data, "a journal")

@@ -1,7 +1,7 @@
 """A view of a store whose HEAD is one branch, not the checked-out one.
 
-Rule: a view shares all state with its store (objects, journal, locks, caches) and adds none. Transactions keep the real
-refs, so the reflog of HEAD is written only if HEAD is on the branch.
+Rule: a view shares all state with its store (objects, journal, locks, caches) and adds none. Transactions use the real
+HEAD, so they write its reflog only if the branch is checked out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class BranchView(Store):
-    """A store whose HEAD is one branch. It need not have a commit yet."""
+    """A store whose HEAD is one branch. The branch may be unborn."""
 
     # The view shares the store's `__dict__`; only the slots are its own.
     __slots__ = ("_view",)
@@ -46,12 +46,12 @@ class BranchView(Store):
         head: str | ObjectId | None = None,
         durability: str | None = None,
     ) -> None:
-        """Advance a branch as `Store.advance`, with the real HEAD instead of the view's."""
+        """Like `Store.advance`, but ignore `head`: it is the view's, and the reflog needs the real one."""
         super().advance(ref, make, author, message, None, durability)
 
 
-class _OnBranch:
-    """The methods of refs that know HEAD."""
+class _BranchHead:
+    """Mixin for refs whose HEAD is always one branch."""
 
     __slots__ = ()
     _branch: str
@@ -72,7 +72,7 @@ class _OnBranch:
         time: int | None = None,
     ) -> None:
         raise errors.StateError(
-            f"HEAD cannot be moved from {self._branch}: use the repository for that",
+            f"HEAD cannot be moved in a view of {self._branch}; move it in the repository itself",
             ref=self._branch,
         )
 
@@ -84,7 +84,7 @@ class _OnBranch:
         return self._real.reflog(self._branch if name == NAME else name)
 
 
-class _DiskRefs(_OnBranch, RefDatabase):
+class _DiskRefs(_BranchHead, RefDatabase):
     __slots__ = ("_branch", "_real")
 
     def __init__(self, real: RefDatabase, branch: str) -> None:
@@ -93,7 +93,7 @@ class _DiskRefs(_OnBranch, RefDatabase):
         self._branch = branch
 
 
-class _MemoryRefs(_OnBranch, MemoryRefs):
+class _MemoryRefs(_BranchHead, MemoryRefs):
     __slots__ = ("_branch", "_real")
 
     def __init__(self, real: MemoryRefs, branch: str) -> None:

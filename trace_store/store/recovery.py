@@ -48,7 +48,7 @@ def recover(journal: Journal, refs: RefDatabase, objects: ObjectDatabase) -> boo
     pasts = Pasts(refs.lineage)
     while journal.lost:
         file = journal.lost[0]
-        if not journal.settle(file):
+        if not journal.scan_removed(file):
             return False
         for frame in list(file.transactions()):
             found = _objects(journal, file, frame)

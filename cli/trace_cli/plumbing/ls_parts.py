@@ -1,28 +1,31 @@
 """`trace ls-parts`: the parts of all messages in a history.
 
-One line per part in its first version, the oldest commit first:
+One line per part of each message as it was first added, oldest commit first:
 
     <address> SP <role> SP <type> SP <size> SP <id> SP <tool>
 
 The address is 32 hex digits, a dot and a number; the type is text, image, tool_call, tool_result, reasoning or opaque;
-the size is that of the content in bytes; the id is its object. The tool is the one that is called or answers, `-` for
-other parts. A tool result has one line per content. Messages that were merged or picked are listed once. Hidden and
-edited messages are listed too; `trace ls-context` lists what is shown.
+the size is the size of the content in bytes; the id is the object id of the content. The tool is the name of the called
+tool for calls and results, and `-` for other parts. A tool result with several parts has one line for each. Messages
+that were merged or picked are listed once. Hidden and edited messages are listed too; `trace ls-context` lists what is
+shown.
 
 Revisions are those of `trace rev-list` (default: HEAD). `--type` and `--tool` take names separated by commas.
 
-`--format` sets the line. It can contain:
+`--format` sets the format of a line. It can contain:
 
-    %(address)           the address     %(commit)            the first commit with it
+    %(address)           the address     %(commit)            the first commit that adds it
     %(role)              the role        %(kind)              the kind of the message
-    %(type)              the type        %(tool)              the tool, or nothing (%(tool:dash): or -)
+    %(type)              the type        %(tool)              the tool, or nothing (or -: %(tool:dash))
     %(objectname)        the id          %(objectname:short)  its first 12 characters
     %(objectsize)        the size        %(error)             "error" if the tool failed, or nothing
     %(tokens)            the tokens of the content in the repository's encoding, `-` if it is not text
     %%                   a percent sign  %xx                  the byte with these two hex digits
 
 With `--json`, each line is a JSON object: `address`, `role`, `kind`, `type`, `tool` (or null), `error`, `id`, `size`,
-and the content as `text`, or as `base64` if it is not UTF-8. Entries end with a newline, with `-z` with a zero byte.
+and the content as `text`, or as `base64` if it is not UTF-8.
+
+Entries end with a newline, or with a zero byte if `-z` is given.
 """
 
 from __future__ import annotations
@@ -58,8 +61,8 @@ DEFAULT = "%(address) %(role) %(type) %(objectsize) %(objectname) %(tool:dash)"
 NO_TEXT = ("image", "opaque")
 RESULT = "tool_result"
 CALL = "tool_call"
-NEAR = 64
-"""Commits before the range that are searched for the calls of its first results."""
+MAXIMUM_LOOK_BACK = 64
+"""Maximum number of commits before the range to search for the calls of results in the range."""
 
 
 @takes(
@@ -95,8 +98,8 @@ def run(
     words = [*revisions, *(invocation.input_lines() if stdin else ())]
     end = b"\0" if zero else b"\n"
     with open_store(invocation) as store:
-        counting = _Counting(store)
-        fields = {**_FIELDS, "tokens": counting.tokens, "objectsize": lambda row: str(row.size())}
+        counter = _TokenCounter(store)
+        fields = {**_FIELDS, "tokens": counter.tokens, "objectsize": lambda row: str(row.size())}
         fill = filler(DEFAULT if template is None else template, fields)
         make = _json(invocation) if as_json else fill
         wanted_types, wanted_tools = _names(types), _names(tools)
@@ -107,12 +110,15 @@ def run(
                 if wanted_tools is None or row.tool in wanted_tools:
                     invocation.write(make(row) + end)
         finally:
-            counting.finish()
+            counter.finish()
     return 0
 
 
 class _Row:
-    """One content of a message; `content_type` is its own type, even inside a result."""
+    """One content of a message.
+
+    `type` is the type of the message's part. `content_type` differs for a part inside a tool result.
+    """
 
     __slots__ = (
         "address",
@@ -162,7 +168,7 @@ class _Row:
         try:
             return read_content(self.oid, self.store.objects.read)
         except errors.PurgedError as error:
-            return str(error.placeholder).encode()  # as in a context
+            return str(error.placeholder).encode()  # a context shows the same text
 
 
 _FIELDS: dict[str, Callable[[_Row], str]] = {
@@ -179,7 +185,7 @@ _FIELDS: dict[str, Callable[[_Row], str]] = {
 }
 
 
-class _Counting:
+class _TokenCounter:
     """Counts tokens, using the cache of token counts that contexts use."""
 
     def __init__(self, store: Store) -> None:
@@ -215,14 +221,14 @@ def _names(text: str | None) -> frozenset[str] | None:
 def _commits(
     store: Store, words: list[str], everything: bool, stdin: bool
 ) -> tuple[list[ObjectId], set[ObjectId]]:
-    """Return the commits, parents before their children."""
+    """Return the commits as a list, parents first, and as a set."""
     revisions = words or ([] if everything or stdin else ["HEAD"])
     wanted, hidden = reach_of_several(store, revisions)
     if everything:
         wanted += all_commits(store)
-    found = list(commits_of(store).topological(wanted, hidden))
-    found.reverse()
-    return found, set(found)
+    commits = list(commits_of(store).topological(wanted, hidden))
+    commits.reverse()
+    return commits, set(commits)
 
 
 def _rows(store: Store, commits: tuple[list[ObjectId], set[ObjectId]]) -> Iterator[_Row]:
@@ -241,7 +247,7 @@ def _rows(store: Store, commits: tuple[list[ObjectId], set[ObjectId]]) -> Iterat
             for part in message["parts"]:
                 tool = _tool(part, calls)
                 if tool is None:
-                    _look_back(store, commit, known, calls)
+                    _collect_earlier_calls(store, commit, known, calls)
                     tool = _tool(part, calls) or ""
                 for content, content_type in _contents(part):
                     yield _Row(store, oid, address, message, part, content, content_type, tool)
@@ -260,9 +266,11 @@ def _tool(part: Mapping[str, Any], calls: dict[str, str]) -> str | None:
     return calls.get(part.get("id", "")) if part.get("type") == RESULT else ""
 
 
-def _look_back(store: Store, commit: Commit, known: set[ObjectId], calls: dict[str, str]) -> None:
-    """Collect calls before the range, so that its first results have tool names."""
-    for _ in range(NEAR):
+def _collect_earlier_calls(
+    store: Store, commit: Commit, known: set[ObjectId], calls: dict[str, str]
+) -> None:
+    """Add the calls before the range, so that results without a call in it have tool names."""
+    for _ in range(MAXIMUM_LOOK_BACK):
         if not commit.parents or commit.parents[0] in known:
             return
         oid = commit.parents[0]

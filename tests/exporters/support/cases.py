@@ -118,9 +118,9 @@ CASES: dict[str, tuple[str, Callable[[], ExportSession]]] = {
     "labels": ("label", _marked),
     "priorities": ("priority", _pinned),
     "ghosts": ("ghost", _ghost),
-    "that a message sums up others": ("compaction", _compacted),
+    "summary marks": ("compaction", _compacted),
     "usage": ("usage-report", _reported),
-    "writes to a cache": ("usage-report", _cache_written),
+    "prompt cache writes": ("usage-report", _cache_written),
     "schemas of tools": ("tool-schema", _offered),
     "signed reasoning of Claude": ("reasoning-signature", lambda: _thought(CLAUDE)),
     "signed reasoning of GPT": ("reasoning-signature", lambda: _thought(GPT)),
@@ -135,11 +135,11 @@ CASES: dict[str, tuple[str, Callable[[], ExportSession]]] = {
     ),
     "calls without a result": ("tool-call", lambda: of(USER, called())),
     "results without a call": ("tool-result", lambda: of(USER, answered())),
-    "places of late results": (
+    "positions of late results": (
         "message-place",
         lambda: of(USER, called(), Message("user", "Quick."), answered()),
     ),
-    "text behind a call": (
+    "text after a call": (
         "message-place",
         lambda: of(USER, Message("assistant", [call(), Text("So.")]), answered()),
     ),
@@ -164,7 +164,7 @@ CASES: dict[str, tuple[str, Callable[[], ExportSession]]] = {
         "message-bounds",
         lambda: of(USER, Message("assistant", "v1"), called(), answered()),
     ),
-    "spelling of arguments": (
+    "exact JSON text of arguments": (
         "argument-text",
         lambda: of(USER, called(call(1, '{"a": 1.0}')), answered()),
     ),
@@ -180,7 +180,7 @@ CASES: dict[str, tuple[str, Callable[[], ExportSession]]] = {
         "image",
         lambda: of(USER, called(), answered(ToolResult("call_1", [Image("image/png", png())]))),
     ),
-    "blocks of Anthropic's": (
+    "Anthropic's own blocks": (
         "opaque-part",
         lambda: of(
             Message(
@@ -188,7 +188,7 @@ CASES: dict[str, tuple[str, Callable[[], ExportSession]]] = {
             )
         ),
     ),
-    "items of OpenAI's": (
+    "OpenAI's own items": (
         "opaque-part",
         lambda: of(
             USER,
@@ -206,7 +206,7 @@ CASES: dict[str, tuple[str, Callable[[], ExportSession]]] = {
             ),
         ),
     ),
-    "parts of Gemini's": (
+    "Gemini's own parts": (
         "opaque-part",
         lambda: of(
             USER,
@@ -218,9 +218,9 @@ CASES: dict[str, tuple[str, Callable[[], ExportSession]]] = {
         ),
     ),
     "empty text": ("blank-text", lambda: of(Message("user", [Text(""), Text("Hi.")]))),
-    "messages that say nothing": ("empty-message", lambda: of(USER, Message("assistant", []))),
-    "halves of characters": ("control-character", lambda: of(Message("user", "a\ud83d"))),
-    "ids of calls that repeat": (
+    "empty messages": ("empty-message", lambda: of(USER, Message("assistant", []))),
+    "lone surrogates": ("control-character", lambda: of(Message("user", "a\ud83d"))),
+    "repeated call ids": (
         "call-id",
         lambda: of(USER, called(), answered(), called(), answered()),
     ),

@@ -1,9 +1,10 @@
 """Reader of opencode sessions, from an export or a database dump.
 
-A dump holds rows of any number of sessions. A single one is the session; several become separate lines of work.
+A dump holds the rows of any number of sessions. The session of a dump with only one is imported as if from an export;
+several become separate lines of work.
 
-Invariant: pure. A session shows its current state, so later changes are put back in time: cleared results stay
-until they were cleared, and a revert is the last event.
+Invariant: pure. opencode stores only the latest state of a session, so the reader restores the original order of
+events: a result is cleared when it was cleared in opencode, and a revert is the last event.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class OpencodeReader(DocumentReader):
         ]
         conversation = Conversation(info, messages)
         for number, record in enumerate(records):
-            self._events[record.offset] = [told.event for told in conversation.events_of(number)]
+            self._events[record.offset] = [each.event for each in conversation.events_of(number)]
         self._end = conversation.end()
         yield from document.lists.get(MESSAGES, ())
         if document.damage is not None:
@@ -110,12 +111,12 @@ class OpencodeReader(DocumentReader):
             else:
                 self._read_session(info)
             yield from self._session(sessions, id_, pending)
-        yield from sessions.left()
+        yield from sessions.remaining()
         yield from skips
 
     def _session(self, sessions: _DumpRows, id_: Any, pending: list[Event]) -> Iterator[Record]:
         """Yield the rows of a session in conversation order."""
-        yield from self._with(pending, sessions.take("session", id_))
+        yield from self._yield_with(pending, sessions.take("session", id_))
         message_rows = sessions.take("message", id_)
         part_rows = [sessions.take("part", record.data[ROW].get("id")) for record in message_rows]
         messages = [
@@ -128,30 +129,32 @@ class OpencodeReader(DocumentReader):
         for number, (record, parts) in enumerate(zip(message_rows, part_rows, strict=True)):
             before: list[Event] = pending
             pending = []
-            for told in conversation.events_of(number):
-                before = self._attach(told, before, parts)
-            yield from self._with(before, [record])
+            for message_event in conversation.events_of(number):
+                before = self._attach(message_event, before, parts)
+            yield from self._yield_with(before, [record])
             yield from parts
         self._end = [*pending, *conversation.end()]
 
-    def _attach(self, told: MessageEvent, before: list[Event], rows: list[Record]) -> list[Event]:
-        """Attach an event to its first row and repeat it as an edit for the others.
+    def _attach(
+        self, message_event: MessageEvent, before: list[Event], rows: list[Record]
+    ) -> list[Event]:
+        """Attach an event, and those before it, to the row of its first part.
 
-        Return waiting events.
+        A turn is repeated as an edit for the rows of its other parts. Returns the events that still need a row.
         """
-        if not told.parts:
-            return [*before, told.event]
-        first, *others = (rows[number] for number in told.parts)
-        self._events.setdefault(first.offset, []).extend((*before, told.event))
-        if isinstance(told.event, Turn):
-            turn = told.event
+        if not message_event.parts:
+            return [*before, message_event.event]
+        first, *others = (rows[number] for number in message_event.parts)
+        self._events.setdefault(first.offset, []).extend((*before, message_event.event))
+        if isinstance(message_event.event, Turn):
+            turn = message_event.event
             for row in others:
                 self._events.setdefault(row.offset, []).append(
                     TurnEdit(turn.key, turn.messages, turn.time, turn.usage)
                 )
         return []
 
-    def _with(self, events: list[Event], records: list[Record]) -> Iterator[Record]:
+    def _yield_with(self, events: list[Event], records: list[Record]) -> Iterator[Record]:
         """Yield records, attaching events to the first."""
         if events and records:
             self._events.setdefault(records[0].offset, []).extend(events)
@@ -188,15 +191,15 @@ class _DumpRows:
             self.infos[id_] = {"id": id_} if own is None else session_info(own[0].data[ROW])
 
     def take(self, table: str, owner: Any) -> list[Record]:
-        """Return the rows of a table that belong to an owner, once."""
+        """Remove and return the rows of a table that belong to an owner."""
         return self._rows[table].pop(_key(owner), [])
 
-    def left(self) -> Iterator[Record]:
-        """Yield rows without owner, in dump order."""
-        records_left = [
-            r for table in self._rows.values() for records in table.values() for r in records
+    def remaining(self) -> Iterator[Record]:
+        """Yield the rows that no owner took, in dump order."""
+        records = [
+            record for table in self._rows.values() for rows in table.values() for record in rows
         ]
-        yield from sorted(records_left, key=lambda record: record.offset)
+        yield from sorted(records, key=lambda record: record.offset)
 
     def _add(self, table: str, owner: Any, record: Record) -> None:
         self._rows[table].setdefault(_key(owner), []).append(record)
@@ -255,7 +258,14 @@ class SessionMessage:
 
 @value
 class _Cleared:
-    """A cleared result, with the key and message index of its turn."""
+    """A cleared result.
+
+    Attributes:
+        when: when it was cleared, in milliseconds since the epoch; 0 if unknown.
+        key: the key of its turn.
+        message: the index of its message in the turn.
+        call: the id of its call.
+    """
 
     when: int
     key: str
@@ -264,13 +274,13 @@ class _Cleared:
 
 
 class Conversation:
-    """One session: the events of its messages, then of its end."""
+    """Converter of a session's messages to events."""
 
     def __init__(self, info: Map, messages: Sequence[SessionMessage]) -> None:
         """Prepare a session.
 
         Args:
-            info: facts about it.
+            info: metadata of the session, such as its revert.
             messages: all messages.
         """
         self._info = info
@@ -278,28 +288,28 @@ class Conversation:
         self._keys: list[list[str]] = [[] for _ in messages]
         self._used: set[str] = set()
         self._waiting: list[_Cleared] = []
-        self._gone: list[tuple[int, _Cleared]] = []
+        self._cleared: list[tuple[int, _Cleared]] = []
         places = {message.id: n for n, message in enumerate(messages) if message.id}
         self._places = places
-        # A summary with the request for it; old builds have no request.
-        self._order_of: dict[int, int | None] = {}
+        # For each summary, the message that requested it; None if an old build recorded no request.
+        self._request_of: dict[int, int | None] = {}
         for number, message in enumerate(messages):
             if message.info.get("summary") is True and message.info.get("role") == "assistant":
-                order = places.get(storable_name(message.info.get("parentID")))
-                asked = order is not None and order < number and _compaction(messages[order])
+                request = places.get(storable_name(message.info.get("parentID")))
+                asked = request is not None and request < number and _compaction(messages[request])
                 whole = not message.info.get("error") and (message.info.get("finish") or not asked)
                 if whole:
-                    self._order_of[number] = order if asked else None
-        self._orders = {order for order in self._order_of.values() if order is not None}
+                    self._request_of[number] = request if asked else None
+        self._requests = {request for request in self._request_of.values() if request is not None}
 
     def events_of(self, number: int) -> list[MessageEvent]:
         """Return the events of a message; call once for each, in order."""
         message = self._messages[number]
         events = [MessageEvent(event) for event in self._clearings(number, message.time)]
-        if number in self._orders:
+        if number in self._requests:
             return events  # included with the summary
         steps = steps_of(message.info, message.parts)
-        if number in self._order_of:
+        if number in self._request_of:
             return [*events, self._compaction(number, steps)]
         for index, step in enumerate(steps):
             events.append(MessageEvent(self._turn(number, index, step), step.parts))
@@ -333,33 +343,33 @@ class Conversation:
     def _compaction(self, number: int, steps: Sequence[MessageStep]) -> MessageEvent:
         """Return the summary, with its request, as a compaction."""
         message = self._messages[number]
-        order = self._order_of[number]
+        request = self._request_of[number]
         answers = [m for step in steps for m in step.messages if m.role == "assistant"]
         parts = tuple(part for message in answers for part in message.parts)
-        said: list[PlannedMessage] = []
+        messages: list[PlannedMessage] = []
         keeps: tuple[str, ...] = ()
-        if order is not None:
-            asked = self._messages[order]
-            said += [m for step in steps_of(asked.info, asked.parts) for m in step.messages]
+        if request is not None:
+            asked = self._messages[request]
+            messages += [m for step in steps_of(asked.info, asked.parts) for m in step.messages]
             first = self._places.get(storable_name(_compaction(asked).get("tail_start_id")))
-            tail = self._keys[first:order] if first is not None else []
+            tail = self._keys[first:request] if first is not None else []
             keeps = tuple(key for keys in tail for key in keys)
         author = storable_name(message.info.get("modelID"))
         if parts:
-            said.append(PlannedMessage("assistant", parts, model=author))
+            messages.append(PlannedMessage("assistant", parts, model=author))
         turn = self._turn(number, 0, steps[-1] if steps else MessageStep())
-        event = Compaction(tuple(said), turn.key, turn.time, author, turn.usage, keeps=keeps)
+        event = Compaction(tuple(messages), turn.key, turn.time, author, turn.usage, keeps=keeps)
         return MessageEvent(event, tuple(n for step in steps for n in step.parts))
 
     def _clearings(
         self, number: int, until: int | None, *, since: int | None = None
     ) -> Iterator[ResultClearing]:
-        """Yield what was cleared before a message.
+        """Yield the clearing of all results that were cleared before a message.
 
         Args:
-            number: number of the message.
-            until: its time; None for the end of the session, or if unknown.
-            since: message that a revert went back to: later clearings are repeated.
+            number: number of the message; the number of messages for the end of the session.
+            until: time of the message; None if unknown, or at the end of the session.
+            since: number of the message that a revert went back to: results cleared after it are cleared again.
         """
         last = number == len(self._messages)
         due: list[_Cleared] = []
@@ -369,8 +379,8 @@ class Conversation:
             (due if now else waiting).append(each)
         self._waiting = waiting
         if since is not None:
-            due = [*(c for n, c in self._gone if n >= since), *due]
-        self._gone += [(number, c) for c in due]
+            due = [*(c for n, c in self._cleared if n >= since), *due]
+        self._cleared += [(number, c) for c in due]
         if due:
             calls: dict[tuple[str, int], list[str]] = {}
             for each in due:
@@ -379,18 +389,19 @@ class Conversation:
             yield ResultClearing(results, CLEARED_TEXT, max(c.when for c in due) or None)
 
     def _revert(self, at: int, part: Any) -> Iterator[Event]:
-        """Yield the removal of a message and all later ones, or of its parts from one on."""
+        """Yield the rewind to before a message, or to before one of its parts."""
         message = self._messages[at]
         ids = [p.get("id") if isinstance(p, dict) else None for p in message.parts]
         cut = ids.index(part) if part is not None and part in ids else 0
-        stays = steps_of(message.info, message.parts[:cut])
-        whole = len(stays)
-        if stays and stays[-1].parts != steps_of(message.info, message.parts)[whole - 1].parts:
-            whole -= 1
-        left = [*self._keys[at][whole:], *(key for keys in self._keys[at + 1 :] for key in keys)]
-        if left:
-            yield Rewind(left[0])
-            for index, step in enumerate(stays[whole:], whole):
+        kept = steps_of(message.info, message.parts[:cut])
+        complete = len(kept)
+        if kept and kept[-1].parts != steps_of(message.info, message.parts)[complete - 1].parts:
+            complete -= 1  # the last step keeps only some of its parts
+        later = (key for keys in self._keys[at + 1 :] for key in keys)
+        abandoned = [*self._keys[at][complete:], *later]
+        if abandoned:
+            yield Rewind(abandoned[0])
+            for index, step in enumerate(kept[complete:], complete):
                 yield self._turn(at, index, step)
 
 
