@@ -8,19 +8,13 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.frozen import value
-from trace_store.maintenance.consolidate import (
-    file_size,
-    git_index,
-    is_tracked,
-    objects_of,
-    remove_packs,
-)
+from trace_store.maintenance.consolidate import git_index, is_tracked, remove_packs
 from trace_store.maintenance.lock import brief_lock
+from trace_store.maintenance.pack_rewrite import DEFAULT_LEVEL, write_packs_without
 from trace_store.maintenance.seal import seal
-from trace_store.maintenance.second_copies import keep_copies
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.pack import MAXIMUM_PACK_BYTES, MAXIMUM_PACK_RAW_BYTES
-from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES, SHARED_BYTES, PackWriter
+from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES, SHARED_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +23,6 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
     from trace_store.store.handle import Store
 
-DEFAULT_LEVEL = 10
-"""Higher levels take half as long again for one percent, then several times as long."""
 _FULL_PARTS = 4, 3
 """A pack is full at three quarters of the maximum size."""
 
@@ -101,64 +93,27 @@ def pack(
             not names or (len(names) == 1 and _has_settings(objects, names[0], settings))
         ):
             return PackReport()
-        writer = PackWriter(
-            store.disk,
-            store.layout,
+        done = write_packs_without(
+            store,
+            names,
+            objects.purged,
+            loose=loose,
             level=level,
             frame_bytes=frame_bytes,
-            shared_bytes=SHARED_BYTES,
+            progress=progress,
         )
-        return _rewrite(store, objects, names, loose, writer, progress)
-
-
-def _rewrite(
-    store: Store,
-    objects: ObjectDatabase,
-    names: list[str],
-    loose: list[ObjectId],
-    writer: PackWriter,
-    progress: Callable[[int, int], None] | None,
-) -> PackReport:
-    written = seen = 0
-    purged = objects.purged
-    whole = len(loose) + sum(
-        packed_.index.objects for packed_ in map(objects.packs.get, names) if packed_
+        remove_packs(store, list(done.replaced))
+        for oid in done.loose:
+            objects.loose.remove(oid)
+    return PackReport(
+        done.objects,
+        done.packs,
+        len(done.replaced),
+        len(done.loose),
+        done.bytes_before,
+        done.bytes_after,
+        done.damaged,
     )
-    kept: list[str] = []
-    packed: list[ObjectId] = []
-    try:
-        for name in names:
-            try:
-                for oid, data in objects_of(store, name):
-                    if oid not in purged:
-                        written += writer.add(oid, data)
-                    seen += 1
-                    if progress is not None:
-                        progress(seen, whole)
-            except (errors.CorruptPackError, errors.CorruptObjectError):
-                kept.append(name)
-        for oid in loose:
-            try:
-                content = objects.loose.read(oid)
-            except errors.CorruptObjectError:
-                continue
-            if content is not None and oid not in purged:
-                written += writer.add(oid, content)
-                packed.append(oid)
-        new = writer.finish()
-    finally:
-        writer.discard()
-    keep_copies(store, new)
-    removed = [name for name in names if name not in kept and name not in new]
-    before = sum(file_size(store.disk, store.layout.pack_file(name)) for name in removed)
-    before += sum(file_size(store.disk, store.layout.loose_file(oid.hex())) for oid in packed)
-    after = sum(file_size(store.disk, store.layout.pack_file(name)) for name in new)
-    remove_packs(store, removed)
-    for oid in packed:
-        objects.loose.remove(oid)
-    with store.mutex:
-        objects.packs.refresh()
-    return PackReport(written, tuple(new), len(removed), len(packed), before, after, tuple(kept))
 
 
 def _has_settings(objects: ObjectDatabase, name: str, settings: tuple[int, int, int]) -> bool:

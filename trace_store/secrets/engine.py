@@ -13,7 +13,6 @@ from bisect import bisect_right
 import re2
 
 from trace_store.frozen import value
-from trace_store.objects.content import bytes_of, text_of
 from trace_store.secrets.checks import looks_random
 from trace_store.secrets.known import KNOWN_RULE, spellings
 from trace_store.secrets.placeholders import KEY_BYTES, finding_id, is_within, placeholder
@@ -108,27 +107,6 @@ class Scanner:
     def rules(self) -> Sequence[Rule]:
         """The rules, most specific first."""
         return self._rules
-
-    def find(self, text: str) -> list[SecretFinding]:
-        """Return the secrets in a text, in order, without overlaps."""
-        data = bytes_of(text)
-        found = self.find_bytes(data)
-        if len(data) == len(text):
-            return found
-        told: list[SecretFinding] = []
-        at = characters = 0
-        for each in found:
-            start = characters + len(text_of(data[at : each.start]))
-            end = start + len(text_of(data[each.start : each.end]))
-            told.append(SecretFinding(each.rule, start, end, each.id))
-            at, characters = each.end, end
-        return told
-
-    def filter(self, text: str) -> str:
-        """Return a text with its secrets redacted; the same object if there are none."""
-        data = bytes_of(text)
-        found = self.find_bytes(data)
-        return text_of(replaced(data, found)) if found else text
 
     def find_bytes(self, data: bytes, hits: Sequence[int] | None = None) -> list[SecretFinding]:
         """Return the secrets in bytes, which need not be UTF-8; `hits` is the result of `meets`, if known."""

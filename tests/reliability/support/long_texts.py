@@ -22,6 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from tests.secrets.support.redaction import redacted
 from tests.secrets.test_engine import SCANNER
 from trace_cli.render.escape import bounded, guarded, one_line, safe
 from trace_cli.render.tables import fit
@@ -148,8 +149,7 @@ def _diffed(text: str) -> None:
 
 
 READERS: dict[str, Callable[[str], object]] = {
-    "secrets: find": SCANNER.find,
-    "secrets: replace": SCANNER.filter,
+    "secrets: redact": lambda text: redacted(SCANNER, text),
     "terminal: safe": safe,
     "terminal: gate": guarded,
     "terminal: one line": one_line,
