@@ -172,7 +172,7 @@ def _read_as(draft: Draft, session: ExportSession) -> None:
     name = draft.name if _is_from_agent(draft, session) else ""
     own = session.format == NAME or (draft.model and maker(draft.model) == PROVIDER)
     spoken = any(isinstance(part, Text | Image) or _is_spoken(part) for part in draft.parts)
-    forget([draft])
+    forget(draft)
     if draft.role == USER and is_scaffolding(PlannedMessage(USER, draft.parts)):
         draft.kind = "instruction"
     elif name:

@@ -80,7 +80,7 @@ def _fit(session: ExportSession) -> list[Draft]:
     time = 0
     order: dict[str, int] = {}
     for draft in drafts:
-        forget([draft])
+        forget(draft)
         draft.id = ""
         if draft.role == ASSISTANT:
             draft.pieces.sort(key=lambda piece: _rank(piece.part))

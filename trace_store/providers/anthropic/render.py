@@ -505,14 +505,5 @@ def set_breakpoints(request: dict[str, Any], *, passing: int) -> None:
             markable.pop()
 
 
-def without_breakpoints(value: Any) -> Any:
-    """Return the value without cache marks, as the provider's cache compares it."""
-    if isinstance(value, list):
-        return [without_breakpoints(item) for item in value]
-    if isinstance(value, dict) and "cache_control" in value:
-        return {key: item for key, item in value.items() if key != "cache_control"}
-    return value
-
-
 def _mark(block: dict[str, Any]) -> None:
     block["cache_control"] = {"type": "ephemeral"}
