@@ -55,8 +55,8 @@ from trace_store.providers.openai_responses.render import (
     summary_text,
 )
 from trace_store.providers.signatures import maker
-from trace_store.providers.tools import OPENAI_NAME_LIMIT
-from trace_store.providers.wire import marked, parse_object, to_bytes, word
+from trace_store.providers.tools import OPENAI_NAME_LIMIT, call_id
+from trace_store.providers.wire import parse_object, to_bytes, word
 
 NAME = "codex"
 SUFFIX = ".jsonl"
@@ -100,7 +100,7 @@ def _fit(session: ExportSession) -> list[Draft]:
     with_roles(drafts, ROLES)
     drafts = fit_parts(drafts, _fit_part, _fit_inside)
     with_roles(drafts, ROLES)
-    drafts = settle_calls(drafts, _call_id)
+    drafts = settle_calls(drafts, lambda id_: call_id(id_, ID_LIMIT))
     for draft in drafts:
         _settle_frames(draft)
         _signed_reasoning(draft)
@@ -149,11 +149,6 @@ def _tells_failure(result: ToolResult) -> bool:
     item = {"type": "function_call_output", "call_id": result.call_id, "output": text.text}
     read = messages_of([item], "")[0].parts[0]
     return isinstance(read, ToolResult) and read.is_error
-
-
-def _call_id(id_: str) -> str:
-    fits = 0 < len(id_) <= ID_LIMIT and all("!" <= character <= "~" for character in id_)
-    return id_ if fits else marked(id_, ID_LIMIT, "call")
 
 
 def _joined_results(drafts: Sequence[Draft]) -> list[Draft]:
