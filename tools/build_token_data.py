@@ -10,9 +10,12 @@ against its official SHA-256 before anything is written, and the data must give 
 from __future__ import annotations
 
 import argparse
+import base64
 import hashlib
 import sys
 from pathlib import Path
+
+import msgpack
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -20,13 +23,12 @@ sys.path.insert(0, str(ROOT))
 from trace_store.context.tokens.ranks import (  # noqa: E402
     ENCODINGS,
     data_name,
-    format_ranks,
-    pack_tokens,
-    parse_ranks,
+    load_zstd,
     unpack_tokens,
 )
 
 PACKAGE_DIR = ROOT / "trace_store" / "context" / "tokens"
+COMPRESSION_LEVEL = 22
 
 
 def read_official(ranks_dir: Path, encoding: str) -> list[bytes]:
@@ -36,10 +38,27 @@ def read_official(ranks_dir: Path, encoding: str) -> list[bytes]:
     found, expected = hashlib.sha256(text).hexdigest(), ENCODINGS[encoding].ranks_sha256
     if found != expected:
         sys.exit(f"{path}: SHA-256 is {found}, the official file has {expected}")
-    tokens = parse_ranks(text)
+    tokens = [base64.b64decode(line.partition(b" ")[0]) for line in text.splitlines()]
     if format_ranks(tokens) != text:
         sys.exit(f"{path}: cannot be written back as it is")
     return tokens
+
+
+def format_ranks(tokens: list[bytes]) -> bytes:
+    """Return a `.tiktoken` file: lines of base64, space and rank."""
+    lines = (b"%s %d\n" % (base64.b64encode(token), rank) for rank, token in enumerate(tokens))
+    return b"".join(lines)
+
+
+def pack_tokens(tokens: list[bytes]) -> bytes:
+    """Return the content of a data file. Equal tokens give equal bytes under one version of zstd."""
+    zstd = load_zstd()
+    options = {
+        zstd.CompressionParameter.compression_level: COMPRESSION_LEVEL,
+        zstd.CompressionParameter.checksum_flag: 1,
+    }
+    packed: bytes = zstd.compress(msgpack.packb(tokens), options=options)
+    return packed
 
 
 def main() -> None:

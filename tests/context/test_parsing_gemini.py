@@ -8,17 +8,12 @@ from typing import Any
 import pytest
 from google.genai import types
 
+from tests.support.gemini_contents import messages_from_gemini
 from trace_store.errors import InvalidMessageError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.documents import parse_messages
-from trace_store.providers.fields import Placed
-from trace_store.providers.gemini.parse import (
-    GeminiCalls,
-    message_from_gemini,
-    messages_from_gemini,
-    place_gemini,
-)
+from trace_store.providers.gemini.parse import GeminiCalls, message_from_gemini
 
 Wire = dict[str, Any]
 GEMINI = "gemini-3-pro"
@@ -66,13 +61,8 @@ def parts_of(*parts: Wire | str, role: str = "user") -> list[Part]:
     return list(message_from_gemini({"role": role, "parts": list(parts)}, "content").parts)
 
 
-def test_contents_one_by_one_and_together() -> None:
-    placed = list(place_gemini(CONTENTS, model=GEMINI))
-    assert placed == [Placed(n, n + 1, message) for n, message in enumerate(MESSAGES)]
+def test_each_content_is_a_message() -> None:
     assert messages_from_gemini(CONTENTS, model=GEMINI) == MESSAGES
-    calls = GeminiCalls()
-    alone = [message_from_gemini(c, "c", model=GEMINI, calls=calls) for c in CONTENTS]
-    assert alone == MESSAGES
 
 
 def test_the_python_package_writes_the_same_otherwise() -> None:

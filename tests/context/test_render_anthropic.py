@@ -13,7 +13,7 @@ from tests.support.valid_requests import assert_valid_requests
 from trace_store.errors import RenderError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.providers.rendering import prefix_digests, render
+from trace_store.providers.rendering import render
 from trace_store.providers.values import Rendered
 
 PNG = Image("image/png", PNG_BYTES)
@@ -380,11 +380,3 @@ def test_cache_breakpoints_stay_off_thinking_and_what_will_change() -> None:
     assert marks(done) == ["0", "6"]
     thinks = [user("a"), *[thought(OPUS) for _ in range(30)]]
     assert all(int(mark) % 2 == 0 for mark in marks(rendered(*thinks, cache="stable").request))
-
-
-def test_breakpoints_do_not_count_as_another_prefix() -> None:
-    messages = [Message("system", "s"), user("a"), Message("assistant", "b"), user("c")]
-    plain = prefix_digests(render("anthropic", messages))
-    assert prefix_digests(render("anthropic", messages, cache="stable")) == plain
-    assert len(plain) == 4
-    assert prefix_digests(render("anthropic", messages[1:]))[0] != plain[0]

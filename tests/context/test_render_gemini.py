@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.gemini_contents import messages_from_gemini
 from tests.support.pictures import GIF as GIF_BYTES
 from tests.support.pictures import PNG as PNG_BYTES
 from tests.support.pictures import PNG_TEXT
@@ -14,7 +15,6 @@ from tests.support.valid_requests import assert_valid_requests
 from trace_store.errors import RenderError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.providers.gemini.parse import messages_from_gemini
 from trace_store.providers.rendering import render
 from trace_store.providers.signatures import SKIPS_THE_CHECK
 from trace_store.providers.values import Rendered

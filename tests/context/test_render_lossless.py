@@ -16,11 +16,11 @@ from trace_store.errors import InvalidInputError, InvalidMessageError
 from trace_store.objects.address import Address
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.oid import digest, hash_object
+from trace_store.oid import hash_object
 from trace_store.providers import FORMATS
 from trace_store.providers.documents import parse_messages
 from trace_store.providers.lossless import parse
-from trace_store.providers.rendering import RENDERERS, prefix_digests, render
+from trace_store.providers.rendering import RENDERERS, render
 from trace_store.providers.values import Options, Renderable, Renderer, Repairs
 from trace_store.providers.wire import to_bytes
 
@@ -272,24 +272,3 @@ def test_bytes_are_compact_utf_8_and_refuse_what_json_has_not() -> None:
     assert to_bytes({"b": 1, "a": "é\n"}) == '{"b":1,"a":"é\\n"}'.encode()
     with pytest.raises(ValueError, match="JSON"):
         to_bytes({"a": float("nan")})
-
-
-def test_prefix_digests_chain_over_the_bytes_sent() -> None:
-    messages = [Message("user", "a"), Message("assistant", "b")]
-    tools = [{"name": "x"}]
-    rendered = render("openai", messages, tools)
-    head, first, second = prefix_digests(rendered)
-    assert head == digest(to_bytes({"tools": rendered.request["tools"]}))
-    assert first == digest(head + to_bytes(rendered.request["messages"][0]))
-    assert second == digest(first + to_bytes(rendered.request["messages"][1]))
-    assert prefix_digests(render("openai", messages[:1], tools)) == [head, first]
-    assert prefix_digests(render("openai", messages))[0] != head
-    for name, listed in (("openai-responses", "input"), ("gemini", "contents")):
-        rendered = render(name, messages, tools)
-        head, first, second = prefix_digests(rendered)
-        assert head == digest(to_bytes({"tools": rendered.request["tools"]}))
-        assert first == digest(head + to_bytes(rendered.request[listed][0]))
-        assert second == digest(first + to_bytes(rendered.request[listed][1]))
-    assert prefix_digests(render("text", messages)) == [
-        digest(render("text", messages).request.encode())
-    ]

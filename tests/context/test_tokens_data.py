@@ -12,14 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tools.build_token_data import format_ranks, pack_tokens
 from trace_store.context.tokens import ranks
 from trace_store.context.tokens.ranks import (
     ENCODINGS,
     data_name,
-    format_ranks,
     load_tokens,
-    pack_tokens,
-    parse_ranks,
     unpack_tokens,
 )
 from trace_store.errors import FormatError, StorageError
@@ -59,21 +57,9 @@ def test_licence_notice_is_beside_the_data() -> None:
 
 
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=20))
-def test_tokens_survive_both_forms(tokens: list[bytes]) -> None:
+def test_tokens_survive_packing(tokens: list[bytes]) -> None:
     assert unpack_tokens(pack_tokens(tokens)) == tokens
-    assert parse_ranks(format_ranks(tokens)) == tokens
     assert pack_tokens(tokens) == pack_tokens(list(tokens))
-
-
-@pytest.mark.parametrize("text", [b"YQ== 1\n", b"YQ== 0\nYg== 2\n", b"YQ==\n", b"YQ== 0 \n"])
-def test_ranks_out_of_order_are_refused(text: bytes) -> None:
-    with pytest.raises(FormatError, match="out of order"):
-        parse_ranks(text)
-
-
-def test_ranks_that_are_no_base64_are_refused() -> None:
-    with pytest.raises(FormatError, match="line 1 of the ranks is not base64"):
-        parse_ranks(b"Y 0\n")
 
 
 @pytest.mark.parametrize("keep", [0, 3, 100, 400_000])

@@ -72,7 +72,6 @@ def test_text_is_apart_from_framing_and_guesses() -> None:
         ],
     )
     assert count_message(WORDS, message) == MessageTokens(text=3 + 3 + 1 + 2, framing=4 + 12)
-    assert not count_message(WORDS, message).has_guesses
 
 
 def test_results_alone_are_messages_of_their_own() -> None:
@@ -88,7 +87,6 @@ def test_what_cannot_be_counted_is_guessed() -> None:
     result = ToolResult("a", [Text("a picture"), image])
     counted = count_message(WORDS, Message("user", [result, Image(url="https://example.org/x")]))
     assert counted == MessageTokens(text=2, framing=8, guessed=2 * IMAGE_TOKENS)
-    assert counted.has_guesses
     opaque = Message("assistant", [Opaque("anthropic", b'{"type": "x"} \xff')])
     assert count_message(WORDS, opaque) == MessageTokens(framing=4, guessed=3)
 

@@ -144,7 +144,7 @@ def test_branches_below_can_be_read(store: Store) -> None:
         ("rewinds", "r1"),
     ]
     (agent,) = session.subagents
-    inner = session.read_below(agent)
+    inner = read_session(store, agent.ref)
     assert (inner.id, inner.thread, inner.ref) == (SESSION, "agents/a1", agent.ref)
 
 

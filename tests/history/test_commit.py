@@ -300,9 +300,7 @@ def test_the_log_walks_lines_ranges_and_merges(repo: Repo) -> None:
     ids = [repo.append("user", str(i)).oid for i in range(4)]
     branch(repo, "side", ids[1])
     side = writing.commit(repo.store, [Message("user", "s")], author="ada", branch="side").oid
-    draft = writing.new_draft(repo.store)
-    draft.append("user", "merge")
-    merge = writing.write(repo.store, draft, author="ada", merge=[side]).oid
+    merge = repo.merge("side").after
 
     def log(revision: str, **options: object) -> list[ObjectId]:
         return [entry.oid for entry in walk.log(repo.store, revision, **options)]  # type: ignore[arg-type]

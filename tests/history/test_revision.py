@@ -17,7 +17,7 @@ from trace_store.errors import (
 )
 from trace_store.history import commit
 from trace_store.objects.address import Address
-from trace_store.objects.commit import Tag
+from trace_store.objects.commit import Commit, Tag
 from trace_store.oid import hash_object
 from trace_store.revision import ref_of, resolve, resolve_address, resolve_commit, resolve_range
 
@@ -96,9 +96,9 @@ def test_ancestors(store: Store, line: list[ObjectId]) -> None:
 
 
 def test_the_second_parent_of_a_merge(store: Store, line: list[ObjectId]) -> None:
-    draft = commit.new_draft(store)
-    draft.append("user", "joined")
-    commit.write(store, draft, author="ada", merge=[line[0]])
+    merge = Commit([line[3], line[0]], "ada", START, [], "joined").encode()
+    edit = RefEdit("refs/heads/main", hash_object(merge), ANY)
+    store.transact(lambda _: Transaction([(hash_object(merge), merge)], [edit], "merge"))
     assert resolve(store, "HEAD^2") == line[0]
     assert resolve(store, "HEAD^1") == line[3]
 

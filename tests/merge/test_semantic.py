@@ -15,7 +15,6 @@ from tests.support.valid_requests import assert_valid_requests
 from trace_store import FixedClock, Repo, ToolCall, ToolResult, errors, history, llm
 from trace_store.context.fold import fold
 from trace_store.context.usage import normalise_usage
-from trace_store.merge.in_progress import stop_file
 from trace_store.merge.llm_assist.answer import lost
 from trace_store.merge.llm_assist.request import SYSTEM
 from trace_store.merge.llm_assist.semantic import Advisor, Proposal
@@ -219,7 +218,7 @@ def test_a_review_sees_it_all_and_may_refuse(repo: Repo) -> None:
     with pytest.raises(errors.ConflictError, match="was not accepted"):
         semantic(repo, model, refuse)
     assert files(repo) == before
-    assert not Path(stop_file(repo.store)).exists()
+    assert not Path(repo.store.layout.stopped_file).exists()
     (proposal,) = seen
     assert [each.kind for each in proposal.conflicts] == ["two-answers"]
     assert proposal.advice.summaries[0].text == "Only one machine writes."
@@ -283,7 +282,7 @@ def test_an_answer_that_cannot_be_used_is_told_why_and_changes_nothing(
         semantic(repo, model)
     assert any(fault in each for each in raised.value.faults)  # type: ignore[attr-defined]
     assert files(repo) == before
-    assert not Path(stop_file(repo.store)).exists()
+    assert not Path(repo.store.layout.stopped_file).exists()
     assert len(model.prompts) == 2
     assert fault in model.prompts[1].messages[-1][1]
 

@@ -362,13 +362,6 @@ class CompiledContext(RenderableContext):
         return self._tools()
 
     @property
-    def tools_hash(self) -> bytes:
-        """32 bytes over the tool schemas."""
-        import json
-
-        return digest(json.dumps(self.tools, sort_keys=True, separators=(",", ":")).encode())
-
-    @property
     def token_count(self) -> int:
         """Tokens of the context; `token_source` says how they were counted.
 

@@ -106,12 +106,12 @@ def wording_at(place: Place, read_commit: ReadCommit) -> Sequence[Stored]:
     raise errors.CorruptObjectError(f"commit {ObjectId(place[0])} has no wording {place[1]}")
 
 
-def one_line(commit: Commit, read: Callable[[bytes], bytes], width: int = 72) -> str:
+def one_line(commit: Commit, read: Callable[[bytes], bytes]) -> str:
     """Return a one-line summary of a commit: its message, or a line on its operations.
 
-    It quotes at most `width` characters of a message. Missing content is reported in the line instead of raised.
+    Missing content is reported in the line instead of raised.
     """
-    return "; ".join(line.cut(width) for line in lines_of(commit, read))
+    return "; ".join(line.cut(72) for line in lines_of(commit, read))
 
 
 def lines_of(commit: Commit, read: Callable[[bytes], bytes]) -> list[SummaryLine]:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from trace_store.context.compiled import CompiledContext, CompiledMessage
-from trace_store.context.entries import REMOVED, REPLACED
 from trace_store.context.usage import Usage
 from trace_store.frozen import field, value
 from trace_store.oid import ObjectId
@@ -19,8 +18,7 @@ SESSION, AGENTS, REWINDS, COPIES = "", "agents", "rewinds", "copies"
 """Kinds of session branches: the session itself, or a branch below it."""
 
 SKIPPED = "skipped"
-HIDDEN = (REMOVED, REPLACED, SKIPPED)
-"""Reasons why a message is hidden from the model."""
+"""Why a message is hidden from the model, if neither removed nor replaced."""
 
 LOSSES = {
     "argument-text": "exact text of a tool call's arguments, if the format stores an object",
@@ -168,7 +166,6 @@ class Reader(Protocol):
 
     def facts(self) -> Facts: ...
     def records(self, commit: ObjectId) -> list[bytes]: ...
-    def session(self, ref: str) -> ExportSession: ...
     def is_branch(self, session: str) -> bool: ...
 
 
@@ -229,10 +226,6 @@ class ExportSession:
     def records(self, turn: Turn) -> list[bytes]:
         """Return the raw records of a message's commit; errors as in `facts`."""
         return self.reader.records(turn.commit)
-
-    def read_below(self, below: Below) -> ExportSession:
-        """Return the session of a branch below; errors as in `session.read_session`."""
-        return self.reader.session(below.ref)
 
 
 @value

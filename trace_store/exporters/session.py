@@ -86,7 +86,7 @@ def read_session(
         model=next((t.message.model for t in reversed(turns) if t.message.model), ""),
         below=tuple(_below(store, ref)) if ref else (),
         hidden_count=sum(1 for e in contexts.fold(context.commit).entries if not is_shown(e)),
-        reader=_Reader(store, contexts, context.commit, model, hidden),
+        reader=_Reader(contexts, context.commit),
     )
 
 
@@ -132,28 +132,15 @@ def _below(store: Store, ref: str) -> Iterator[Below]:
 class _Reader:
     """Reader of a session's records, on demand."""
 
-    __slots__ = ("_contexts", "_hidden", "_model", "_store", "_tip")
+    __slots__ = ("_contexts", "_store", "_tip")
 
-    def __init__(
-        self, store: Store, contexts: ContextCompiler, tip: ObjectId, model: str, hidden: bool
-    ) -> None:
-        self._store = store
-        self._hidden = hidden
+    def __init__(self, contexts: ContextCompiler, tip: ObjectId) -> None:
+        self._store = contexts.store
         self._contexts = contexts
         self._tip = tip
-        self._model = model
 
     def records(self, commit: ObjectId) -> list[bytes]:
         return unpurged_records(self._contexts.read_commit(commit), self._store.objects.read)
-
-    def session(self, ref: str) -> ExportSession:
-        return read_session(
-            self._store,
-            ref,
-            model=self._model,
-            hidden=self._hidden,
-            contexts=self._contexts,
-        )
 
     def is_branch(self, session: str) -> bool:
         """Return True if a session with this id has its own branch."""

@@ -238,14 +238,6 @@ def _merged_lines(store: Store, point: str, goods: Sequence[ObjectId]) -> list[l
     return [line for line in lines if line]
 
 
-def search_line(line: Sequence[str], test: Callable[[str], str]) -> tuple[str, ...]:
-    """Return the candidates for the first bad point, given a test that returns the verdict on one."""
-    outcomes: dict[str, str] = {}
-    while not (step := halve(line, outcomes)).is_done:
-        outcomes[step.point] = test(step.point)
-    return step.found
-
-
 def find_first_bad(
     contexts: ContextCompiler,
     test: Callable[[CompiledContext], bool | None],

@@ -48,7 +48,6 @@ def new_draft(
     reword: Reword | None = None,
     salt: Salt | None = None,
     guard: Guard | None = None,
-    resolve: Callable[[str], Address] | None = None,
 ) -> Draft:
     """Return an empty draft whose targets are resolved in this store.
 
@@ -57,12 +56,9 @@ def new_draft(
         reword: returns the parts of a message with a new text.
         salt: makes all content private, as in `content.write_content`.
         guard: redacts secrets; None checks nothing.
-        resolve: returns the address for a revision; None resolves it in the store.
     """
     gathering = None if guard is None else guard.gathering()
-    if resolve is None:
-        resolve = lambda text: revisions.resolve_address(store, text)  # noqa: E731
-    return Draft(resolve, reword, salt, gathering)
+    return Draft(lambda text: revisions.resolve_address(store, text), reword, salt, gathering)
 
 
 def write(
@@ -74,8 +70,6 @@ def write(
     branch: str | None = None,
     meta: Mapping[str, Any] | None = None,
     links: Sequence[tuple[str, ObjectId | str]] = (),
-    merge: Sequence[ObjectId] = (),
-    durability: str | None = None,
     onto: ObjectId | None = None,
 ) -> CommitResult:
     """Write a draft as one commit at the end of a branch.
@@ -88,8 +82,6 @@ def write(
         branch: name of a branch, which is created if missing; None is HEAD.
         meta: metadata, as in `Commit`.
         links: as in `Commit`.
-        merge: further parents; the operations must carry in their messages.
-        durability: "durable", "batch" or "fast"; None is the store's default.
         onto: the required tip of the branch; a new branch starts there. None accepts any tip.
 
     Raises:
@@ -110,9 +102,9 @@ def write(
     if facts := draft.gathering.facts:
         meta = {**(meta or {}), **facts}
     ref = store.refs.head_target() if branch is None else branch_ref(branch)
-    writer = _Writer(store, draft, author, message, meta, links, merge, onto)
+    writer = _Writer(store, draft, author, message, meta, links, onto)
     if isinstance(ref, ObjectId):
-        return _write_detached(store, writer, author, durability)
+        return _write_detached(store, writer, author)
     if writer.needs_history:  # slow, so done before the lock is taken
         writer.prepare(onto or store.refs.read(ref))
     store.advance(
@@ -120,14 +112,11 @@ def write(
         lambda tip: writer.make(tip, ref),
         author=author,
         message=_reflog_message(message),
-        durability=durability,
     )
     return writer.written()
 
 
-def _write_detached(
-    store: Store, writer: _Writer, author: str, durability: str | None
-) -> CommitResult:
+def _write_detached(store: Store, writer: _Writer, author: str) -> CommitResult:
     """Write a commit on a detached HEAD, a file that is compared and set under the journal's lock."""
     for _ in range(MAXIMUM_ATTEMPTS):
         at = store.refs.head()
@@ -136,7 +125,7 @@ def _write_detached(
                 "HEAD was attached to a branch meanwhile", ref="HEAD", actual=at.ref
             )
         _, objects = writer.make(at.oid, None)
-        store.transact(lambda _, made=objects: Transaction(made), durability=durability)  # type: ignore[misc]
+        store.transact(lambda _, made=objects: Transaction(made))  # type: ignore[misc]
         made = writer.written()
 
         def move(_: RefReader, old: ObjectId | None = at.oid, new: ObjectId = made.oid) -> None:
@@ -162,7 +151,7 @@ class batch:  # noqa: N801 - it is called like a function
         As `write`.
     """
 
-    __slots__ = ("_arguments", "_draft", "_on_written", "_store")
+    __slots__ = ("_arguments", "_branch", "_draft", "_on_written", "_store")
 
     def __init__(
         self,
@@ -170,7 +159,6 @@ class batch:  # noqa: N801 - it is called like a function
         *,
         author: str,
         message: str = "",
-        branch: str | None = None,
         reword: Reword | None = None,
         salt: Salt | None = None,
         guard: Guard | None = None,
@@ -178,22 +166,23 @@ class batch:  # noqa: N801 - it is called like a function
     ) -> None:
         self._store = store
         self._draft = new_draft(store, reword, salt, guard)
-        self._arguments = author, message, branch
+        self._arguments = author, message
+        self._branch: str | None = None
         self._on_written = written
 
     def __enter__(self) -> Draft:
-        author, message, branch = self._arguments
-        if branch is None:
-            # The branch at the start of the block, even if HEAD moves before its end.
-            ref = self._store.refs.head_target()
-            self._arguments = author, message, None if isinstance(ref, ObjectId) else ref
+        # The branch at the start of the block, even if HEAD moves before its end.
+        ref = self._store.refs.head_target()
+        self._branch = None if isinstance(ref, ObjectId) else ref
         return self._draft
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         draft = self._draft
         if kind is None and draft.operations:
-            author, message, branch = self._arguments
-            draft.result = write(self._store, draft, author=author, message=message, branch=branch)
+            author, message = self._arguments
+            draft.result = write(
+                self._store, draft, author=author, message=message, branch=self._branch
+            )
             if self._on_written is not None:
                 self._on_written(draft.result)
 
@@ -358,7 +347,6 @@ class _Writer:
         message: str,
         meta: Mapping[str, Any] | None,
         links: Sequence[tuple[str, ObjectId | str]],
-        merge: Sequence[ObjectId],
         onto: ObjectId | None,
     ) -> None:
         self._store = store
@@ -367,7 +355,6 @@ class _Writer:
         self._message = message
         self._meta = meta
         self._links = links
-        self._merge = merge
         self._onto = onto
         self._checked: ObjectId | bool | None = False
         self._result: CommitResult | None = None
@@ -490,9 +477,8 @@ class _Writer:
         return Operation(ops.EDIT, {**operation.fields, "parts": parts})
 
     def _commit(self, tip: ObjectId | None) -> Commit:
-        parents = [*([] if tip is None else [tip]), *self._merge]
         return Commit(
-            parents,
+            [] if tip is None else [tip],
             self._author,
             self._store.clock.now(),
             self._operations(tip),

@@ -84,7 +84,6 @@ def repair(
     providers: Sequence[str] = (),
     in_place: bool = False,
     dry_run: bool = False,
-    author: str = AUTHOR,
 ) -> RepairReport:
     """Create a branch with a context that is valid for every provider, beside one whose context is broken.
 
@@ -97,7 +96,6 @@ def repair(
         providers: the providers to be valid for; empty means all that have a renderer.
         in_place: commit to the branch itself.
         dry_run: write nothing.
-        author: the author of the commit.
 
     Raises:
         RevisionNotFoundError, UnbornBranchError: there is no such commit.
@@ -127,7 +125,7 @@ def repair(
                 return RepairReport(
                     REPAIRED_BEFORE, ref, tip, count, (), mended.adaptations, target
                 )
-    result = None if dry_run else _write(contexts, mended, target, tip, author)
+    result = None if dry_run else _write(contexts, mended, target, tip)
     outcome = BROKEN if dry_run else REPAIRED
     return RepairReport(outcome, ref, tip, count, mended.faults, mended.adaptations, target, result)
 
@@ -155,7 +153,7 @@ def _target(contexts: ContextCompiler, ref: str, tip: ObjectId) -> tuple[str, Ob
 
 
 def _write(
-    contexts: ContextCompiler, mended: RepairedContext, target: str, onto: ObjectId, author: str
+    contexts: ContextCompiler, mended: RepairedContext, target: str, onto: ObjectId
 ) -> CommitResult:
     draft = new_draft(contexts.store)
     _Changes(draft, mended, contexts.fold(onto)).add_operations()
@@ -164,7 +162,7 @@ def _write(
     return write(
         contexts.store,
         draft,
-        author=author,
+        author=AUTHOR,
         message=f"repair: {said}",
         branch=target,
         meta={META_KEY: _facts(mended, counts)},

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store import revision as revisions
-from trace_store.commit_table.commits import Commits
 from trace_store.context.content import message_line
 from trace_store.context.entries import REMOVED
 from trace_store.frozen import value
@@ -25,7 +24,6 @@ from trace_store.revision import commits_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import TypeAlias
 
     from trace_store.context.compiler import ContextCompiler
     from trace_store.context.entries import Entry
@@ -33,8 +31,6 @@ if TYPE_CHECKING:
     from trace_store.objects.address import Address
     from trace_store.oid import ObjectId
     from trace_store.store.handle import Store
-
-    TrashEntry: TypeAlias = "HiddenMessage | TrashedRef"
 
 MESSAGE = "message"
 EMPTIED = "trash-emptied"
@@ -212,12 +208,11 @@ def find_ref(store: Store, text: str) -> TrashedRef | None:
     return found[0] if found else None
 
 
-def unique_commits(store: Store, ref: TrashedRef, commits: Commits | None = None) -> list[ObjectId]:
+def unique_commits(store: Store, ref: TrashedRef) -> list[ObjectId]:
     """Return the entry's commits that no ref outside the trash reaches, newest first."""
-    commits = commits or commits_of(store)
     try:
         tip = revisions.resolve_commit(store, bytes(ref.oid))
-        return list(commits.topological([tip], _live_commits(store)))
+        return list(commits_of(store).topological([tip], _live_commits(store)))
     except (errors.NotFoundError, errors.InvalidInputError):
         return []
 

@@ -181,13 +181,13 @@ class Line(NamedTuple):
         offset = self.offset + at
         return offset if self.edits is None else self.edits.file_offset(offset)
 
-    def part(self, number: int, start: int, end: int, *, ended: bool, whole: bool = False) -> Line:
+    def part(self, number: int, start: int, end: int, *, ended: bool) -> Line:
         """Return a part of the line as a line of its own."""
         offset = self.file_offset(start)
         length = self.file_offset(end) - offset
         edits = None if self.edits is None else self.edits.between(offset, offset + length)
         data = None if self.data is None else self.data[start:end]
-        return Line(number, offset, data, length, ended, whole, edits)
+        return Line(number, offset, data, length, ended, edits=edits)
 
 
 class LineAt(Protocol):

@@ -250,17 +250,16 @@ def project_histories(
     return list(paths)
 
 
-def other_folders(environment: Environment, disk: Disk | None = None) -> dict[str, int]:
+def other_folders(environment: Environment) -> dict[str, int]:
     """Return the folders that agents worked in, with their number of sessions.
 
     Args:
         environment: locates the folders of programs.
-        disk: the file access to use.
 
     Raises:
         The errors of `project_histories`.
     """
-    disk = disk or Disk()
+    disk = Disk()
     counts: Counter[str] = Counter()
     # Claude Code has a folder per project; others record the working folder in each file.
     paths = dict.fromkeys(project_histories(environment, os.sep, disk))

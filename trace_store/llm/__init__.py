@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.llm import cancel as cancel
     from trace_store.llm import contract as contract
+    from trace_store.llm import dialogue as dialogue
     from trace_store.llm import http_model as http_model
     from trace_store.llm import keys as keys
     from trace_store.llm import retry as retry

@@ -97,11 +97,6 @@ class Stop:
         return tuple(numbered.get(each.key, each) for each in settled)
 
 
-def stop_file(store: Store) -> str:
-    """Return the path of the file."""
-    return store.layout.stopped_file
-
-
 def read_stop(store: Store) -> Stop | None:
     """Return the operation in progress, or None.
 

@@ -18,6 +18,7 @@ from trace_store.providers.media_facts import (
     ANY_IMAGE,
     GEMINI_IMAGES,
     MANY_IMAGES,
+    OPENAI_IMAGES,
     ImageLimits,
     image_facts,
     image_fault,
@@ -129,6 +130,12 @@ def web_url(image: Image) -> str | None:
     if image.url is not None and image.url.startswith(("https://", "http://")):
         return image.url
     return None
+
+
+def image_url(image: Image) -> str | None:
+    """Return an image as OpenAI takes it: a `data:` URL, or the web's; None if it does not."""
+    encoded = base64_image(image, OPENAI_IMAGES)
+    return f"data:{encoded[0]};base64,{encoded[1]}" if encoded else web_url(image)
 
 
 def system_text(text: str) -> str:

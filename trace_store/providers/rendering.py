@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from trace_store import errors, providers
 from trace_store.gc_pause import paused
-from trace_store.oid import digest
 from trace_store.providers import anthropic, gemini, openai_chat, openai_responses
 from trace_store.providers.values import Options, Renderable, Rendered, Renderer, Repairs
-from trace_store.providers.wire import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,30 +85,3 @@ def render(
         repairs.refuse_faults()
     found = sorted(repairs.found, key=lambda repair: -1 if repair.at is None else repair.at)
     return Rendered(request, tuple(found), renderer.name, renderer.version)
-
-
-def prefix_digests(rendered: Rendered) -> list[bytes]:
-    """Return a chain of 32-byte hashes: of the head, then of each message.
-
-    They cover the bytes sent. The head is everything but the messages (system, tools). Two requests share a prefix
-    as far as their chains agree. Cache marks are left out, because a provider's cache does not compare them.
-    """
-    request = rendered.request
-    if not isinstance(request, dict):
-        return [digest(to_bytes(request))]
-    listed = next(key for key in MESSAGE_LISTS if key in request)
-    head = {
-        key: anthropic.render.without_breakpoints(value)
-        for key, value in request.items()
-        if key != listed
-    }
-    chain = [digest(to_bytes(head))]
-    for message in request[listed]:
-        content = message.get("content")
-        bare = (
-            {**message, "content": anthropic.render.without_breakpoints(content)}
-            if content
-            else message
-        )
-        chain.append(digest(chain[-1] + to_bytes(bare)))
-    return chain

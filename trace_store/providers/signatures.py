@@ -1,7 +1,7 @@
 """Recipients of reasoning, and the signature that replaces a missing one.
 
 Invariant: signed reasoning is sent only to the model that signed it. A provider before its name and a date after it do
-not matter. Reasoning of an unknown model is never sent.
+not matter. Reasoning of an unknown model is never sent, except to an unknown model of an open API.
 """
 
 from __future__ import annotations
@@ -27,28 +27,37 @@ _BASE64 = re.compile(r"([A-Za-z0-9+/]+|[A-Za-z0-9_-]+)(=*)")
 class EarlierReasoning:
     """Decides which reasoning the called model gets.
 
+    An open API (`is_open`) also serves models of other makers, and models without a name.
+
     Attributes:
-        model: family of the called model: from the option, or else the provider's most recent model; empty without
-            one.
+        model: the called model: from the option, or else the provider's most recent model; empty without one.
     """
 
-    __slots__ = ("_messages", "_repairs", "_shown", "model")
+    __slots__ = ("_family", "_messages", "_repairs", "_shown", "model")
 
     def __init__(
-        self, messages: Sequence[Renderable], repairs: Repairs, options: Options, provider: str
+        self,
+        messages: Sequence[Renderable],
+        repairs: Repairs,
+        options: Options,
+        provider: str,
+        *,
+        is_open: bool = False,
     ) -> None:
         self._messages = messages
         self._repairs = repairs
         self._shown = options.reasoning
-        asked = last_model(messages, provider) if options.model is None else options.model
-        self.model = model_family(asked) if maker(asked) == provider else ""
+        model = last_model(messages, provider) if options.model is None else options.model
+        self.model = model
+        is_served = is_open or (model and maker(model) == provider)
+        self._family = model_family(model) if is_served else None
 
     def allows(self, at: int) -> bool:
         """Return True if a message's reasoning is sent; else record a repair."""
         if not self._shown:
             return False
         made_by = model_family(self._messages[at].model)
-        if made_by and made_by == self.model:
+        if made_by == self._family:
             return True
         self.leave_out(at, f"reasoning of {made_by or 'an unknown model'}")
         return False

@@ -46,6 +46,7 @@ _RESPONSES_TYPES = frozenset(
         *("shell", "tool_search", "web_search", "web_search_preview"),
     }
 )
+_PRINTABLE = re.compile(r"[!-~]+")
 _DATED = re.compile(r"_20\d\d_\d\d_\d\d$")
 _DECLARATIONS = ("functionDeclarations", "function_declarations")
 _GEMINI_SCHEMAS = ("parametersJsonSchema", "parameters_json_schema")
@@ -85,6 +86,12 @@ def tool_name(name: str, limit: int, at: int | None, repairs: Repairs) -> str:
     return _named(name, word(name, limit, "tool"), at, repairs)
 
 
+def call_id(id_: str, limit: int) -> str:
+    """Return an id of 1 to `limit` printable ASCII characters, or a stable replacement."""
+    fits = len(id_) <= limit and _PRINTABLE.fullmatch(id_)
+    return id_ if fits else marked(id_, limit, "call")
+
+
 def gemini_tool_name(name: str, at: int | None, repairs: Repairs | None) -> str:
     """Return the name of a tool for Gemini; record a change in `repairs`, if given."""
     taken = name
@@ -92,6 +99,13 @@ def gemini_tool_name(name: str, at: int | None, repairs: Repairs | None) -> str:
         start = "" if name[:1].isalpha() else "_"
         taken = marked(f"{start}{name}", GEMINI_NAME_LIMIT, "tool")
     return taken if repairs is None else _named(name, taken, at, repairs)
+
+
+def add_tools(request: dict[str, Any], schemas: list[dict[str, Any]], repairs: Repairs) -> None:
+    """Add the schemas in a provider's form to a request, if there are any."""
+    if schemas:
+        what = "lone surrogates in tool schemas"
+        request["tools"] = repairs.scrubbed(schemas, None, what)
 
 
 def call_input(

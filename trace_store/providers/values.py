@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.frozen import value
+from trace_store.providers.wire import scrub
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -175,6 +176,13 @@ class Repairs:
         """Add a repair of the message at a position, or of the whole context."""
         address = None if at is None else getattr(self._messages[at], "address", None)
         self.found.append(Repair(code, detail, at, address))
+
+    def scrubbed(self, value: Any, at: int | None, what: str = "lone surrogates") -> Any:
+        """Return a value without lone surrogates; add a repair if it had any."""
+        clean, changed = scrub(value)
+        if changed:
+            self.add(SURROGATE_REPLACED, at, f"{what} became U+FFFD")
+        return clean
 
     def refuse_faults(self) -> None:
         """Raise if the context is broken.

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from trace_store.context.tokens.tokenizer import Tokenizer
 
 
-PROVIDER_SOURCE = "provider"
-
 CLAUDE_FACTOR = 1.25
 CLAUDE_NEW_FACTOR = 1.7
 CLAUDE_NEW_SINCE = (4, 7)

@@ -63,11 +63,6 @@ class MessageTokens:
         """The sum."""
         return self.text + self.framing + self.guessed
 
-    @property
-    def has_guesses(self) -> bool:
-        """Whether a part was estimated."""
-        return self.guessed > 0
-
     def __add__(self, other: MessageTokens) -> MessageTokens:
         return MessageTokens(
             self.text + other.text, self.framing + other.framing, self.guessed + other.guessed

@@ -15,7 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-COMPRESSION_LEVEL = 22
 MAXIMUM_TOKENS = 1 << 20
 
 
@@ -117,19 +116,6 @@ def load_tokens(encoding: str) -> list[bytes]:
     return unpack_tokens(data)
 
 
-def pack_tokens(tokens: list[bytes]) -> bytes:
-    """Return the content of a data file. Equal tokens give equal bytes under one version of zstd."""
-    import msgpack
-
-    zstd = _zstd()
-    options = {
-        zstd.CompressionParameter.compression_level: COMPRESSION_LEVEL,
-        zstd.CompressionParameter.checksum_flag: 1,
-    }
-    packed: bytes = zstd.compress(msgpack.packb(tokens), options=options)
-    return packed
-
-
 def unpack_tokens(data: bytes) -> list[bytes]:
     """Return the tokens in the content of a data file.
 
@@ -138,7 +124,7 @@ def unpack_tokens(data: bytes) -> list[bytes]:
     """
     import msgpack
 
-    zstd = _zstd()
+    zstd = load_zstd()
     try:
         tokens: list[bytes] = msgpack.unpackb(zstd.decompress(data), max_array_len=MAXIMUM_TOKENS)
     except (zstd.ZstdError, ValueError) as error:
@@ -146,40 +132,8 @@ def unpack_tokens(data: bytes) -> list[bytes]:
     return tokens
 
 
-def parse_ranks(text: bytes) -> list[bytes]:
-    """Return the tokens of a `.tiktoken` file (lines of base64, space, rank) in rank order.
-
-    Raises:
-        FormatError: a line is out of order, or not base64.
-    """
-    from binascii import a2b_base64  # only the first count needs it
-
-    tokens: list[bytes] = []
-    for number, line in enumerate(text.splitlines()):
-        token, _, rank = line.partition(b" ")
-        if rank != b"%d" % number:
-            raise errors.FormatError(
-                f"line {number + 1} of the ranks is out of order", line=number + 1
-            )
-        try:
-            tokens.append(a2b_base64(token, strict_mode=True))
-        except ValueError as error:
-            raise errors.FormatError(
-                f"line {number + 1} of the ranks is not base64", line=number + 1
-            ) from error
-    return tokens
-
-
-def format_ranks(tokens: list[bytes]) -> bytes:
-    """Return the `.tiktoken` file for tokens in rank order."""
-    from binascii import b2a_base64
-
-    return b"".join(
-        b"%s %d\n" % (b2a_base64(token, newline=False), rank) for rank, token in enumerate(tokens)
-    )
-
-
-def _zstd() -> ModuleType:
+def load_zstd() -> ModuleType:
+    """Return the module that compresses: Python's own, or its backport."""
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:

@@ -101,7 +101,7 @@ def _fit(session: ExportSession) -> list[Draft]:
     caller: Draft | None = None
     for draft in drafts:
         copied = COPIED in draft.labels
-        forget([draft])
+        forget(draft)
         draft.id = ""
         if draft.role == ASSISTANT:
             caller = draft

@@ -115,7 +115,7 @@ def _fit(session: ExportSession) -> list[Draft]:
     for number, draft in enumerate(drafts):
         summary = draft.summary and not number and draft.role == USER
         put_in = draft.role == USER and draft.read_kind() == _INSTRUCTION
-        forget([draft])
+        forget(draft)
         draft.summary = summary
         if draft.role == ASSISTANT:
             draft.usage = None if draft.model == SYNTHETIC_MODEL else _fit_usage(draft.usage)

@@ -55,8 +55,8 @@ from trace_store.providers.openai_responses.render import (
     summary_text,
 )
 from trace_store.providers.signatures import maker
-from trace_store.providers.tools import OPENAI_NAME_LIMIT
-from trace_store.providers.wire import marked, parse_object, to_bytes, word
+from trace_store.providers.tools import OPENAI_NAME_LIMIT, call_id
+from trace_store.providers.wire import parse_object, to_bytes, word
 
 NAME = "codex"
 SUFFIX = ".jsonl"
@@ -100,7 +100,7 @@ def _fit(session: ExportSession) -> list[Draft]:
     with_roles(drafts, ROLES)
     drafts = fit_parts(drafts, _fit_part, _fit_inside)
     with_roles(drafts, ROLES)
-    drafts = settle_calls(drafts, _call_id)
+    drafts = settle_calls(drafts, lambda id_: call_id(id_, ID_LIMIT))
     for draft in drafts:
         _settle_frames(draft)
         _signed_reasoning(draft)
@@ -151,11 +151,6 @@ def _tells_failure(result: ToolResult) -> bool:
     return isinstance(read, ToolResult) and read.is_error
 
 
-def _call_id(id_: str) -> str:
-    fits = 0 < len(id_) <= ID_LIMIT and all("!" <= character <= "~" for character in id_)
-    return id_ if fits else marked(id_, ID_LIMIT, "call")
-
-
 def _joined_results(drafts: Sequence[Draft]) -> list[Draft]:
     """Merge adjacent results into one message, as a reader does."""
     found: list[Draft] = []
@@ -172,7 +167,7 @@ def _read_as(draft: Draft, session: ExportSession) -> None:
     name = draft.name if _is_from_agent(draft, session) else ""
     own = session.format == NAME or (draft.model and maker(draft.model) == PROVIDER)
     spoken = any(isinstance(part, Text | Image) or _is_spoken(part) for part in draft.parts)
-    forget([draft])
+    forget(draft)
     if draft.role == USER and is_scaffolding(PlannedMessage(USER, draft.parts)):
         draft.kind = "instruction"
     elif name:

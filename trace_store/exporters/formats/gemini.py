@@ -41,8 +41,8 @@ from trace_store.oid import sha256_hex
 from trace_store.providers.gemini.parse import GeminiCalls, gemini_parts
 from trace_store.providers.gemini.render import MEDIA, MODEL_ONLY, own_part, refer, response_part
 from trace_store.providers.media import gemini_media
-from trace_store.providers.tools import gemini_tool_name
-from trace_store.providers.wire import marked, parse_object, scrub, to_bytes
+from trace_store.providers.tools import call_id, gemini_tool_name
+from trace_store.providers.wire import parse_object, scrub, to_bytes
 
 NAME = "gemini"
 SUFFIX = ".jsonl"
@@ -75,12 +75,12 @@ def _fit(session: ExportSession) -> list[Draft]:
     with_roles(drafts, (USER, ASSISTANT, TOOL))
     drafts = fit_parts(drafts, _fit_part, _fit_inside)
     with_roles(drafts, (USER, ASSISTANT, TOOL))
-    drafts = only_answers(settle_calls(drafts, _call_id))
+    drafts = only_answers(settle_calls(drafts, lambda id_: call_id(id_, ID_LIMIT)))
     drafts = answers_behind_calls(drafts)
     time = 0
     order: dict[str, int] = {}
     for draft in drafts:
-        forget([draft])
+        forget(draft)
         draft.id = ""
         if draft.role == ASSISTANT:
             draft.pieces.sort(key=lambda piece: _rank(piece.part))
@@ -120,11 +120,6 @@ def _rank(part: Part | None) -> int:
     if isinstance(part, Reasoning):
         return 0
     return 2 if isinstance(part, ToolCall) else 1
-
-
-def _call_id(id_: str) -> str:
-    fits = 0 < len(id_) <= ID_LIMIT and all("!" <= character <= "~" for character in id_)
-    return id_ if fits else marked(id_, ID_LIMIT, "call")
 
 
 def _fit_usage(usage: Usage | None) -> Usage | None:

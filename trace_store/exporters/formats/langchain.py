@@ -44,7 +44,7 @@ def write(session: ExportSession) -> Exported:
     coerce.fit_names(drafts)
     for draft in drafts:
         name = "" if draft.role == TOOL else draft.name
-        forget([draft])
+        forget(draft)
         draft.name, draft.time = name, 0
         if draft.role != ASSISTANT:
             draft.model, draft.usage = "", None

@@ -120,20 +120,11 @@ def _draft(number: int, turn: Turn) -> Draft:
     )
 
 
-def forget(drafts: Iterable[Draft], *, marks: bool = True, kinds: bool = True) -> None:
-    """Remove from drafts what few formats support.
-
-    Args:
-        drafts: the drafts.
-        marks: names of speakers, labels, priorities, that a message is a ghost or a summary.
-        kinds: kinds other than those that follow from role and parts.
-    """
-    for draft in drafts:
-        if marks:
-            draft.name, draft.labels, draft.priority = "", frozenset(), NORMAL
-            draft.ghost = draft.summary = False
-        if kinds:
-            draft.kind = ""
+def forget(draft: Draft) -> None:
+    """Remove what few formats support: the speaker's name, kind, labels, priority, ghost and summary."""
+    draft.name = draft.kind = ""
+    draft.labels, draft.priority = frozenset(), NORMAL
+    draft.ghost = draft.summary = False
 
 
 def fit_parts(
@@ -224,11 +215,11 @@ def split_results(drafts: Iterable[Draft]) -> list[Draft]:
     return found
 
 
-def with_roles(drafts: Iterable[Draft], known: Sequence[str], instead: str = USER) -> None:
+def with_roles(drafts: Iterable[Draft], known: Sequence[str]) -> None:
     """Replace roles that the format lacks; a tool message without results is a user's."""
     for draft in drafts:
         if draft.role not in known or (draft.role == TOOL and not draft.results):
-            draft.role = instead
+            draft.role = USER
 
 
 def join(before: Draft, after: Draft) -> None:

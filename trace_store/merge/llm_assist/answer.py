@@ -81,12 +81,12 @@ def parse_answer(answer: str, question: ModelRequest) -> ModelAnswer:
     reading = _AnswerParser(question)
     told = object_in(answer)
     if told is None:
-        raise _unusable_error(["it contains no JSON object"])
+        raise unusable_error(["it contains no JSON object"])
     resolutions, reasons = reading.conflicts(told)
     summaries = reading.summaries(told)
     conclusion = reading.conclusion(told.get("conclusion"))
     if reading.faults:
-        raise _unusable_error(reading.faults)
+        raise unusable_error(reading.faults)
     return ModelAnswer(resolutions, reasons, summaries, conclusion)
 
 
@@ -246,7 +246,8 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _unusable_error(faults: Sequence[str]) -> errors.ModelNonsenseError:
+def unusable_error(faults: Sequence[str]) -> errors.ModelNonsenseError:
+    """Return the error for an answer with faults."""
     more = f", and {len(faults) - 1} more" if len(faults) > 1 else ""
     return errors.ModelNonsenseError(
         f"the model's answer cannot be used: {faults[0]}{more}",

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 
-from trace_store import errors, llm
+from trace_store import errors
 from trace_store.frozen import value
-from trace_store.merge.llm_assist.answer import object_in
+from trace_store.llm.dialogue import Dialogue
+from trace_store.merge.llm_assist.answer import object_in, unusable_error
 from trace_store.merge.llm_assist.request import MAXIMUM_QUESTION, SHORT_TEXT, cut, names, said_by
 from trace_store.merge.meaning_warnings import JUDGED, MeaningWarning
-from trace_store.objects import operations as ops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.context.entries import Entry
-    from trace_store.llm.contract import Completion, Model
+    from trace_store.llm.contract import Model
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Operation
     from trace_store.store.handle import Store
@@ -96,9 +96,9 @@ class Judge:
         old = [None if place is None else (place, before[place]) for place in was]
         question = self._question(shown, old[len(old) - len(shown) :], gone, called, found)
         known = {called[entry.address]: entry.address for entry in shown}
-        answers: list[Completion] = []
-        warnings = self._warnings(question, known, answers)
-        return Judgement(warnings, tuple(self._usage(answers)))
+        dialogue = Dialogue(self._model, SYSTEM, ANSWER_TOKENS)
+        warnings = dialogue.ask(question, lambda text: _parse(text, known))
+        return Judgement(warnings, tuple(dialogue.usage_operations()))
 
     def _question(
         self,
@@ -140,56 +140,19 @@ class Judge:
         text = cut(said_by(entry, self._store.objects.read), SHORT_TEXT)
         return {"id": called[entry.address], "role": entry.message["role"], "text": text}
 
-    def _warnings(
-        self, question: str, known: Mapping[str, Address], answers: list[Completion]
-    ) -> tuple[MeaningWarning, ...]:
-        messages = [("user", question)]
-        found, faults = self._send(messages, known, answers)
-        if faults:
-            told = "\n".join(f"- {each}" for each in faults)
-            messages += [
-                ("assistant", answers[-1].text or "(nothing)"),
-                ("user", f"That cannot be used:\n{told}\nAnswer again, with the whole object."),
-            ]
-            found, faults = self._send(messages, known, answers)
-        if faults:
-            raise errors.ModelNonsenseError(
-                f"the model's answer cannot be used: {faults[0]}", faults=tuple(faults)
-            )
-        return found
 
-    def _send(
-        self,
-        messages: Sequence[tuple[str, str]],
-        known: Mapping[str, Address],
-        answers: list[Completion],
-    ) -> tuple[tuple[MeaningWarning, ...], list[str]]:
-        prompt = llm.contract.Prompt(tuple(messages), SYSTEM, ANSWER_TOKENS)
-        answers.append(llm.contract.ask(self._model, prompt))
-        return _parse(answers[-1], known)
+def _parse(answer: str, known: Mapping[str, Address]) -> tuple[MeaningWarning, ...]:
+    """Return the warnings in an answer.
 
-    def _usage(self, answers: Sequence[Completion]) -> list[Operation]:
-        made = []
-        for answer in answers:
-            if answer.usage is not None:
-                counts: dict[str, int | str] = answer.usage.as_map()
-                model = answer.model
-                made.append(ops.usage({**counts, "model": model} if model else counts))
-        return made
-
-
-def _parse(
-    answer: Completion, known: Mapping[str, Address]
-) -> tuple[tuple[MeaningWarning, ...], list[str]]:
-    """Return the warnings in an answer, and its faults."""
-    if answer.stop != llm.contract.DONE:
-        return (), ["it was cut off: be brief"]
-    told = object_in(answer.text)
+    Raises:
+        ModelNonsenseError: it has faults.
+    """
+    told = object_in(answer)
     items = None if told is None else told.get("warnings")
     if not isinstance(items, list) or not all(isinstance(each, dict) for each in items):
-        return (), ["it contains no JSON object with a list of warnings"]
+        raise unusable_error(["it contains no JSON object with a list of warnings"])
     if len(items) > MAXIMUM_WARNINGS:
-        return (), [f"it has more than {MAXIMUM_WARNINGS} warnings"]
+        raise unusable_error([f"it has more than {MAXIMUM_WARNINGS} warnings"])
     found: list[MeaningWarning] = []
     faults: list[str] = []
     for number, each in enumerate(items, 1):
@@ -203,4 +166,6 @@ def _parse(
         else:
             address, *about = (known[name] for name in wanted)
             found.append(MeaningWarning(JUDGED, address, tuple(about), why.strip()))
-    return tuple(found), faults
+    if faults:
+        raise unusable_error(faults)
+    return tuple(found)

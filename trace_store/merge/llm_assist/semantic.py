@@ -7,10 +7,11 @@ sources.
 
 from __future__ import annotations
 
-from trace_store import errors, llm
+from trace_store import errors
 from trace_store.context import tokens
 from trace_store.context.tokens.overhead import count_message
 from trace_store.frozen import replace, value
+from trace_store.llm.dialogue import Dialogue
 from trace_store.merge.llm_assist.answer import parse_answer
 from trace_store.merge.llm_assist.request import SYSTEM, build_request
 from trace_store.merge.result import MergeAdvice
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from trace_store.context.fold import Fold
-    from trace_store.llm.contract import Completion, Model
+    from trace_store.llm.contract import Model
     from trace_store.merge.changes import Put
     from trace_store.merge.conflicts import Conflict
     from trace_store.merge.llm_assist.answer import ModelAnswer
@@ -75,7 +76,6 @@ class Advisor:
         self._store = store
         self._model = model
         self._review = review
-        self._answers: list[Completion] = []
 
     def __call__(self, request: MergeRequest) -> MergeAdvice:
         """Return the resolution of a merge that the model proposes.
@@ -85,7 +85,6 @@ class Advisor:
             BudgetError: the two sides are too long for one request.
             ConflictError: the proposal was not accepted.
         """
-        self._answers = []
         asked = build_request(
             request.base,
             request.ours,
@@ -93,43 +92,23 @@ class Advisor:
             request.plan.conflicts,
             self._store.objects.read,
         )
-        proposal = self._proposal(request, asked)
+        dialogue = Dialogue(self._model, SYSTEM, ANSWER_TOKENS)
+
+        def read(text: str) -> Proposal:
+            model = dialogue.answers[-1].model
+            return self._check(request, asked, parse_answer(text, asked), model)
+
+        proposal = dialogue.ask(asked.text, read)
         if self._review is not None and not self._review(proposal):
             raise errors.ConflictError(
                 "the model's proposal was not accepted; nothing was written",
                 code=errors.ErrorCode.PROPOSAL_REJECTED,
             )
-        return self._to_advice(request, asked, proposal)
+        return self._to_advice(request, asked, proposal, dialogue)
 
-    def _proposal(self, request: MergeRequest, asked: ModelRequest) -> Proposal:
-        messages = [("user", asked.text)]
-        try:
-            return self._send(request, asked, messages)
-        except errors.ModelNonsenseError as error:
-            faults = list(error.data.get("faults", ()))  # type: ignore[call-overload]
-            if not faults:
-                raise  # no faults that the model could correct
-        told = "\n".join(f"- {each}" for each in faults)
-        messages += [
-            ("assistant", self._answers[-1].text or "(nothing)"),
-            ("user", f"That cannot be used:\n{told}\nAnswer again, with the whole object."),
-        ]
-        return self._send(request, asked, messages)
-
-    def _send(
-        self, request: MergeRequest, asked: ModelRequest, messages: Sequence[tuple[str, str]]
+    def _check(
+        self, request: MergeRequest, asked: ModelRequest, advice: ModelAnswer, model: str
     ) -> Proposal:
-        answer = llm.contract.ask(
-            self._model, llm.contract.Prompt(tuple(messages), SYSTEM, ANSWER_TOKENS)
-        )
-        self._answers.append(answer)
-        if answer.stop != "done":
-            raise errors.ModelNonsenseError(
-                "the model's answer was cut off", faults=("it was cut off: be brief",)
-            )
-        return self._check(request, asked, parse_answer(answer.text, asked))
-
-    def _check(self, request: MergeRequest, asked: ModelRequest, advice: ModelAnswer) -> Proposal:
         """Return a proposal whose merged context is valid and within the budget."""
         trial = ObjectCollector()  # its content is not stored
         plan = request.replan(advice.resolutions, trial.put)
@@ -151,11 +130,10 @@ class Advisor:
                 f"the merged context has {tokens:,} tokens, and the budget is {budget:,}",
                 faults=(f"the merged context has {tokens:,} tokens of {budget:,}: summarise more",),
             )
-        model = self._answers[-1].model
         return Proposal(advice, asked.conflicts, model, tokens, without)
 
     def _to_advice(
-        self, request: MergeRequest, asked: ModelRequest, proposal: Proposal
+        self, request: MergeRequest, asked: ModelRequest, proposal: Proposal, dialogue: Dialogue
     ) -> MergeAdvice:
         advice, content = proposal.advice, request.content
         prompt = content.put(bytes_of(f"{SYSTEM}\n\n{asked.text}"))
@@ -167,12 +145,9 @@ class Advisor:
             operations = [
                 ops.replace([], [], reason=REASON, model=model, prompt=prompt, sources=sources)
             ]
-        for answer in self._answers:
-            if answer.usage is not None:
-                counts: dict[str, int | str] = answer.usage.as_map()
-                operations.append(ops.usage({**counts, "model": model} if model else counts))
+        operations += dialogue.usage_operations(content.text)
         why = {key: content.text(said) for key, said in advice.reasons.items() if said}
-        meta: dict[str, Any] = {"model": model, "questions": len(self._answers)}
+        meta: dict[str, Any] = {"model": model, "questions": len(dialogue.answers)}
         if why:
             meta["why"] = why
         return MergeAdvice(advice.resolutions, tuple(operations), meta)

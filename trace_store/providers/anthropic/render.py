@@ -42,16 +42,19 @@ from trace_store.providers.media import (
     anthropic_images,
     base64_image,
     block_fault,
-    image_note,
     invalid_image,
     left_out_code,
     opaque_block,
-    opaque_note,
-    system_text,
     web_url,
 )
-from trace_store.providers.signatures import last_model, model_family
-from trace_store.providers.tools import ANTHROPIC_NAME_LIMIT, anthropic_tools, call_input, tool_name
+from trace_store.providers.signatures import EarlierReasoning
+from trace_store.providers.tools import (
+    ANTHROPIC_NAME_LIMIT,
+    add_tools,
+    anthropic_tools,
+    call_input,
+    tool_name,
+)
 from trace_store.providers.validity import Answer, Piece, Turn, arrange
 from trace_store.providers.values import (
     BLANK_TEXT,
@@ -59,34 +62,28 @@ from trace_store.providers.values import (
     IMAGE_LEFT_OUT,
     IMAGE_MOVED,
     INVALID_IMAGE,
-    LEADING_ASSISTANT,
-    NO_MESSAGES,
     OPAQUE_LEFT_OUT,
     ORPHAN_CALL,
     REASONING_LEFT_OUT,
-    SURROGATE_REPLACED,
-    SYSTEM_AS_USER,
     SYSTEM_ROLES,
     TRAILING_SPACE,
     Options,
     Renderable,
     Repairs,
 )
-from trace_store.providers.wire import scrub, word
+from trace_store.providers.wire import word
+from trace_store.providers.writers import TurnWriter, begin, merged, split_front
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, TypeAlias
+    from typing import Any
 
-    Wire: TypeAlias = dict[str, Any]
-    Draft: TypeAlias = tuple[str, list[tuple[Wire, int]]]
-    Placed: TypeAlias = list[tuple[Wire, int]]
+    from trace_store.providers.writers import Draft, Placed, Wire
 
 
 ID_LIMIT = 256
-
-# A message under construction: role, blocks, and the position of the message each block comes from.
+ROLES = ("user", "assistant")
 
 
 def render_anthropic(
@@ -97,25 +94,20 @@ def render_anthropic(
 ) -> Wire:
     """Return the request, without model and token limit, which the caller adds."""
     turns = arrange(messages, repairs, call_id=lambda id_: word(id_, ID_LIMIT, "call"))
-    asked = last_model(messages, PROVIDER) if options.model is None else options.model
-    blocks = Blocks(messages, repairs, model_family(asked), options.reasoning)
-    front = 0
-    while front < len(turns) and turns[front].role in SYSTEM_ROLES:
-        front += 1
-    system = _clean([block for turn in turns[:front] for block in blocks.system(turn)], repairs)
-    drafts = _settle([draft for turn in turns[front:] for draft in _drafts(turn, blocks)], repairs)
+    reasoning = EarlierReasoning(messages, repairs, options, PROVIDER, is_open=True)
+    blocks = Blocks(messages, repairs, reasoning)
+    front, rest = split_front(turns)
+    system = [placed for turn in front for placed in blocks.system(turn)]
+    drafts = _settle([draft for turn in rest for draft in _drafts(turn, blocks)], repairs)
     request: Wire = {}
     if system:
-        request["system"] = system
+        request["system"] = [repairs.scrubbed(block, at) for block, at in system]
     request["messages"] = [
-        {"role": role, "content": _clean(content, repairs)} for role, content in drafts
+        {"role": role, "content": [repairs.scrubbed(block, at) for block, at in content]}
+        for role, content in drafts
     ]
     _finish(request["messages"], drafts, repairs)
-    schemas, changed = scrub(anthropic_tools(tools, repairs))
-    if changed:
-        repairs.add(SURROGATE_REPLACED, None, "lone surrogates in tool schemas became U+FFFD")
-    if schemas:
-        request["tools"] = schemas
+    add_tools(request, anthropic_tools(tools, repairs), repairs)
     if options.cache == "stable":
         set_breakpoints(request, passing=_passing(drafts, repairs))
     return request
@@ -133,15 +125,15 @@ def _drafts(turn: Turn, blocks: Blocks) -> list[Draft]:
 def _settle(drafts: list[Draft], repairs: Repairs) -> list[Draft]:
     """Return alternating, non-empty messages that do not end in thinking."""
     kept: list[Draft] = []
-    merged = _merge(drafts)
-    for role, content in merged:
+    alternating = merged(drafts, ROLES)
+    for role, content in alternating:
         if role == "assistant":
-            content = _paired_server_calls(content, content is merged[-1][1], repairs)
+            content = _paired_server_calls(content, content is alternating[-1][1], repairs)
             while content and content[-1][0]["type"] in THINKING:
                 detail = "nothing follows the reasoning in its message; left out"
                 repairs.add(REASONING_LEFT_OUT, content.pop()[1], detail)
         kept.append((role, content))
-    return _merge(kept)
+    return merged(kept, ROLES)
 
 
 def _paired_server_calls(
@@ -167,37 +159,11 @@ def _paired_server_calls(
     return [placed for index, placed in enumerate(content) if index not in alone]
 
 
-def _merge(drafts: list[Draft]) -> list[Draft]:
-    merged: list[Draft] = []
-    for role, content in drafts:
-        if not content:
-            continue
-        if merged and merged[-1][0] == role:
-            merged[-1][1].extend(content)
-        else:
-            merged.append((role, list(content)))
-    return merged
-
-
-def _clean(content: list[tuple[Wire, int]], repairs: Repairs) -> list[Wire]:
-    clean: list[Wire] = []
-    for block, at in content:
-        found, changed = scrub(block)
-        if changed:
-            repairs.add(SURROGATE_REPLACED, at, "lone surrogates became U+FFFD")
-        clean.append(found)
-    return clean
-
-
 def _finish(messages: list[Wire], drafts: list[Draft], repairs: Repairs) -> None:
     """Fix the first and the last message."""
+    begin(messages, drafts, {"role": "user", "content": [text_block(BEGINNING)]}, repairs)
     if not messages:
-        repairs.add(NO_MESSAGES, None, "nothing to send: no message has content")
         return
-    if messages[0]["role"] == "assistant":
-        detail = "the first message is the assistant's; a user message is put before it"
-        repairs.add(LEADING_ASSISTANT, drafts[0][1][0][1], detail)
-        messages.insert(0, {"role": "user", "content": [{"type": "text", "text": BEGINNING}]})
     last = messages[-1]
     block = last["content"][-1]
     if last["role"] == "assistant" and block["type"] == "text":
@@ -244,33 +210,15 @@ NOWHERE = frozenset({"tool_result", "tool_use"})
 IN_RESULTS_ONLY = frozenset({"browser_state", "tool_reference"})
 
 
-class Blocks:
+class Blocks(TurnWriter):
     """Writes pieces as blocks; each comes with the position of its message."""
 
     def __init__(
-        self, messages: Sequence[Renderable], repairs: Repairs, model: str, reasoning: bool
+        self, messages: Sequence[Renderable], repairs: Repairs, reasoning: EarlierReasoning
     ) -> None:
-        self._messages = messages
-        self._repairs = repairs
-        self._model = model
+        super().__init__(repairs, text_block)
         self._reasoning = reasoning
         self._images = anthropic_images(messages)
-
-    def system(self, turn: Turn) -> Placed:
-        """Return the blocks of a system message at the front."""
-        return [
-            (text_block(text), piece.at)
-            for piece in turn.pieces
-            for text in self._system_text(piece)
-        ]
-
-    def late_system(self, turn: Turn) -> Placed:
-        """Return the blocks of a system message that follows other messages."""
-        texts = [text for piece in turn.pieces for text in self._system_text(piece)]
-        if texts:
-            detail = f"a {turn.role} message follows other messages; sent as user text"
-            self._repairs.add(SYSTEM_AS_USER, turn.at, detail)
-        return [(text_block(system_text(text)), turn.at) for text in texts]
 
     def user(self, piece: Piece) -> Placed:
         """Return the blocks of a part of a user message."""
@@ -279,8 +227,7 @@ class Blocks:
             block = self._own_block(part)
             unfit = block is None or is_server_result(block["type"])
             if block is None or unfit or block["type"] in ASSISTANT_ONLY | IN_RESULTS_ONLY:
-                self._leave_out(part, piece.at)
-                return [(text_block(opaque_note(part)), piece.at)]
+                return [(self.note(part, piece.at), piece.at)]
             return [(block, piece.at)] if self._sound(block, piece.at) else []
         return self._plain(part, piece.at)
 
@@ -298,9 +245,9 @@ class Blocks:
         if isinstance(part, Opaque):
             block = self._own_block(part)
             if block is None or block["type"] in USER_ONLY | IN_RESULTS_ONLY:
-                self._leave_out(part, at)
+                self.leave_out(part, at)
                 return []
-            if block["type"] in THINKING and not self._may_think(at):
+            if block["type"] in THINKING and not self._reasoning.allows(at):
                 return []
             return [(block, at)] if self._sound(block, at) else []
         return self._plain(part, at)
@@ -354,8 +301,7 @@ class Blocks:
                 if block is not None and block["type"] in RESULT_BLOCKS:
                     blocks += [block] if self._sound(block, at) else []
                 else:
-                    self._leave_out(part, at)
-                    blocks.append(text_block(opaque_note(part)))
+                    blocks.append(self.note(part, at))
             else:
                 blocks += [block for block, _ in self._plain(part, at)]
         return blocks
@@ -385,41 +331,19 @@ class Blocks:
         if encoded is not None:
             return image_block(*encoded)
         url = web_url(image)
-        if url is not None:
-            return linked_image_block(url)
-        self._repairs.add(IMAGE_LEFT_OUT, at, "an image became a note")
-        return text_block(image_note(image))
+        return self.note(image, at) if url is None else linked_image_block(url)
 
-    def _system_text(self, piece: Piece) -> list[str]:
-        part = piece.part
-        if isinstance(part, Image):
-            self._repairs.add(IMAGE_LEFT_OUT, piece.at, "an image became a note")
-            return [image_note(part)]
-        if isinstance(part, Opaque):
-            self._leave_out(part, piece.at)
-            return [opaque_note(part)]
-        if isinstance(part, Text) and self._sound(text_block(part.text), piece.at):
-            return [part.text]
-        return []
+    def is_sent(self, text: str, at: int) -> bool:
+        """Return True unless a text is blank; else record a repair."""
+        return self._sound(text_block(text), at)
 
     def _thinking(self, part: Reasoning, at: int) -> Placed:
-        if not self._may_think(at):
+        if not self._reasoning.allows(at):
             return []
         if not part.signature:
-            self._repairs.add(REASONING_LEFT_OUT, at, "reasoning without a signature; left out")
+            self._reasoning.leave_out(at, "reasoning without a signature")
             return []
         return [(thinking_block(part), at)]
-
-    def _may_think(self, at: int) -> bool:
-        """Return True if this message's reasoning is sent to the model."""
-        if not self._reasoning:
-            return False
-        made_by = model_family(self._messages[at].model)
-        if made_by == self._model:
-            return True
-        detail = f"reasoning of {made_by or 'an unknown model'}; left out"
-        self._repairs.add(REASONING_LEFT_OUT, at, detail)
-        return False
 
     def _call(self, call: ToolCall, at: int) -> Wire:
         arguments = call_input(call, at, self._repairs)
@@ -433,7 +357,8 @@ class Blocks:
         block.pop("cache_control", None)
         return block
 
-    def _leave_out(self, part: Opaque, at: int) -> None:
+    def leave_out(self, part: Opaque, at: int) -> None:
+        """Record a repair for an opaque part that is not sent."""
         own = part.provider == PROVIDER
         fault = block_fault(opaque_block(part) or {}, self._images) if own else ""
         if fault:
@@ -503,15 +428,6 @@ def set_breakpoints(request: dict[str, Any], *, passing: int) -> None:
         # Continue at the farthest block within reach, else at the nearest.
         while len(markable) > 1 and at - markable[-2] <= STRIDE_BLOCKS:
             markable.pop()
-
-
-def without_breakpoints(value: Any) -> Any:
-    """Return the value without cache marks, as the provider's cache compares it."""
-    if isinstance(value, list):
-        return [without_breakpoints(item) for item in value]
-    if isinstance(value, dict) and "cache_control" in value:
-        return {key: item for key, item in value.items() if key != "cache_control"}
-    return value
 
 
 def _mark(block: dict[str, Any]) -> None:

@@ -15,13 +15,12 @@ Invariant: one content is one message; unknown parts are kept verbatim as opaque
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.fields import (
-    Placed,
     decoded,
     dump,
     entries,
@@ -98,41 +97,6 @@ class GeminiCalls:
         return id_
 
 
-def messages_from_gemini(
-    contents: Iterable[Any],
-    where: str = "contents",
-    *,
-    model: str = "",
-    calls: GeminiCalls | None = None,
-) -> list[Message]:
-    """Return one message for each content.
-
-    Args:
-        contents: the contents, oldest first.
-        where: name of the list in errors.
-        model: the model of contents with role `model`.
-        calls: unanswered calls, if these contents continue others.
-
-    Raises:
-        InvalidMessageError: a content is damaged; `.where` names it.
-    """
-    return [each.message for each in place_gemini(contents, where, model=model, calls=calls)]
-
-
-def place_gemini(
-    contents: Iterable[Any],
-    where: str = "contents",
-    *,
-    model: str = "",
-    calls: GeminiCalls | None = None,
-) -> Iterator[Placed]:
-    """Yield messages with the index of their content, as `messages_from_gemini`."""
-    calls = calls or GeminiCalls()
-    for index, content in enumerate(contents):
-        found = message_from_gemini(content, f"{where}[{index}]", model=model, calls=calls)
-        yield Placed(index, index + 1, found)
-
-
 def message_from_gemini(
     content: Mapping[str, Any],
     where: str,
@@ -140,7 +104,17 @@ def message_from_gemini(
     model: str = "",
     calls: GeminiCalls | None = None,
 ) -> Message:
-    """Return the message of one content; otherwise as `messages_from_gemini`."""
+    """Return the message of one content.
+
+    Args:
+        content: the content.
+        where: its name in errors.
+        model: the model of a content with role `model`.
+        calls: unanswered calls of the contents before it.
+
+    Raises:
+        InvalidMessageError: the content is damaged; `.where` names it.
+    """
     calls = calls or GeminiCalls()
     form = mapping(content, where, "a content")
     role = optional(form, "role", where) or "user"

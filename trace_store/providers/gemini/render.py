@@ -26,19 +26,9 @@ calls are a separate user content directly after it, one for each call.
 
 from __future__ import annotations
 
-import re
-
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.gemini import PROVIDER
-from trace_store.providers.media import (
-    BEGINNING,
-    gemini_media,
-    image_note,
-    invalid_image,
-    left_out_code,
-    opaque_note,
-    system_text,
-)
+from trace_store.providers.media import BEGINNING, gemini_media, invalid_image, left_out_code
 from trace_store.providers.media_facts import GEMINI_IMAGES
 from trace_store.providers.signatures import (
     SKIPS_THE_CHECK,
@@ -46,36 +36,36 @@ from trace_store.providers.signatures import (
     before_gemini_3,
     is_signature,
 )
-from trace_store.providers.tools import call_input, gemini_tool_name, gemini_tools
+from trace_store.providers.tools import (
+    add_tools,
+    call_id,
+    call_input,
+    gemini_tool_name,
+    gemini_tools,
+)
 from trace_store.providers.validity import Answer, Piece, Place, Turn, arrange
 from trace_store.providers.values import (
     CALL_UNSIGNED,
     IMAGE_LEFT_OUT,
     IMAGE_MOVED,
     INVALID_IMAGE,
-    LEADING_ASSISTANT,
-    NO_MESSAGES,
-    SURROGATE_REPLACED,
-    SYSTEM_AS_USER,
     SYSTEM_ROLES,
     Options,
     Renderable,
     Repairs,
 )
-from trace_store.providers.wire import INNER_DEPTH, marked, parse_object, scrub
+from trace_store.providers.wire import INNER_DEPTH, parse_object
+from trace_store.providers.writers import TurnWriter, begin, merged, split_front
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, TypeAlias
+    from typing import Any
 
-    Wire: TypeAlias = dict[str, Any]
-    Placed: TypeAlias = list[tuple[Wire, int]]
-    Draft: TypeAlias = tuple[str, Placed]
+    from trace_store.providers.writers import Draft, Placed, Wire
 
 
 ID_LIMIT = 128
-_ID = re.compile(r"[!-~]{1,128}")
 
 
 def render_gemini(
@@ -85,36 +75,31 @@ def render_gemini(
     repairs: Repairs,
 ) -> Wire:
     """Return the request, without model and limits, which the caller adds."""
-    turns = arrange(messages, repairs, call_id=_call_id)
+    turns = arrange(messages, repairs, call_id=lambda id_: call_id(id_, ID_LIMIT))
     reasoning = EarlierReasoning(messages, repairs, options, PROVIDER)
-    asked = reasoning.model if options.model is None else options.model
-    parts = Parts(messages, repairs, reasoning, with_media=not before_gemini_3(asked))
-    front = 0
-    while front < len(turns) and turns[front].role in SYSTEM_ROLES:
-        front += 1
-    system = [placed for turn in turns[:front] for placed in parts.system(turn)]
-    drafts = _merge([draft for turn in turns[front:] for draft in _drafts(turn, parts)])
-    if not before_gemini_3(asked):
+    is_old = before_gemini_3(reasoning.model)
+    parts = Parts(messages, repairs, reasoning, with_media=not is_old)
+    front, rest = split_front(turns)
+    system = [placed for turn in front for placed in parts.system(turn)]
+    # A content with calls must follow a user content.
+    drafts = merged([draft for turn in rest for draft in _drafts(turn, parts)], ("model",))
+    if not is_old:
         for role, content in drafts:
             if role == "model":
                 _sign(content, repairs)
     request: Wire = {}
     if system:
-        request["systemInstruction"] = {"parts": _clean(system, repairs)}
+        request["systemInstruction"] = {
+            "parts": [repairs.scrubbed(part, at) for part, at in system]
+        }
     request["contents"] = [
-        {"role": role, "parts": _clean(content, repairs)} for role, content in drafts
+        {"role": role, "parts": [repairs.scrubbed(part, at) for part, at in content]}
+        for role, content in drafts
     ]
-    _begin(request["contents"], drafts, repairs)
-    schemas, changed = scrub(gemini_tools(tools, repairs))
-    if changed:
-        repairs.add(SURROGATE_REPLACED, None, "lone surrogates in tool schemas became U+FFFD")
-    if schemas:
-        request["tools"] = schemas
+    said = {"role": "user", "parts": [_text(BEGINNING)]}
+    begin(request["contents"], drafts, said, repairs)
+    add_tools(request, gemini_tools(tools, repairs), repairs)
     return request
-
-
-def _call_id(id_: str) -> str:
-    return id_ if _ID.fullmatch(id_) else marked(id_, ID_LIMIT, "call")
 
 
 def _drafts(turn: Turn, parts: Parts) -> list[Draft]:
@@ -125,22 +110,6 @@ def _drafts(turn: Turn, parts: Parts) -> list[Draft]:
     said = parts.model(turn)
     responses, media = parts.responses(turn)
     return [("model", said), ("user", responses), ("user", media)]
-
-
-def _merge(drafts: Sequence[Draft]) -> list[Draft]:
-    """Return non-empty contents, with neighbouring contents of the model merged.
-
-    A content with calls must follow a user content.
-    """
-    merged: list[Draft] = []
-    for role, content in drafts:
-        if not content:
-            continue
-        if role == "model" and merged and merged[-1][0] == role:
-            merged[-1][1].extend(content)
-        else:
-            merged.append((role, list(content)))
-    return merged
 
 
 def _sign(content: Placed, repairs: Repairs) -> None:
@@ -154,33 +123,13 @@ def _sign(content: Placed, repairs: Repairs) -> None:
     repairs.add(CALL_UNSIGNED, at, detail)
 
 
-def _clean(content: Placed, repairs: Repairs) -> list[Wire]:
-    clean: list[Wire] = []
-    for part, at in content:
-        found, changed = scrub(part)
-        if changed:
-            repairs.add(SURROGATE_REPLACED, at, "lone surrogates became U+FFFD")
-        clean.append(found)
-    return clean
-
-
-def _begin(contents: list[Wire], drafts: Sequence[Draft], repairs: Repairs) -> None:
-    """Fix the first content."""
-    if not contents:
-        repairs.add(NO_MESSAGES, None, "nothing to send: no message has content")
-    elif contents[0]["role"] == "model":
-        detail = "the first message is the assistant's; a user message is put before it"
-        repairs.add(LEADING_ASSISTANT, drafts[0][1][0][1], detail)
-        contents.insert(0, {"role": "user", "parts": [{"text": BEGINNING}]})
-
-
 # Trace has its own part types for these; an opaque one would escape the pairing.
 NOWHERE = frozenset({"functionCall", "functionResponse", "text", "thoughtSignature"})
 MEDIA = frozenset({"fileData", "inlineData"})
 MODEL_ONLY = frozenset({"codeExecutionResult", "executableCode", "toolCall", "toolResponse"})
 
 
-class Parts:
+class Parts(TurnWriter):
     """Writes pieces as parts; each comes with the position of its message."""
 
     def __init__(
@@ -191,26 +140,10 @@ class Parts:
         *,
         with_media: bool,
     ) -> None:
+        super().__init__(repairs, _text)
         self._messages = messages
-        self._repairs = repairs
         self._reasoning = reasoning
         self._with_media = with_media
-
-    def system(self, turn: Turn) -> Placed:
-        """Return the parts of a system message at the front."""
-        return [
-            (_text(text), piece.at)
-            for piece in turn.pieces
-            for text in self._system_text(piece.part, piece.at)
-        ]
-
-    def late_system(self, turn: Turn) -> Placed:
-        """Return the parts of a system message that follows other messages."""
-        texts = [text for piece in turn.pieces for text in self._system_text(piece.part, piece.at)]
-        if texts:
-            detail = f"a {turn.role} message follows other messages; sent as user text"
-            self._repairs.add(SYSTEM_AS_USER, turn.at, detail)
-        return [(_text(system_text(text)), turn.at) for text in texts]
 
     def user(self, piece: Piece) -> Placed:
         """Return the parts of a part of a user message."""
@@ -223,8 +156,7 @@ class Parts:
             own = own_part(part)
             if own is not None and MODEL_ONLY.isdisjoint(own):
                 return [(own, at)]
-            self._leave_out(part, at)
-            return [(_text(opaque_note(part)), at)]
+            return [(self.note(part, at), at)]
         return []
 
     def model(self, turn: Turn) -> Placed:
@@ -281,7 +213,7 @@ class Parts:
         if isinstance(part, Opaque):
             own = own_part(part)
             if own is None:
-                self._leave_out(part, at)
+                self.leave_out(part, at)
             return own or {}
         return {}
 
@@ -317,12 +249,13 @@ class Parts:
         pieces: list[Any] = []
         parts: list[Wire] = []
         for part in answer.part.content:
-            found = self._medium(part, answer.at)
+            found = _medium(part)
             if isinstance(part, Text):
                 pieces.append(part.text)
+            elif found is None and isinstance(part, Image | Opaque):
+                pieces.append(self.note_text(part, answer.at))
             elif found is None:
-                note = image_note(part) if isinstance(part, Image) else "[content not shown]"
-                pieces.append(opaque_note(part) if isinstance(part, Opaque) else note)
+                pieces.append("[content not shown]")
             elif self._with_media:
                 pieces.append(refer(found, parts))
             else:
@@ -335,43 +268,25 @@ class Parts:
             return "", parts
         return (pieces[0] if len(pieces) == 1 else pieces), parts
 
-    def _medium(self, part: Part, at: int) -> Wire | None:
-        """Return an image or another medium as a part; None, with a repair, if impossible."""
-        if isinstance(part, Image):
-            shown = gemini_media(part)
-            if shown is None:
-                self._repairs.add(IMAGE_LEFT_OUT, at, "an image became a note")
-            return shown
-        if isinstance(part, Opaque):
-            own = own_part(part)
-            if own is not None and len(own) == 1 and not MEDIA.isdisjoint(own):
-                return own
-            self._leave_out(part, at)
-        return None
-
     def _image(self, image: Image, at: int) -> Wire:
         fault = invalid_image(image, GEMINI_IMAGES)
         if fault:
             self._repairs.add(INVALID_IMAGE, at, fault)
         shown = gemini_media(image)
-        if shown is None:
-            self._repairs.add(IMAGE_LEFT_OUT, at, "an image became a note")
-        return shown or _text(image_note(image))
+        return shown or self.note(image, at)
 
-    def _system_text(self, part: Part, at: int) -> list[str]:
-        if isinstance(part, Text):
-            return [part.text]
-        if isinstance(part, Image):
-            self._repairs.add(IMAGE_LEFT_OUT, at, "an image became a note")
-            return [image_note(part)]
-        if isinstance(part, Opaque):
-            self._leave_out(part, at)
-            return [opaque_note(part)]
-        return []
-
-    def _leave_out(self, part: Opaque, at: int) -> None:
+    def leave_out(self, part: Opaque, at: int) -> None:
+        """Record a repair for an opaque part that is not sent."""
         detail = f"a part of provider {part.provider!r} is not allowed here; not sent"
         self._repairs.add(left_out_code(part), at, detail)
+
+
+def _medium(part: Part) -> Wire | None:
+    """Return an image or another medium as a part, or None."""
+    if isinstance(part, Image):
+        return gemini_media(part)
+    own = own_part(part) if isinstance(part, Opaque) else None
+    return own if own is not None and len(own) == 1 and not MEDIA.isdisjoint(own) else None
 
 
 def call_part(call: ToolCall, name: str, arguments: Wire) -> Wire:

@@ -19,36 +19,28 @@ Invariant: each turn of `validity.arrange` becomes one message, followed by one 
 
 from __future__ import annotations
 
-import re
-
-from trace_store.objects.parts import Image, Opaque, Part, Text, ToolCall
-from trace_store.providers.media import (
-    ERROR_LINE,
-    base64_image,
-    image_note,
-    invalid_image,
-    left_out_code,
-    opaque_block,
-    opaque_note,
-    web_url,
-)
-from trace_store.providers.media_facts import OPENAI_IMAGES
+from trace_store.objects.parts import Image, Opaque, Text, ToolCall
+from trace_store.providers.media import ERROR_LINE, image_url, left_out_code, opaque_block
 from trace_store.providers.openai_chat import PROVIDER
-from trace_store.providers.tools import OPENAI_NAME_LIMIT, openai_tools, tool_name
-from trace_store.providers.validity import Answer, Piece, Turn, arrange
+from trace_store.providers.tools import (
+    OPENAI_NAME_LIMIT,
+    add_tools,
+    call_id,
+    openai_tools,
+    tool_name,
+)
+from trace_store.providers.validity import Answer, Turn, arrange
 from trace_store.providers.values import (
     IMAGE_LEFT_OUT,
     IMAGE_MOVED,
-    INVALID_IMAGE,
     NAME_CHANGED,
     NO_MESSAGES,
-    OPAQUE_LEFT_OUT,
-    SURROGATE_REPLACED,
     Options,
     Renderable,
     Repairs,
 )
-from trace_store.providers.wire import marked, scrub, word
+from trace_store.providers.wire import word
+from trace_store.providers.writers import InputWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +50,6 @@ if TYPE_CHECKING:
 ID_LIMIT = 40
 USER_BLOCKS = frozenset({"file", "image_url", "input_audio"})
 ASSISTANT_BLOCKS = frozenset({"refusal"})
-_ID = re.compile(r"[!-~]{1,40}")
 
 
 def render_openai_chat(
@@ -69,21 +60,13 @@ def render_openai_chat(
 ) -> dict[str, Any]:
     """Return the request; reasoning is never sent, whatever `options` say."""
     writer = _Writer(messages, repairs)
-    for turn in arrange(messages, repairs, call_id=_call_id):
+    for turn in arrange(messages, repairs, call_id=lambda id_: call_id(id_, ID_LIMIT)):
         writer.write(turn)
     if not writer.messages:
         repairs.add(NO_MESSAGES, None, "nothing to send: the context has no content")
     request: dict[str, Any] = {"messages": writer.messages}
-    schemas, changed = scrub(openai_tools(tools, repairs))
-    if changed:
-        repairs.add(SURROGATE_REPLACED, None, "lone surrogates in tool schemas became U+FFFD")
-    if schemas:
-        request["tools"] = schemas
+    add_tools(request, openai_tools(tools, repairs), repairs)
     return request
-
-
-def _call_id(id_: str) -> str:
-    return id_ if _ID.fullmatch(id_) else marked(id_, ID_LIMIT, "call")
 
 
 def _text_part(text: str) -> dict[str, Any]:
@@ -98,21 +81,23 @@ def _content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     return parts
 
 
-class _Writer:
+class _Writer(InputWriter):
     """Writes turns as messages."""
 
     def __init__(self, messages: Sequence[Renderable], repairs: Repairs) -> None:
+        super().__init__(repairs, _text_part)
         self._sources = messages
-        self._repairs = repairs
         self.messages: list[dict[str, Any]] = []
 
     def write(self, turn: Turn) -> None:
         if turn.role == "assistant":
             self._write_assistant(turn)
             return
-        images = turn.role == "user"
+        blocks = turn.role == "user"
         parts = [
-            part for piece in turn.pieces for part in self._content_parts(piece, images=images)
+            part
+            for piece in turn.pieces
+            for part in self.shown(piece.part, piece.at, blocks=blocks)
         ]
         if parts:
             self._add(
@@ -132,11 +117,11 @@ class _Writer:
                 detail = "an assistant message cannot have an image; left out"
                 self._repairs.add(IMAGE_LEFT_OUT, piece.at, detail)
             elif isinstance(part, Opaque):
-                block = self._allowed_block(part, ASSISTANT_BLOCKS)
+                block = _own_block(part, ASSISTANT_BLOCKS)
                 if block is not None:
                     parts.append(block)
                 else:
-                    self._report_left_out(part, piece.at)
+                    self.leave_out(part, piece.at)
         if not parts and not calls:
             return
         message: dict[str, Any] = {"role": "assistant", "content": _content(parts) or None}
@@ -147,18 +132,18 @@ class _Writer:
         self._write_results(turn.answers)
 
     def _write_results(self, answers: list[Answer]) -> None:
-        moved_images: list[tuple[str, Piece]] = []
+        moved_images: list[tuple[Answer, Image]] = []
         for answer in answers:
             result = answer.part
             texts: list[dict[str, Any]] = []
             for part in result.content:
-                if isinstance(part, Image) and _image_part(part) is not None:
-                    moved_images.append((result.call_id, Piece(part, answer.at)))
+                if isinstance(part, Image) and self.image(part) is not None:
+                    moved_images.append((answer, part))
                     texts.append(_text_part("[image shown below]"))
                     detail = "a tool message cannot have an image; moved after the tool messages"
                     self._repairs.add(IMAGE_MOVED, answer.at, detail)
                 else:
-                    texts += self._content_parts(Piece(part, answer.at), images=False)
+                    texts += self.shown(part, answer.at, blocks=False)
             if result.is_error:
                 texts = _marked_as_error(texts)
             content = _content(texts) or ""
@@ -166,43 +151,21 @@ class _Writer:
             self._add(message, answer.at)
         if moved_images:
             parts: list[dict[str, Any]] = []
-            for id_, piece in moved_images:
-                parts.append(_text_part(f"[image of tool call {id_}]"))
-                parts += self._content_parts(piece, images=True)
-            self._add({"role": "user", "content": parts}, moved_images[0][1].at)
+            for answer, image in moved_images:
+                parts.append(_text_part(f"[image of tool call {answer.part.call_id}]"))
+                parts += self.shown(image, answer.at, blocks=True)
+            self._add({"role": "user", "content": parts}, moved_images[0][0].at)
 
-    def _content_parts(self, piece: Piece, *, images: bool) -> list[dict[str, Any]]:
-        """Return the content parts of a piece; notes for parts not allowed here."""
-        part = piece.part
-        if isinstance(part, Text):
-            return [_text_part(part.text)] if part.text else []
-        if isinstance(part, Image):
-            fault = invalid_image(part, OPENAI_IMAGES)
-            if fault:
-                self._repairs.add(INVALID_IMAGE, piece.at, fault)
-            shown = _image_part(part) if images else None
-            if shown is None:
-                self._repairs.add(IMAGE_LEFT_OUT, piece.at, "an image became a note")
-            return [shown or _text_part(image_note(part))]
-        if isinstance(part, Opaque):
-            block = self._allowed_block(part, USER_BLOCKS if images else frozenset())
-            if block is None:
-                self._report_left_out(part, piece.at)
-            return [block or _text_part(opaque_note(part))]
-        return []
+    def image(self, image: Image) -> dict[str, Any] | None:
+        url = image_url(image)
+        return None if url is None else {"type": "image_url", "image_url": {"url": url}}
 
-    def _allowed_block(self, part: Opaque, types: frozenset[str]) -> dict[str, Any] | None:
-        """Return a part's block if it is OpenAI's and of one of the types, else None."""
-        block = opaque_block(part) if part.provider == PROVIDER else None
-        return block if block is not None and block["type"] in types else None
+    def block(self, part: Opaque) -> dict[str, Any] | None:
+        return _own_block(part, USER_BLOCKS)
 
-    def _report_left_out(self, part: Part, at: int) -> None:
-        code = left_out_code(part) if isinstance(part, Opaque) else OPAQUE_LEFT_OUT
-        self._repairs.add(
-            code,
-            at,
-            f"data in the format of {_provider(part)}, which chat completions do not accept; left out",
-        )
+    def leave_out(self, part: Opaque, at: int) -> None:
+        detail = f"data in the format of {part.provider}, which chat completions do not accept"
+        self._repairs.add(left_out_code(part), at, f"{detail}; left out")
 
     def _call(self, call: ToolCall, at: int) -> dict[str, Any]:
         name = tool_name(call.name, OPENAI_NAME_LIMIT, at, self._repairs)
@@ -228,23 +191,15 @@ class _Writer:
         return {"name": sent}
 
     def _add(self, message: dict[str, Any], at: int) -> None:
-        clean, changed = scrub(message)
-        if changed:
-            self._repairs.add(SURROGATE_REPLACED, at, "lone surrogates became U+FFFD")
-        self.messages.append(clean)
+        self.messages.append(self._repairs.scrubbed(message, at))
 
 
-def _image_part(image: Image) -> dict[str, Any] | None:
-    encoded = base64_image(image, OPENAI_IMAGES)
-    url = f"data:{encoded[0]};base64,{encoded[1]}" if encoded else web_url(image)
-    return None if url is None else {"type": "image_url", "image_url": {"url": url}}
+def _own_block(part: Opaque, types: frozenset[str]) -> dict[str, Any] | None:
+    block = opaque_block(part) if part.provider == PROVIDER else None
+    return block if block is not None and block["type"] in types else None
 
 
 def _marked_as_error(texts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if not texts:
         return [_text_part(ERROR_LINE)]
     return [_text_part(f"{ERROR_LINE}\n{texts[0]['text']}"), *texts[1:]]
-
-
-def _provider(part: Part) -> str:
-    return part.provider if isinstance(part, Opaque) else part.type

@@ -24,48 +24,40 @@ output for each of its calls.
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
-from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall
-from trace_store.providers.media import (
-    ERROR_LINE,
-    base64_image,
-    image_note,
-    invalid_image,
-    left_out_code,
-    opaque_block,
-    opaque_note,
-    web_url,
-)
-from trace_store.providers.media_facts import OPENAI_IMAGES
+from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall
+from trace_store.providers.media import ERROR_LINE, image_url, left_out_code, opaque_block
 from trace_store.providers.openai_responses import PROVIDER
 from trace_store.providers.signatures import EarlierReasoning
-from trace_store.providers.tools import OPENAI_NAME_LIMIT, responses_tools, tool_name
+from trace_store.providers.tools import (
+    OPENAI_NAME_LIMIT,
+    add_tools,
+    call_id,
+    responses_tools,
+    tool_name,
+)
 from trace_store.providers.validity import Answer, Turn, arrange
 from trace_store.providers.values import (
     IMAGE_LEFT_OUT,
-    INVALID_IMAGE,
     NO_MESSAGES,
     OPAQUE_LEFT_OUT,
     REASONING_LEFT_OUT,
-    SURROGATE_REPLACED,
     Options,
     Renderable,
     Repairs,
 )
-from trace_store.providers.wire import marked, scrub
+from trace_store.providers.writers import InputWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, TypeAlias
+    from typing import Any
 
-    Wire: TypeAlias = dict[str, Any]
+    from trace_store.providers.writers import Wire
 
 
 ID_LIMIT = 64
-_ID = re.compile(r"[!-~]{1,64}")
 
 
 def render_openai_responses(
@@ -75,35 +67,20 @@ def render_openai_responses(
     repairs: Repairs,
 ) -> Wire:
     """Return the request, without model and limits, which the caller adds."""
-    turns = arrange(messages, repairs, call_id=_call_id)
+    turns = arrange(messages, repairs, call_id=lambda id_: call_id(id_, ID_LIMIT))
     writer = _Writer(repairs, EarlierReasoning(messages, repairs, options, PROVIDER))
     request: Wire = {}
     if turns and (instructions := _instructions(turns[0])) is not None:
-        clean, changed = scrub(instructions)
-        if changed:
-            repairs.add(SURROGATE_REPLACED, turns[0].at, "lone surrogates became U+FFFD")
-        request["instructions"] = clean
+        request["instructions"] = repairs.scrubbed(instructions, turns[0].at)
         turns = turns[1:]
     for turn in turns:
         writer.write(turn)
-    request["input"] = []
-    for item in settle(writer.items, repairs):
-        wire, changed = scrub(item.wire)
-        if changed:
-            repairs.add(SURROGATE_REPLACED, item.at, "lone surrogates became U+FFFD")
-        request["input"].append(wire)
+    items = settle(writer.items, repairs)
+    request["input"] = [repairs.scrubbed(item.wire, item.at) for item in items]
     if not request["input"]:
         repairs.add(NO_MESSAGES, None, "nothing to send: no message has content")
-    schemas, changed = scrub(responses_tools(tools, repairs))
-    if changed:
-        repairs.add(SURROGATE_REPLACED, None, "lone surrogates in tool schemas became U+FFFD")
-    if schemas:
-        request["tools"] = schemas
+    add_tools(request, responses_tools(tools, repairs), repairs)
     return request
-
-
-def _call_id(id_: str) -> str:
-    return id_ if _ID.fullmatch(id_) else marked(id_, ID_LIMIT, "call")
 
 
 def _instructions(turn: Turn) -> str | None:
@@ -114,11 +91,11 @@ def _instructions(turn: Turn) -> str | None:
     return part.text if isinstance(part, Text) else None
 
 
-class _Writer:
+class _Writer(InputWriter):
     """Writes turns as items."""
 
     def __init__(self, repairs: Repairs, reasoning: EarlierReasoning) -> None:
-        self._repairs = repairs
+        super().__init__(repairs, input_text)
         self._reasoning = reasoning
         self._content: list[Wire] = []
         self._summary: list[Wire] = []
@@ -139,7 +116,7 @@ class _Writer:
             if isinstance(part, Opaque) and turn.role == "user":
                 item = item_of(part, by_program=True)
             if item is None:
-                self._content += self._shown(part, at, blocks=turn.role == "user")
+                self._content += self.shown(part, at, blocks=turn.role == "user")
                 continue
             self._end_message(turn.role, at)
             self.items.append(Item(item, at, False))
@@ -204,7 +181,7 @@ class _Writer:
     def _output(self, call: ToolCall, answer: Answer) -> None:
         result = answer.part
         content = [
-            block for part in result.content for block in self._shown(part, answer.at, blocks=True)
+            block for part in result.content for block in self.shown(part, answer.at, blocks=True)
         ]
         if result.is_error:
             if content and content[0]["type"] == "input_text":
@@ -229,7 +206,7 @@ class _Writer:
             self._drop_frame()
             self._frame = frame, at
         else:
-            self._leave_out(part, at)
+            self.leave_out(part, at)
 
     def _framed(self, type_: str, call_id: str | None = None) -> Wire:
         """Return the fields of a frame for this item."""
@@ -249,26 +226,20 @@ class _Writer:
             self._repairs.add(OPAQUE_LEFT_OUT, at, detail)
             self._frame = None
 
-    def _shown(self, part: Part, at: int, *, blocks: bool) -> list[Wire]:
-        """Return the blocks of an input part; notes for parts not allowed here."""
-        if isinstance(part, Text):
-            return [input_text(part.text)] if part.text else []
-        if isinstance(part, Image):
-            fault = invalid_image(part, OPENAI_IMAGES)
-            if fault:
-                self._repairs.add(INVALID_IMAGE, at, fault)
-            shown = image_part(part) if blocks else None
-            if shown is None:
-                self._repairs.add(IMAGE_LEFT_OUT, at, "an image became a note")
-            return [shown or input_text(image_note(part))]
-        if isinstance(part, Opaque):
-            block = input_block(part) if blocks else None
-            if block is None:
-                self._leave_out(part, at)
-            return [block or input_text(opaque_note(part))]
-        return []
+    def image(self, image: Image) -> Wire | None:
+        url = image_url(image)
+        return None if url is None else {"type": "input_image", "image_url": url, "detail": "auto"}
 
-    def _leave_out(self, part: Opaque, at: int) -> None:
+    def block(self, part: Opaque) -> Wire | None:
+        block = _own_block(part)
+        if block is None:
+            return None
+        if block["type"] == "file" and isinstance(block.get("file"), dict):
+            # The same file, as chat completions write it.
+            return {"type": "input_file", **block["file"]}
+        return block if block["type"] in _INPUT_BLOCKS else None
+
+    def leave_out(self, part: Opaque, at: int) -> None:
         detail = f"not an item of OpenAI's: {part.provider or 'unknown provider'}; not sent"
         self._repairs.add(left_out_code(part), at, detail)
 
@@ -340,33 +311,19 @@ def output_item(call_id: str, output: str | list[Wire], *, custom: bool) -> Wire
     return {"type": f"{kind}_output", "call_id": call_id, "output": output}
 
 
-def image_part(image: Image) -> Wire | None:
-    """Return an image as a block, or None if models do not accept it."""
-    encoded = base64_image(image, OPENAI_IMAGES)
-    url = f"data:{encoded[0]};base64,{encoded[1]}" if encoded else web_url(image)
-    return None if url is None else {"type": "input_image", "image_url": url, "detail": "auto"}
-
-
-def input_block(part: Opaque) -> Wire | None:
-    """Return an opaque block allowed in a user message or an output, else None."""
-    block = opaque_block(part) if part.provider == PROVIDER else None
-    if block is None:
-        return None
-    if block["type"] == "file" and isinstance(block.get("file"), dict):
-        # The same file, as chat completions write it.
-        return {"type": "input_file", **block["file"]}
-    return block if block["type"] in _INPUT_BLOCKS else None
+def _own_block(part: Opaque) -> Wire | None:
+    return opaque_block(part) if part.provider == PROVIDER else None
 
 
 def refusal_of(part: Opaque) -> Wire | None:
     """Return a refusal, which belongs in a message of the model, else None."""
-    block = opaque_block(part) if part.provider == PROVIDER else None
+    block = _own_block(part)
     return block if block is not None and block["type"] == "refusal" else None
 
 
 def frame_of(part: Opaque) -> Wire | None:
     """Return a frame, else None."""
-    block = opaque_block(part) if part.provider == PROVIDER else None
+    block = _own_block(part)
     if block is None or block["type"] not in FRAMES:
         return None
     return block if set(block) - {"type", "call_id"} <= set(FRAMES[block["type"]]) else None
@@ -382,7 +339,7 @@ def item_of(part: Opaque, *, by_program: bool) -> Wire | None:
 
     That includes items of unknown types.
     """
-    block = opaque_block(part) if part.provider == PROVIDER else None
+    block = _own_block(part)
     if block is None or block["type"] in _NO_ITEMS:
         return None
     return block if is_by_program(block["type"]) == by_program else None
