@@ -11,11 +11,15 @@ if TYPE_CHECKING:
 _HASHES = 64
 _BANDS = 16
 _PRIME = (1 << 61) - 1
+_COMPARED = 20
+"""Number of newest texts of a band that each older one is compared with."""
 _WORDS = 4
 _FACTORS = [(2 * n + 1) * 0x9E3779B97F4A7C15 % _PRIME for n in range(1, _HASHES + 1)]
 SIMILAR = 0.8
 """The share of common word sequences from which two texts are near duplicates."""
 _SAME_TOPIC = 0.2
+_OPEN_TOPICS = 30
+"""A set may join one of this many topics that were used last."""
 
 
 def near_duplicates(texts: Sequence[str]) -> Iterator[tuple[int, int, float]]:
@@ -34,7 +38,8 @@ def near_duplicates(texts: Sequence[str]) -> Iterator[tuple[int, int, float]]:
     candidates: dict[int, set[int]] = {}
     for numbers in bands.values():
         for place, number in enumerate(numbers):
-            candidates.setdefault(number, set()).update(numbers[place + 1 :])
+            newest = numbers[max(place + 1, len(numbers) - _COMPARED) :]
+            candidates.setdefault(number, set()).update(newest)
     for number in sorted(candidates):
         for later in sorted(candidates[number], reverse=True):
             same = sum(map(int.__eq__, signatures[number], signatures[later])) / _HASHES
@@ -60,16 +65,21 @@ def topics(marks: Iterable[set[str]]) -> list[list[int]]:
     Returns:
         The numbers of the sets of each topic.
     """
-    found: list[tuple[set[str], list[int]]] = []
+    found: list[list[int]] = []
+    recent: list[tuple[set[str], list[int]]] = []  # the topic used last is last
     for number, these in enumerate(marks):
         best, shared = None, 0.0
-        for topic in found:
-            common = len(these & topic[0]) / (min(len(these), len(topic[0])) or 1)
+        for at, (words, _) in enumerate(recent):
+            common = len(these & words) / (min(len(these), len(words)) or 1)
             if common > shared:
-                best, shared = topic, common
+                best, shared = at, common
         if best is None or shared < _SAME_TOPIC:
-            found.append((set(these), [number]))
+            found.append([number])
+            recent.append((set(these), found[-1]))
+            del recent[:-_OPEN_TOPICS]
         else:
-            best[0].update(these)
-            best[1].append(number)
-    return [numbers for _, numbers in found]
+            topic = recent.pop(best)
+            topic[0].update(these)
+            topic[1].append(number)
+            recent.append(topic)
+    return found
