@@ -144,9 +144,16 @@ def resolve_address(store: Store, text: str) -> Address:
     return _added_message(store, commit, number)
 
 
-def require_message(store: Store, address: Address) -> None:
-    """Check that a message exists; raises as `resolve_address`."""
-    resolve_address(store, address.hex)
+def require_messages(store: Store, addresses: Iterable[Address]) -> None:
+    """Check that messages exist; reads each birth commit once, and raises as `resolve_address`."""
+    known: set[Address] = set()
+    for address in addresses:
+        if address not in known:
+            for oid in store.objects.resolve_prefix(address.birth.hex()):
+                commit = objects.commit.read_commit(oid, store.objects.read)
+                known.update(each for each, _ in objects.operations.added_messages(commit, oid))
+        if address not in known:
+            resolve_address(store, address.hex)
 
 
 def as_address(given: Any) -> Address:

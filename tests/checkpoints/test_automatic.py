@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+import trace_store
 from trace_store import Message, Repo, Store, Text, ToolCall, ToolResult
+from trace_store.context.compiler import ContextCompiler
 from trace_store.errors import InvalidInputError
 from trace_store.history import commit
 from trace_store.testing.disks import RecordingDisk
+
+SAMPLE = Path(trace_store.__file__).parent / "samples" / "claude-code.jsonl"
 
 
 @pytest.fixture
@@ -71,6 +75,35 @@ def test_token_thresholds(repo: Repo) -> None:
     repo.append("user", "word " * 600)
     repo.append("user", "short")
     assert made(repo) == [("tokens", "1,000 tokens")]
+
+
+def test_an_import_counts_no_tokens_but_takes_those_of_usage_reports(
+    repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = SAMPLE.read_text().splitlines(keepends=True)
+    file = tmp_path / "session.jsonl"
+    repo.store.config.set("automatic_checkpoints", "tokens")
+    repo.store.config.set("automatic_checkpoint_tokens", "100")
+    monkeypatch.setattr(ContextCompiler, "compile", None)
+    monkeypatch.setattr(ContextCompiler, "weigh", None)
+    for count in (len(lines) - 3, len(lines)):  # the second import starts after a report
+        file.write_text("".join(lines[:count]))
+        repo.transcripts.import_(file)
+    passed = [16_100, 16_700, 17_000, 17_400, 17_500, 17_600, 17_700]
+    assert made(repo) == [("tokens", f"{count:,} tokens") for count in passed]
+
+
+def test_the_checkpoints_of_an_import_are_one_transaction(tmp_path: Path) -> None:
+    syncs = []
+    for said in ("off", "on"):
+        disk = RecordingDisk()
+        repo = Repo(Store.init(str(tmp_path / said), disk=disk))
+        repo.store.config.set("automatic_checkpoints", said)
+        disk.reset()
+        repo.transcripts.import_(SAMPLE)
+        syncs.append(disk.counts()["synced"])
+        assert len(made(repo)) == (5 if said == "on" else 0)
+    assert syncs[0] == syncs[1]
 
 
 def test_before_a_merge_and_a_rebase(repo: Repo) -> None:

@@ -20,34 +20,33 @@ from trace_store.context.activity import (
     RUN,
     WRITE,
     action_of,
-    activity_of,
+    kind_of_tool,
     outcome_of,
+    update_todos,
 )
 from trace_store.context.calls import CALL
-from trace_store.contracts import RefEdit, Transaction
+from trace_store.contracts import FAST, RefEdit, Transaction
 from trace_store.frozen import value
 from trace_store.ident import format_time
 from trace_store.objects.address import RESULT, Address
 from trace_store.objects.commit import read_commit
 from trace_store.objects.message import load_message, load_parts
-from trace_store.objects.operations import USAGE, added_messages
-from trace_store.objects.parts import ToolCall, ToolResult
+from trace_store.objects.operations import added_messages
 from trace_store.objects.reports import report_of
 from trace_store.oid import ObjectId
 from trace_store.refs.names import AUTOMATIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
 
-    from trace_store.context.activity import Action
+    from trace_store.context.activity import Action, ToDo
     from trace_store.context.compiler import ContextCompiler
     from trace_store.contracts import RefReader
     from trace_store.importers.report import ImportReport
     from trace_store.objects.commit import Commit
-    from trace_store.objects.message import Message
     from trace_store.objects.operations import Stored
-    from trace_store.objects.parts import Part
     from trace_store.store.handle import Store
 
 LIMIT, DAYS, STEP = (f"automatic_checkpoint_{what}" for what in ("limit", "days", "tokens"))
@@ -56,57 +55,17 @@ MERGE, REBASE, COMPRESS, TODOS, FILES, TESTS, TOPIC, TOKENS = TRIGGERS
 _MILESTONES = frozenset((TODOS, FILES, TESTS, TOPIC, TOKENS))
 MAXIMUM_COMMITS = 100
 """Number of newest commits of an import to check."""
-_FEW_COMMITS = 8
-"""Up to this many new commits, tokens are counted and earlier prompts read; for more, only the new commits are read."""
-_TOPIC_COMMITS, _TOPIC_PROMPTS, _TOPIC_WORDS, _TOPIC_OVERLAP = 60, 3, 8, 0.1
+_EARLIER_COMMITS = 60
+"""Number of commits before the new ones in which the last prompts and the last usage report are looked for."""
+_TOPIC_PROMPTS, _TOPIC_WORDS, _TOPIC_OVERLAP = 3, 8, 0.1
 _DAY = 86_400_000
 _NAME = re.compile(r"(\d{8}-\d{9})-([a-z-]+)-([0-9a-f]{12})")
 _WORD = re.compile(r"[^\W\d_]{4,}")
-_COMMON = frozenset(
-    [
-        "about",
-        "after",
-        "also",
-        "because",
-        "been",
-        "before",
-        "could",
-        "does",
-        "every",
-        "from",
-        "have",
-        "here",
-        "into",
-        "just",
-        "like",
-        "make",
-        "more",
-        "need",
-        "only",
-        "other",
-        "please",
-        "should",
-        "some",
-        "than",
-        "that",
-        "their",
-        "them",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "those",
-        "what",
-        "when",
-        "where",
-        "which",
-        "will",
-        "with",
-        "would",
-        "your",
-    ]
-)
+_COMMON = """
+about after also because been before could does every from have here into just like make more need only other please
+should some than that their them then there these they this those what when where which will with would your
+"""
+"""Words that tell nothing about a topic."""
 
 
 @value
@@ -126,76 +85,69 @@ def triggers(store: Store) -> frozenset[str]:
     return frozenset(TRIGGERS) if said == "on" else frozenset(said.split(",")) & {*TRIGGERS}
 
 
-def before(store: Store, trigger: str, *, ref: str | None = None, author: str) -> str | None:
-    """Save a branch before a command changes it, if the trigger is on.
-
-    Args:
-        store: the repository's store.
-        trigger: "merge", "rebase" or "compress".
-        ref: full name of the branch; None is HEAD.
-        author: who runs the command.
-
-    Returns:
-        The checkpoint's ref; None if the trigger is off or the branch has no commit.
-    """
-    if trigger not in triggers(store):
-        return None
+def before(store: Store, trigger: str, *, author: str) -> None:
+    """Save HEAD's branch before a command changes it, if the trigger ("merge", "rebase" or "compress") is on."""
     head = store.refs.head()
-    tip = head.oid if ref is None else store.refs.read(ref)
-    if tip is None:
-        return None
-    made = _write(store, [Milestone(tip, trigger, f"before a {trigger}")], ref or head.ref, author)
-    return made[0] if made else None
+    if trigger in triggers(store) and head.oid is not None:
+        _write(store, [(head.ref, Milestone(head.oid, trigger, f"before a {trigger}"))], author)
 
 
-def after(
-    contexts: ContextCompiler, tip: ObjectId, ref: str | None, count: int = 1, *, author: str
-) -> list[str]:
-    """Save the milestones among a branch's last commits whose triggers are on.
+def after(contexts: ContextCompiler, tip: ObjectId, ref: str | None, *, author: str) -> list[str]:
+    """Save the milestones of a new commit whose triggers are on.
 
     Args:
         contexts: the compiler of the repository's store.
-        tip: the last commit.
-        ref: full name of the branch; None if HEAD is detached.
-        count: how many commits are new.
-        author: who added them.
+        tip: the commit.
+        ref: full name of its branch; None if HEAD is detached.
+        author: who added it.
 
     Returns:
-        The refs of the checkpoints. Disk errors are ignored, since the commits are already written.
+        The refs of the checkpoints. Disk errors are ignored, since the commit is already written.
     """
-    store = contexts.store
-    wanted = triggers(store) & _MILESTONES
-    if not wanted or count < 1:
+    wanted = triggers(contexts.store) & _MILESTONES
+    if not wanted:
         return []
-    found = list(milestones(contexts, tip, ref, count, wanted))
+    line = _line(contexts.store, tip, 1)
+    found = [*_of_messages(contexts.store, line, wanted)]
+    if TOKENS in wanted:
+        is_tip = ref is not None and contexts.store.refs.read(ref) == tip  # which has an index
+        total = contexts.compile(ref if is_tip else tip).token_count
+        before = total - contexts.weigh_added(line[0][1])
+        found += _of_tokens(contexts.store, [(tip, before), (tip, total)])
+    return _save(contexts.store, [(ref, each) for each in found], author)
+
+
+def after_import(store: Store, report: ImportReport, *, author: str) -> list[str]:
+    """Save the milestones of branches that an import extended; return their refs.
+
+    At most MAXIMUM_COMMITS of each branch are read. Tokens are those of usage reports, since counting costs more than
+    the import.
+    """
+    wanted = triggers(store) & _MILESTONES
+    found: list[tuple[str | None, Milestone]] = []
+    for file in report.files if wanted else ():
+        for branch in file.branches if file.commits else ():
+            line = _line(store, branch.oid, min(file.commits, MAXIMUM_COMMITS))
+            made = [*_of_messages(store, line, wanted)]
+            if TOKENS in wanted:
+                made += _of_tokens(store, _reported(store, line))
+            found += [(branch.ref, each) for each in made]
+    return _save(store, found, author)
+
+
+def _save(store: Store, found: Sequence[tuple[str | None, Milestone]], author: str) -> list[str]:
     try:
-        return _write(store, found, ref, author) if found else []
+        return _write(store, found, author) if found else []
     except (errors.StorageError, errors.ConcurrencyError):
         return []
 
 
-def after_import(contexts: ContextCompiler, report: ImportReport, *, author: str) -> list[str]:
-    """Save the milestones of branches that an import extended; return their refs."""
-    made: list[str] = []
-    for file in report.files:
-        for branch in file.branches if file.commits else ():
-            made += after(contexts, branch.oid, branch.ref, file.commits, author=author)
-    return made
-
-
-def milestones(
-    contexts: ContextCompiler, tip: ObjectId, ref: str | None, count: int, wanted: frozenset[str]
+def _of_messages(
+    store: Store, line: Sequence[tuple[ObjectId, Commit]], wanted: frozenset[str]
 ) -> Iterator[Milestone]:
-    """Yield the milestones among the last commits of a history, oldest first; at most MAXIMUM_COMMITS are read.
-
-    Raises:
-        ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
-    """
-    store = contexts.store
-    line = _line(store, tip, min(count, MAXIMUM_COMMITS))
+    """Yield the milestones in the messages of some commits, oldest first."""
     tools = _ToolMilestones(store, wanted)
-    is_import = len(line) > _FEW_COMMITS
-    prompts: list[frozenset[str]] | None = [] if is_import else None
+    prompts: list[frozenset[str]] | None = None
     for oid, commit in line:
         for _, stored in added_messages(commit, oid):
             if wanted & {TODOS, FILES, TESTS}:
@@ -208,8 +160,6 @@ def milestones(
                     if _is_new_topic(words, prompts):
                         yield Milestone(commit.parents[0], TOPIC, "before a new topic")
                     prompts = [*prompts, words][-_TOPIC_PROMPTS:]
-    if TOKENS in wanted:
-        yield from _of_tokens(contexts, ref, line)
 
 
 class _ToolMilestones:
@@ -219,8 +169,7 @@ class _ToolMilestones:
         self._store = store
         self._wanted = wanted
         self._calls: dict[str, Stored] = {}
-        self._kinds: dict[str, str] = {}
-        self._plans: list[Message] = []
+        self._todos: dict[str, ToDo] = {}
 
     def of(self, oid: ObjectId, stored: Stored) -> Iterator[Milestone]:
         """Yield the milestones in a stored message's results and to-do lists."""
@@ -230,11 +179,11 @@ class _ToolMilestones:
         for part in stored["parts"]:
             if part["type"] == CALL:
                 self._calls[part["id"]] = part
-                is_plan = is_plan or self._kind(part) == PLAN
+                if TODOS in self._wanted and kind_of_tool(part["name"]) == PLAN:
+                    update_todos(self._todos, self._load(part), None)
+                    is_plan = True
             elif part["type"] == RESULT and (action := self._action(part)) is not None:
-                result = self._load(part)
-                assert isinstance(result, ToolResult)
-                has_failed = outcome_of(result).failed
+                has_failed = outcome_of(self._load(part)).failed
                 if action.kind == WRITE and not has_failed:
                     written.append(action.subject)
                 elif action.is_test:
@@ -244,20 +193,15 @@ class _ToolMilestones:
         if TESTS in self._wanted and tests:
             what = "failed" if any(failed for _, failed in tests) else "passed"
             yield Milestone(oid, f"{TESTS}-{what}", f"{what}: {tests[-1][0]}"[:200])
-        if TODOS in self._wanted and is_plan:
-            self._plans.append(load_message(stored, self._store.objects.read))
-            todos = activity_of(self._plans).todos
-            if todos and all(each.is_done for each in todos):
-                yield Milestone(oid, TODOS, f"all {len(todos)} to-dos are done")
+        if is_plan and self._todos and all(each.is_done for each in self._todos.values()):
+            yield Milestone(oid, TODOS, f"all {len(self._todos)} to-dos are done")
 
     def _action(self, result: Stored) -> Action | None:
         """Return the action of a result's call if it writes a file or runs tests."""
-        part = self._calls.get(result["id"]) or self._earlier_call(result)
-        if part is None or self._kind(part) not in (RUN, WRITE, OTHER):
+        call = self._calls.get(result["id"]) or self._earlier_call(result)
+        if call is None or kind_of_tool(call["name"]) not in (RUN, WRITE, OTHER):
             return None
-        call = self._load(part)
-        assert isinstance(call, ToolCall)
-        found = action_of(call)
+        found = action_of(self._load(call))
         return found if found.kind == WRITE or found.is_test else None
 
     def _earlier_call(self, result: Stored) -> Stored | None:
@@ -273,67 +217,61 @@ class _ToolMilestones:
                         return part  # type: ignore[no-any-return]
         return None
 
-    def _kind(self, call: Stored) -> str:
-        """Return the kind of the tool in a stored call."""
-        name = call["name"]
-        if name not in self._kinds:
-            self._kinds[name] = action_of(ToolCall("", name, "")).kind
-        return self._kinds[name]
-
-    def _load(self, part: Stored) -> Part:
+    def _load(self, part: Stored) -> Any:
         return load_parts([part], self._store.objects.read)[0]
 
 
-def _of_tokens(
-    contexts: ContextCompiler, ref: str | None, line: Sequence[tuple[ObjectId, Commit]]
-) -> Iterator[Milestone]:
+def _of_tokens(store: Store, counts: Iterable[tuple[ObjectId, int]]) -> Iterator[Milestone]:
     """Yield the commits at which the context passes a multiple of the step."""
-    step = _number(contexts.store, STEP)
-    counts: list[tuple[ObjectId, int]] = []
-    if len(line) <= _FEW_COMMITS:
-        tip = line[-1][0]
-        is_tip = ref is not None and contexts.store.refs.read(ref) == tip  # which has an index
-        total = contexts.compile(ref if is_tip else tip).token_count
-        for oid, commit in reversed(line):
-            counts.insert(0, (oid, total))
-            total -= contexts.weigh_added(commit)
-        counts.insert(0, (line[0][0], total))
-    else:
-        for oid, commit in line:
-            if any(operation.name == USAGE for operation in commit.operations):
-                report = report_of(commit)
-                counts += [] if report is None else [(oid, report.token_count)]
+    step = _number(store, STEP)
     for (_, earlier), (oid, later) in pairwise(counts):
         if later // step > max(0, earlier) // step:
             yield Milestone(oid, TOKENS, f"{later // step * step:,} tokens")
 
 
+def _reported(
+    store: Store, line: Sequence[tuple[ObjectId, Commit]]
+) -> Iterator[tuple[ObjectId, int]]:
+    """Yield the token counts that providers reported for some commits, after the last one before them."""
+    found = [(oid, report.token_count) for oid, commit in line if (report := report_of(commit))]
+    first = line[0][1]
+    if found and first.parents:
+        for oid, commit in _walk(store, first.parents[0], _EARLIER_COMMITS):
+            if report := report_of(commit):
+                yield oid, report.token_count
+                break
+    yield from found
+
+
 def _line(store: Store, tip: ObjectId, count: int) -> list[tuple[ObjectId, Commit]]:
     """Return the last commits along first parents, oldest first."""
-    found: list[tuple[ObjectId, Commit]] = []
-    oid: ObjectId | None = tip
-    while oid is not None and len(found) < count:
-        commit = read_commit(oid, store.objects.read)
-        found.append((oid, commit))
-        oid = commit.parents[0] if commit.parents else None
-    return found[::-1]
+    return [*_walk(store, tip, count)][::-1]
+
+
+def _walk(store: Store, tip: ObjectId, count: int) -> Iterator[tuple[ObjectId, Commit]]:
+    """Yield the last commits along first parents, newest first."""
+    for _ in range(count):
+        commit = read_commit(tip, store.objects.read)
+        yield tip, commit
+        if not commit.parents:
+            break
+        tip = commit.parents[0]
 
 
 def _earlier_prompts(store: Store, tip: ObjectId) -> list[frozenset[str]]:
     """Return the words of the last prompts, of few commits."""
     found: list[frozenset[str]] = []
-    for oid, commit in reversed(_line(store, tip, _TOPIC_COMMITS)):
+    for oid, commit in _walk(store, tip, _EARLIER_COMMITS):
         for _, stored in added_messages(commit, oid):
             if stored["role"] == "user":
-                words = _words(load_message(stored, store.objects.read).text)
-                found.insert(0, words)
+                found.insert(0, _words(load_message(stored, store.objects.read).text))
         if len(found) >= _TOPIC_PROMPTS:
             break
     return found[-_TOPIC_PROMPTS:]
 
 
 def _words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text[:4_000].lower())) - _COMMON
+    return frozenset(_WORD.findall(text[:4_000].lower())) - {*_COMMON.split()}
 
 
 def _is_new_topic(words: frozenset[str], earlier: Sequence[frozenset[str]]) -> bool:
@@ -343,13 +281,16 @@ def _is_new_topic(words: frozenset[str], earlier: Sequence[frozenset[str]]) -> b
     return len(words & known) < _TOPIC_OVERLAP * min(len(words), len(known))
 
 
-def _write(store: Store, found: Sequence[Milestone], ref: str | None, author: str) -> list[str]:
-    """Save milestones, drop checkpoints beyond the limits, and return the new refs."""
+def _write(store: Store, found: Sequence[tuple[str | None, Milestone]], author: str) -> list[str]:
+    """Save milestones, drop checkpoints beyond the limits, and return the new refs.
+
+    It does not wait for the disk: the next durable transaction syncs the checkpoints, too.
+    """
     limit, now = _number(store, LIMIT), store.clock.now()
     there = dict(store.refs.iterate(AUTOMATIC))
     known = {match.groups()[1:] for name in there if (match := _parsed(name))}
     made: dict[str, tuple[ObjectId, bytes]] = {}
-    for at, each in enumerate(found):
+    for at, (ref, each) in enumerate(found):
         key = each.trigger, each.commit.short()
         if key in known:
             continue
@@ -367,11 +308,11 @@ def _write(store: Store, found: Sequence[Milestone], ref: str | None, author: st
         return []
 
     def build(refs: RefReader) -> Transaction:
-        edits = [RefEdit(name, made[name][0], None) for name in new if refs.read(name) is None]
+        edits = [RefEdit(name, made[name][0], None) for name in new]
         edits += [RefEdit(n, None, there[n]) for n in old if refs.read(n) == there[n]]
         return Transaction([made[name] for name in new], edits, "checkpoint: automatic")
 
-    store.transact(build, author=author)
+    store.transact(build, author=author, durability=FAST)
     return new
 
 

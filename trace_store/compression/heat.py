@@ -32,6 +32,8 @@ _MARK = re.compile(r"[A-Za-z_][\w./-]{5,60}|\b\d{3,}\b|\b[0-9a-f]{7,40}\b")
 _TELLING = re.compile(r"[a-z][A-Z]|[\d_/]|\w\.\w")
 _MOST_MARKS = 400
 _COMMON = 0.2
+_MOST_MENTIONS = 100
+"""Number of later mentions of one mark that `mentions` counts."""
 _STRIP = "./-"
 
 
@@ -86,13 +88,16 @@ class Heat:
         self.marks = [{mark for mark in found if len(places[mark]) <= most} for found in marks]
         self.mentions: list[int] = []
         raw = []
+        passed = dict.fromkeys(weights, 0)
+        ahead = {mark: sum(decay[each] for each in places[mark]) for mark in weights}
         for at, found in enumerate(marks):
             later: set[int] = set()
             used = 0.0
             for mark in found & weights.keys():
-                where = [each for each in places[mark] if each > at]
-                later.update(where)
-                used += weights[mark] * sum(decay[each] for each in where)
+                passed[mark] += 1
+                ahead[mark] -= decay[at]
+                later.update(places[mark][passed[mark] : passed[mark] + _MOST_MENTIONS])
+                used += weights[mark] * max(0.0, ahead[mark])
             self.mentions.append(len(later))
             raw.append(decay[at] + used / math.sqrt(len(found) or 1))
         hottest = max(raw, default=0.0) or 1.0

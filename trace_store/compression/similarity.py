@@ -11,11 +11,15 @@ if TYPE_CHECKING:
 _HASHES = 64
 _BANDS = 16
 _PRIME = (1 << 61) - 1
+_COMPARED = 20
+"""Number of newest texts of a band that each older one is compared with."""
 _SEQUENCE_WORDS = 4
 _FACTORS = [(2 * n + 1) * 0x9E3779B97F4A7C15 % _PRIME for n in range(1, _HASHES + 1)]
 _NEAR_DUPLICATE = 0.8
 """Minimum share of common word sequences of two near duplicates."""
 _SAME_TOPIC = 0.2
+_OPEN_TOPICS = 30
+"""A set may join one of this many topics that were used last."""
 
 
 def near_duplicates(texts: Sequence[str]) -> Iterator[tuple[int, int, float]]:
@@ -34,7 +38,8 @@ def near_duplicates(texts: Sequence[str]) -> Iterator[tuple[int, int, float]]:
     candidates: dict[int, set[int]] = {}
     for numbers in bands.values():
         for place, number in enumerate(numbers):
-            candidates.setdefault(number, set()).update(numbers[place + 1 :])
+            newest = numbers[max(place + 1, len(numbers) - _COMPARED) :]
+            candidates.setdefault(number, set()).update(newest)
     for number in sorted(candidates):
         for later in sorted(candidates[number], reverse=True):
             same = sum(map(int.__eq__, signatures[number], signatures[later])) / _HASHES
@@ -63,16 +68,21 @@ def topics(names: Iterable[set[str]]) -> list[list[int]]:
     Returns:
         The indexes of the sets of each topic.
     """
-    groups: list[tuple[set[str], list[int]]] = []
+    found: list[list[int]] = []
+    open_topics: list[tuple[set[str], list[int]]] = []  # the topic used last is last
     for index, own in enumerate(names):
         best, largest = None, 0.0
-        for topic in groups:
-            overlap = len(own & topic[0]) / (min(len(own), len(topic[0])) or 1)
+        for at, (topic, _) in enumerate(open_topics):
+            overlap = len(own & topic) / (min(len(own), len(topic)) or 1)
             if overlap > largest:
-                best, largest = topic, overlap
+                best, largest = at, overlap
         if best is None or largest < _SAME_TOPIC:
-            groups.append((set(own), [index]))
+            found.append([index])
+            open_topics.append((set(own), found[-1]))
+            del open_topics[:-_OPEN_TOPICS]
         else:
-            best[0].update(own)
-            best[1].append(index)
-    return [indexes for _, indexes in groups]
+            used = open_topics.pop(best)
+            used[0].update(own)
+            used[1].append(index)
+            open_topics.append(used)
+    return found

@@ -118,6 +118,7 @@ class _Search:
         self.turns = turns
         self.tail = turns[-KEPT_TURNS] if len(turns) >= KEPT_TURNS else len(working.messages)
         self._taken: set[tuple[int, str]] = set()
+        self._replaced: set[int] = set()
         self._named: set[int] = set()
         """Positions that a proposal points to; they stay, or the pointer would lead to nothing."""
 
@@ -173,7 +174,7 @@ class _Search:
 
     def _shorten(self, output: Output, reason: str, text: str, said: str) -> Iterator[Suggestion]:
         key = output.at, output.call_id
-        if key in self._taken:
+        if key in self._taken or output.at in self._replaced:
             return
         saved = self.working.shorten_output(output, text)
         if saved < _SMALLEST_SAVING:
@@ -209,9 +210,8 @@ class _Search:
             for span in (spans[number] for number in numbers):
                 inside = set(span)
                 whole = [at for at in span if inside.issuperset(working.unit(at))]
-                if any((at, "") in self._taken for at in whole) or len(whole) < len(span):
-                    continue
-                yield from self._replace(span, len(numbers))
+                if len(whole) == len(span):
+                    yield from self._replace(span, len(numbers))
 
     def _replace(self, span: list[int], turns: int) -> Iterator[Suggestion]:
         working = self.working
@@ -219,9 +219,7 @@ class _Search:
         saved = working.replace(span, Message("user", text, kind=SUMMARY))
         if saved < _SMALLEST_SAVING:
             return
-        self._taken.update(
-            (output.at, output.call_id) for output in working.outputs if output.at in span
-        )
+        self._replaced.update(span)
         names = chain.from_iterable(sorted(self.heat.marks[at], key=len) for at in span)
         about = ", ".join(dict.fromkeys(name for name in names if not name.isdigit()))[:60]
         said = f"nothing later uses this{f' (one of {turns} turns)' if turns > 1 else ''}: {about}"

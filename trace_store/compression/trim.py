@@ -41,6 +41,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from trace_store.context.activity import Action
     from trace_store.context.compiled import CompiledContext, CompiledMessage
     from trace_store.context.fold import Fold
     from trace_store.history.draft import CommitResult, Draft
@@ -460,21 +461,27 @@ def _result(
 
 
 def superseded(outputs: Sequence[Output]) -> Iterator[tuple[Output, Output]]:
-    """Yield each read of a file, with the later call that repeats or outdates it."""
-    for number, output in enumerate(outputs):
+    """Return each read of a file, with the later call that repeats or outdates it."""
+    found = []
+    uses: dict[str, list[Output]] = {}  # of each file after the output, newest first
+    for output in reversed(outputs):
         action = output.action
-        if action.kind != READ or not action.paths or output.outcome.failed:
+        if action.kind not in (READ, WRITE) or not action.paths or output.outcome.failed:
             continue
-        later = next((o for o in outputs[number + 1 :] if _supersedes(o, output)), None)
-        if later is not None and later.at != output.at:
-            yield output, later
+        if action.kind == READ:
+            known = reversed(uses.get(action.paths[0], ()))
+            later = next((each for each in known if _supersedes(each.action, action)), None)
+            if later is not None and later.at != output.at:
+                found.append((output, later))
+        for path in action.paths:
+            uses.setdefault(path, []).append(output)
+    return reversed(found)
 
 
-def _supersedes(later: Output, read: Output) -> bool:
-    action = later.action
-    if later.outcome.failed or not set(read.action.paths) <= set(action.paths):
-        return False
-    return action.kind == WRITE or (action.kind == READ and action.span in ("", read.action.span))
+def _supersedes(later: Action, read: Action) -> bool:
+    return set(read.paths) <= set(later.paths) and (
+        later.kind == WRITE or later.span in ("", read.span)
+    )
 
 
 def duplicates(outputs: Sequence[Output]) -> Iterator[tuple[Output, Output]]:

@@ -193,18 +193,24 @@ def activity_of(messages: Iterable[MessageLike]) -> Activity:
         outcome = None if result is None else outcome_of(result)
         steps.append(Step(action, outcome, address, at))
         if action.kind == PLAN:
-            _plan(todos, call, result)
+            update_todos(todos, call, result)
     return Activity(tuple(steps), tuple(_files(steps)), tuple(todos.values()))
+
+
+def kind_of_tool(name: str) -> str:
+    """Return the kind of action that a tool's name suggests; its arguments may tell better."""
+    name = _plain_name(name)
+    return WRITE if name in _EDITORS else _KIND_OF.get(name, OTHER)
 
 
 def action_of(call: ToolCall) -> Action:
     """Return a tool call's action, by the names of its tool and its arguments."""
     arguments = _arguments(call.arguments)
-    name = re.sub(r"[^a-z]", "", call.name.rsplit("__", 1)[-1].lower())
-    kind = _KIND_OF.get(name, OTHER)
-    if name in _EDITORS:
-        kind = READ if arguments.get("command") == "view" else WRITE
-    text = "" if name in _EDITORS else _first_text(arguments, _COMMANDS)
+    is_editor = _plain_name(call.name) in _EDITORS
+    kind = kind_of_tool(call.name)
+    if is_editor and arguments.get("command") == "view":
+        kind = READ
+    text = "" if is_editor else _first_text(arguments, _COMMANDS)
     if not arguments:
         text = call.arguments
         if commands := _SCRIPTED.findall(text):
@@ -246,8 +252,8 @@ def _files(steps: Iterable[Step]) -> Iterable[FileUse]:
     return found.values()
 
 
-def _plan(todos: dict[str, ToDo], call: ToolCall, result: ToolResult | None) -> None:
-    """Apply a call to the to-do list: a list replaces it, a task is added or changed."""
+def update_todos(todos: dict[str, ToDo], call: ToolCall, result: ToolResult | None) -> None:
+    """Apply a PLAN call to a to-do list: a list replaces it, a task is added or changed."""
     arguments = _arguments(call.arguments)
     items = next((arguments[key] for key in ("todos", "plan", "items") if key in arguments), None)
     if isinstance(items, list):
@@ -266,6 +272,10 @@ def _plan(todos: dict[str, ToDo], call: ToolCall, result: ToolResult | None) -> 
         todos[name] = ToDo(str(arguments["subject"]), "pending")
     elif (name := str(arguments.get("taskId", ""))) in todos and arguments.get("status"):
         todos[name] = ToDo(todos[name].text, str(arguments["status"]))
+
+
+def _plain_name(name: str) -> str:
+    return re.sub(r"[^a-z]", "", name.rsplit("__", 1)[-1].lower())
 
 
 def _arguments(text: str) -> Mapping[str, Any]:

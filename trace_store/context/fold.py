@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     ReadCommit: TypeAlias = Callable[[bytes], Commit]
 
 
-FEW = 3
+FEW = 16
 """Up to this many entries are looked up one by one; more are found in one pass."""
 
 
@@ -42,6 +42,7 @@ class Fold:
 
     __slots__ = (
         "_by_address",
+        "_last",
         "_own",
         "entries",
         "links",
@@ -57,6 +58,7 @@ class Fold:
         self.measured: tuple[bytes, bytes | None] | None = None
         self.links: dict[Address, tuple[Address, ...]] = {}
         self._by_address: dict[Address, Entry] = {}
+        self._last = 0  # the last position looked up
         self._own: set[Address] | None = None  # entries not shared with a copy; None means all
 
     @classmethod
@@ -213,12 +215,20 @@ class Fold:
         if len(shared) > FEW:
             places = [at for at, each in enumerate(self.entries) if each.address in shared]
         else:
-            places = [self.entries.index(entry) for entry in shared.values()]
+            places = [self._place(entry) for entry in shared.values()]
         for at in places:
             entry = self.entries[at] = self.entries[at].copy()
             self._by_address[entry.address] = entry
         self._own.update(shared)
         return [self._by_address[entry.address] for entry in found]
+
+    def _place(self, entry: Entry) -> int:
+        """Return the position of an entry, looked for from the last one on: most operations are in order."""
+        try:
+            self._last = self.entries.index(entry, self._last)
+        except ValueError:
+            self._last = self.entries.index(entry)
+        return self._last
 
     def _writable_units(self, addresses: Sequence[Address]) -> list[Entry]:
         for address in addresses:
@@ -319,13 +329,15 @@ def _restore(state: Fold, operation: Operation, position: _CommitPosition) -> No
 
 
 def _replace(state: Fold, operation: Operation, position: _CommitPosition) -> None:
-    hidden = {id(entry) for entry in state._writable_units(position.targets(operation))}
-    at = len(state.entries)
-    for i, entry in enumerate(state.entries):
-        if id(entry) in hidden:
-            at = min(at, i)
-            entry.hidden = REPLACED
-            entry.ghost = False
+    hidden = state._writable_units(position.targets(operation))
+    if len(hidden) > FEW:
+        members = set(map(id, hidden))
+        at = next(i for i, entry in enumerate(state.entries) if id(entry) in members)
+    else:
+        at = min(map(state._place, hidden), default=len(state.entries))
+    for entry in hidden:
+        entry.hidden = REPLACED
+        entry.ghost = False
     _put(state, operation, position, at)
 
 

@@ -499,14 +499,19 @@ def _has_results(operation: Operation) -> bool:
 
 
 def _check_origins(store: Store, draft: Draft) -> None:
-    """Raise as `write` if a source is missing; it need not be in the context."""
+    """Raise as `write` if a source is missing; it need not be in the context.
+
+    A source that is also replaced is checked as the target that it is.
+    """
+    sources: dict[Address, None] = {}
     for operation in draft.operations:
-        for birth, number in operation.fields.get("sources", ()):
-            if birth:
-                revisions.require_message(store, Address(birth, number))
+        named = set(ops.targets_of(operation, HERE)) if "sources" in operation.fields else ()
+        found = (Address(*each) for each in operation.fields.get("sources", ()))
+        sources.update(dict.fromkeys(each for each in found if each.birth and each not in named))
         about = operation.fields.get("about")
         if about is not None:
             read_commit(ObjectId(about), store.objects.read)
+    revisions.require_messages(store, sources)
 
 
 def _reflog_message(message: str) -> str:

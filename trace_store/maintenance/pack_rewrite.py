@@ -123,7 +123,7 @@ def write_packs_without(
                     if oid not in drop:
                         writer.add(oid, data)
                     if progress is not None:
-                        progress(seen, total)
+                        progress(seen, whole)
             except (errors.CorruptPackError, errors.CorruptObjectError):
                 damaged.append(name)
         for oid in loose:

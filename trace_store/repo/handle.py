@@ -113,7 +113,7 @@ class Handle:
     def checkpoint_after_import(self, report: ImportReport) -> None:
         """Make the automatic checkpoints that an import calls for."""
         if self.store.config.get(AUTOMATIC_SETTING):
-            checkpoints.automatic.after_import(self.contexts, report, author=self.author)
+            checkpoints.automatic.after_import(self.store, report, author=self.author)
 
     def checkpoint_before(self, store: Store, trigger: str) -> None:
         """Make the automatic checkpoint of a branch before a command."""

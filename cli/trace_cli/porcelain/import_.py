@@ -23,7 +23,6 @@ from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, number, paint, table
 from trace_store import checkpoints
 from trace_store.config import AUTOMATIC_SETTING
-from trace_store.context.compiler import ContextCompiler
 from trace_store.errors import NotFoundError, TraceError, UnreadableInputError
 from trace_store.files import Disk
 from trace_store.importers.discovery import EMPTY, other_folders, project_histories
@@ -132,9 +131,8 @@ def import_(
                 guard=guard,
             )
             if store.config.get(AUTOMATIC_SETTING):
-                checkpoints.automatic.after_import(
-                    ContextCompiler(store), report, author=invocation.environment.author
-                )
+                author = invocation.environment.author
+                checkpoints.automatic.after_import(store, report, author=author)
         except KeyboardInterrupt:
             progress.clear()
             invocation.note(_how_far(progress.path))

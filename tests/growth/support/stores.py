@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 from trace_cli.main import main
 from trace_cli.runtime import Invocation
-from trace_store import FixedClock, Message, Repo, Store
+from trace_store import FixedClock, Message, Repo, Store, Text, ToolCall, ToolResult
 from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.environment import Environment
@@ -76,7 +77,25 @@ def text(number: int) -> str:
     return f"message {number}: " + " ".join(f"{words.getrandbits(32):x}" for _ in range(30))
 
 
-def build(folder: Path, size: Size) -> None:
+def prompt(number: int) -> Message:
+    """Return message n of a conversation in which only the user speaks."""
+    return Message("user", text(number))
+
+
+def work(number: int) -> Message:
+    """Return message n of an agent that reads a file for each prompt, each file twice."""
+    turn, step = divmod(number - 1, 4)
+    call, path = f"call_{turn}", f"/src/module_{turn // 2}.py"
+    if step == 0:
+        return prompt(number)
+    if step == 1:
+        return Message("assistant", [ToolCall(call, "Read", json.dumps({"file_path": path}))])
+    if step == 2:
+        return Message("tool", [ToolResult(call, [Text(text(number))])])
+    return Message("assistant", text(number))
+
+
+def build(folder: Path, size: Size, message: Callable[[int], Message] = prompt) -> None:
     """Make a repository of a size: all packed and indexed but the last few commits.
 
     The first messages and commits have the clock of long ago, the tail that of tomorrow, so that no seal is due.
@@ -88,7 +107,7 @@ def build(folder: Path, size: Size) -> None:
         draft = commit.new_draft(store)
         draft.record_usage(usage)
         commit.write(store, draft, author="ada")
-    messages = [Message("user", text(n)) for n in range(1, size.messages)]
+    messages = [message(n) for n in range(1, size.messages)]
     for start in range(0, len(messages), BATCH):
         commit.commit(store, messages[start : start + BATCH], author="ada")
     add_branches(store, [branch(n) for n in range(size.branches)], first)

@@ -1,0 +1,85 @@
+"""The cost of making room in long contexts: the table "Making room" of docs/performance.md.
+
+With TRACE_TEST_FULL, at the sizes of the table, and compared with it; otherwise at small sizes. The rows are printed.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.growth.conftest import looked
+from tests.growth.support.counting import Cost, cost_of, grown, use_disk
+from tests.growth.support.stores import Place, QuickRecordingDisk, Size, build, copy, work
+
+FULL = "TRACE_TEST_FULL" in os.environ
+SIZES = (2_000, 10_000, 100_000) if FULL else (400, 2_000)
+TABLE = Path(__file__).parents[2] / "docs" / "performance.md"
+
+
+def removed(place: Place) -> None:
+    """Hide a message, as an earlier command would have."""
+    place.trace("remove", "HEAD~5.0", "-q")
+    looked(place)
+
+
+COMMANDS = {
+    "trim --percent 50 --partial": False,
+    "dedupe": False,
+    "suggest": False,
+    "compress --to 50% --extractive": False,
+    "checkpoint save here": True,
+    "fork idea": True,
+    "remove HEAD~3.0 --ghost": False,
+    "trash": False,
+    "restore HEAD~6.0": False,
+}
+"""Each command, and whether its cost is constant."""
+
+
+@pytest.fixture(scope="session")
+def long_contexts(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    """Return a repository of each size."""
+    base = tmp_path_factory.mktemp("room")
+    for size in SIZES:
+        build(base / str(size), Size(history=0, messages=size, branches=2), work)
+    return {size: base / str(size) for size in SIZES}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_cost_of_making_room(
+    command: str, long_contexts: dict[int, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = QuickRecordingDisk()
+
+    def cost(size: int, run: int) -> Cost:
+        use_disk(monkeypatch, disk)
+        place = Place(tmp_path / f"{size}-{run}", disk)
+        copy(long_contexts[size], place.folder)
+        removed(place)
+        return cost_of(lambda: place.trace(*command.split()), disk)
+
+    cost(SIZES[0], 0)  # what the process does only once
+    costs = [cost(size, 1) for size in SIZES]
+    row = f"| `trace {command}` | {' | '.join(map(cell, costs))} |"
+    print(f"\n{row}")
+    for (size, small), (more, large) in pairwise(zip(SIZES, costs, strict=True)):
+        above = grown(small, large, 1 if COMMANDS[command] else more / size)
+        assert not above, f"{sorted(above)} grow: {small} → {large}"
+    if FULL:
+        assert row in TABLE.read_text(), f"docs/performance.md has another row: {row}"
+
+
+def cell(cost: Cost) -> str:
+    """Return the counts of a cell, rounded so that small changes do not show."""
+    read, written = (rounded(count / 1024) for count in (cost.read, cost.written))
+    return f"{read} / {written} KiB, {rounded(cost.files)}, {rounded(cost.objects)}"
+
+
+def rounded(count: float) -> str:
+    """Return a count with one significant digit, or two below 3."""
+    digits = 1 if f"{count:e}"[0] > "2" else 2
+    return f"{int(float(f'{count:.{digits - 1}e}')):,}"
