@@ -2,8 +2,8 @@
 
 They are off unless the setting `automatic_checkpoints` names triggers. `before` is called before a command that changes
 a branch, `after` when commits were added; if no trigger is on, neither reads anything. Names such as
-`auto/20260302-091500000-tests-passed-8a3fe622` hold time, trigger and commit, so that the limits on number and age need
-no tag to be read. `undo` skips automatic checkpoints.
+`auto/20260302-091500000-tests-passed-8a3fe622` contain time, trigger and commit, so the limits on number and age are
+applied without reading tags. `undo` skips automatic checkpoints.
 """
 
 from __future__ import annotations
@@ -57,8 +57,15 @@ _MILESTONES = frozenset((TODOS, FILES, TESTS, TOPIC, TOKENS))
 MAXIMUM_COMMITS = 100
 """Number of newest commits of an import to check."""
 _FEW_COMMITS = 8
-"""Up to this many new commits, tokens are counted and earlier prompts read; for more, only the new commits are read."""
-_TOPIC_COMMITS, _TOPIC_PROMPTS, _TOPIC_WORDS, _TOPIC_OVERLAP = 60, 3, 8, 0.1
+"""With more new commits, token counts come from usage reports, and prompts before the new commits are ignored."""
+_TOPIC_COMMITS = 60
+"""Number of earlier commits to search for prompts."""
+_TOPIC_PROMPTS = 3
+"""Number of earlier prompts to compare a prompt with."""
+_TOPIC_WORDS = 8
+"""Prompts with fewer distinct words are not compared."""
+_TOPIC_OVERLAP = 0.1
+"""A prompt that shares a smaller part of its words with the earlier prompts starts a new topic."""
 _DAY = 86_400_000
 _NAME = re.compile(r"(\d{8}-\d{9})-([a-z-]+)-([0-9a-f]{12})")
 _WORD = re.compile(r"[^\W\d_]{4,}")
@@ -120,10 +127,10 @@ class Milestone:
 
 def triggers(store: Store) -> frozenset[str]:
     """Return the triggers that are on; reads nothing but the settings in memory."""
-    said = store.config.get(AUTOMATIC_SETTING)
-    if not isinstance(said, str) or said in ("", "off"):
+    setting = store.config.get(AUTOMATIC_SETTING)
+    if not isinstance(setting, str) or setting in ("", "off"):
         return frozenset()
-    return frozenset(TRIGGERS) if said == "on" else frozenset(said.split(",")) & {*TRIGGERS}
+    return frozenset(TRIGGERS) if setting == "on" else frozenset(setting.split(",")) & {*TRIGGERS}
 
 
 def before(store: Store, trigger: str, *, ref: str | None = None, author: str) -> str | None:
@@ -144,14 +151,17 @@ def before(store: Store, trigger: str, *, ref: str | None = None, author: str) -
     tip = head.oid if ref is None else store.refs.read(ref)
     if tip is None:
         return None
-    made = _write(store, [Milestone(tip, trigger, f"before a {trigger}")], ref or head.ref, author)
-    return made[0] if made else None
+    due = [Milestone(tip, trigger, f"before a {trigger}")]
+    created = _write(store, due, ref or head.ref, author)
+    return created[0] if created else None
 
 
 def after(
     contexts: ContextCompiler, tip: ObjectId, ref: str | None, count: int = 1, *, author: str
 ) -> list[str]:
-    """Save the milestones among a branch's last commits whose triggers are on.
+    """Save checkpoints at the milestones in a branch's last commits.
+
+    Only triggers that are on make milestones.
 
     Args:
         contexts: the compiler of the repository's store.
@@ -167,20 +177,23 @@ def after(
     wanted = triggers(store) & _MILESTONES
     if not wanted or count < 1:
         return []
-    found = list(milestones(contexts, tip, ref, count, wanted))
+    due = list(milestones(contexts, tip, ref, count, wanted))
     try:
-        return _write(store, found, ref, author) if found else []
+        return _write(store, due, ref, author) if due else []
     except (errors.StorageError, errors.ConcurrencyError):
         return []
 
 
 def after_import(contexts: ContextCompiler, report: ImportReport, *, author: str) -> list[str]:
-    """Save the milestones of branches that an import extended; return their refs."""
-    made: list[str] = []
+    """Save checkpoints at the milestones that an import added to branches.
+
+    Return the refs of the checkpoints.
+    """
+    created: list[str] = []
     for file in report.files:
         for branch in file.branches if file.commits else ():
-            made += after(contexts, branch.oid, branch.ref, file.commits, author=author)
-    return made
+            created += after(contexts, branch.oid, branch.ref, file.commits, author=author)
+    return created
 
 
 def milestones(
@@ -192,14 +205,14 @@ def milestones(
         ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
     """
     store = contexts.store
-    line = _line(store, tip, min(count, MAXIMUM_COMMITS))
+    commits = _last_commits(store, tip, min(count, MAXIMUM_COMMITS))
     tools = _ToolMilestones(store, wanted)
-    is_import = len(line) > _FEW_COMMITS
-    prompts: list[frozenset[str]] | None = [] if is_import else None
-    for oid, commit in line:
+    has_many = len(commits) > _FEW_COMMITS
+    prompts: list[frozenset[str]] | None = [] if has_many else None
+    for oid, commit in commits:
         for _, stored in added_messages(commit, oid):
             if wanted & {TODOS, FILES, TESTS}:
-                yield from tools.of(oid, stored)
+                yield from tools.milestones_in(oid, stored)
             if TOPIC in wanted and stored["role"] == "user" and commit.parents:
                 words = _words(load_message(stored, store.objects.read).text)
                 if len(words) >= _TOPIC_WORDS:
@@ -209,7 +222,7 @@ def milestones(
                         yield Milestone(commit.parents[0], TOPIC, "before a new topic")
                     prompts = [*prompts, words][-_TOPIC_PROMPTS:]
     if TOKENS in wanted:
-        yield from _of_tokens(contexts, ref, line)
+        yield from _token_milestones(contexts, ref, commits)
 
 
 class _ToolMilestones:
@@ -222,7 +235,7 @@ class _ToolMilestones:
         self._kinds: dict[str, str] = {}
         self._plans: list[Message] = []
 
-    def of(self, oid: ObjectId, stored: Stored) -> Iterator[Milestone]:
+    def milestones_in(self, oid: ObjectId, stored: Stored) -> Iterator[Milestone]:
         """Yield the milestones in a stored message's results and to-do lists."""
         is_plan = False
         written: list[str] = []
@@ -261,7 +274,7 @@ class _ToolMilestones:
         return found if found.kind == WRITE or found.is_test else None
 
     def _earlier_call(self, result: Stored) -> Stored | None:
-        """Return the stored call of a result from the commit that made it."""
+        """Return the stored call that a result answers, from the commit that added the call."""
         if "call" not in result or not result["call"][0]:
             return None
         address = Address(*result["call"])
@@ -284,22 +297,23 @@ class _ToolMilestones:
         return load_parts([part], self._store.objects.read)[0]
 
 
-def _of_tokens(
-    contexts: ContextCompiler, ref: str | None, line: Sequence[tuple[ObjectId, Commit]]
+def _token_milestones(
+    contexts: ContextCompiler, ref: str | None, commits: Sequence[tuple[ObjectId, Commit]]
 ) -> Iterator[Milestone]:
     """Yield the commits at which the context passes a multiple of the step."""
-    step = _number(contexts.store, STEP)
+    step = _read_setting(contexts.store, STEP)
     counts: list[tuple[ObjectId, int]] = []
-    if len(line) <= _FEW_COMMITS:
-        tip = line[-1][0]
-        is_tip = ref is not None and contexts.store.refs.read(ref) == tip  # which has an index
+    if len(commits) <= _FEW_COMMITS:
+        tip = commits[-1][0]
+        # A branch's tip has a compile index.
+        is_tip = ref is not None and contexts.store.refs.read(ref) == tip
         total = contexts.compile(ref if is_tip else tip).token_count
-        for oid, commit in reversed(line):
+        for oid, commit in reversed(commits):
             counts.insert(0, (oid, total))
             total -= contexts.weigh_added(commit)
-        counts.insert(0, (line[0][0], total))
+        counts.insert(0, (commits[0][0], total))
     else:
-        for oid, commit in line:
+        for oid, commit in commits:
             if any(operation.name == USAGE for operation in commit.operations):
                 report = report_of(commit)
                 counts += [] if report is None else [(oid, report.token_count)]
@@ -308,7 +322,7 @@ def _of_tokens(
             yield Milestone(oid, TOKENS, f"{later // step * step:,} tokens")
 
 
-def _line(store: Store, tip: ObjectId, count: int) -> list[tuple[ObjectId, Commit]]:
+def _last_commits(store: Store, tip: ObjectId, count: int) -> list[tuple[ObjectId, Commit]]:
     """Return the last commits along first parents, oldest first."""
     found: list[tuple[ObjectId, Commit]] = []
     oid: ObjectId | None = tip
@@ -320,9 +334,12 @@ def _line(store: Store, tip: ObjectId, count: int) -> list[tuple[ObjectId, Commi
 
 
 def _earlier_prompts(store: Store, tip: ObjectId) -> list[frozenset[str]]:
-    """Return the words of the last prompts, of few commits."""
+    """Return the words of each of the last prompts.
+
+    Only the last `_TOPIC_COMMITS` commits are searched.
+    """
     found: list[frozenset[str]] = []
-    for oid, commit in reversed(_line(store, tip, _TOPIC_COMMITS)):
+    for oid, commit in reversed(_last_commits(store, tip, _TOPIC_COMMITS)):
         for _, stored in added_messages(commit, oid):
             if stored["role"] == "user":
                 words = _words(load_message(stored, store.objects.read).text)
@@ -343,13 +360,13 @@ def _is_new_topic(words: frozenset[str], earlier: Sequence[frozenset[str]]) -> b
     return len(words & known) < _TOPIC_OVERLAP * min(len(words), len(known))
 
 
-def _write(store: Store, found: Sequence[Milestone], ref: str | None, author: str) -> list[str]:
+def _write(store: Store, due: Sequence[Milestone], ref: str | None, author: str) -> list[str]:
     """Save milestones, drop checkpoints beyond the limits, and return the new refs."""
-    limit, now = _number(store, LIMIT), store.clock.now()
-    there = dict(store.refs.iterate(AUTOMATIC))
-    known = {match.groups()[1:] for name in there if (match := _parsed(name))}
-    made: dict[str, tuple[ObjectId, bytes]] = {}
-    for at, each in enumerate(found):
+    limit, now = _read_setting(store, LIMIT), store.clock.now()
+    existing = dict(store.refs.iterate(AUTOMATIC))
+    known = {match.groups()[1:] for name in existing if (match := _parse_name(name))}
+    created: dict[str, tuple[ObjectId, bytes]] = {}
+    for at, each in enumerate(due):
         key = each.trigger, each.commit.short()
         if key in known:
             continue
@@ -359,28 +376,30 @@ def _write(store: Store, found: Sequence[Milestone], ref: str | None, author: st
         _, oid, data = new_tag(
             store, name, each.commit, author, each.reason, dict(sorted(meta.items()))
         )
-        made[name] = oid, data
-    kept = _within_limits([*there, *made], limit, _stamp(now - _number(store, DAYS) * _DAY))
-    new = [name for name in made if name in kept]
-    old = [name for name in there if name not in kept]
+        created[name] = oid, data
+    kept = _within_limits(
+        [*existing, *created], limit, _stamp(now - _read_setting(store, DAYS) * _DAY)
+    )
+    new = [name for name in created if name in kept]
+    old = [name for name in existing if name not in kept]
     if not new and not old:
         return []
 
     def build(refs: RefReader) -> Transaction:
-        edits = [RefEdit(name, made[name][0], None) for name in new if refs.read(name) is None]
-        edits += [RefEdit(n, None, there[n]) for n in old if refs.read(n) == there[n]]
-        return Transaction([made[name] for name in new], edits, "checkpoint: automatic")
+        edits = [RefEdit(name, created[name][0], None) for name in new if refs.read(name) is None]
+        edits += [RefEdit(n, None, existing[n]) for n in old if refs.read(n) == existing[n]]
+        return Transaction([created[name] for name in new], edits, "checkpoint: automatic")
 
     store.transact(build, author=author)
     return new
 
 
 def _within_limits(names: Sequence[str], limit: int, oldest: str) -> set[str]:
-    """Return the names to keep: the newest of each trigger, and none that is too old."""
+    """Return the names to keep: the newest `limit` of each trigger, unless older than `oldest`."""
     kept: set[str] = set()
     counts: dict[str, int] = {}
     for name in sorted(names, reverse=True):
-        match = _parsed(name)
+        match = _parse_name(name)
         if match is None:
             kept.add(name)  # not created by Trace
             continue
@@ -391,7 +410,7 @@ def _within_limits(names: Sequence[str], limit: int, oldest: str) -> set[str]:
     return kept
 
 
-def _parsed(name: str) -> re.Match[str] | None:
+def _parse_name(name: str) -> re.Match[str] | None:
     return _NAME.fullmatch(name.removeprefix(AUTOMATIC))
 
 
@@ -400,6 +419,6 @@ def _stamp(milliseconds: int) -> str:
     return f"{digits[:8]}-{digits[8:17]}"
 
 
-def _number(store: Store, key: str) -> int:
-    said = store.config.get(key)
-    return said if isinstance(said, int) and said > 0 else DEFAULTS[key]
+def _read_setting(store: Store, key: str) -> int:
+    setting = store.config.get(key)
+    return setting if isinstance(setting, int) and setting > 0 else DEFAULTS[key]
