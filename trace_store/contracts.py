@@ -30,7 +30,7 @@ if TYPE_CHECKING:
             """Return True if the object exists."""
             ...
 
-    class Patience(Protocol):
+    class LockWaiter(Protocol):
         """Waits for a file lock and reports who holds it."""
 
         def lock(self, disk: Disk, fd: int, path: str) -> None:

@@ -62,7 +62,10 @@ EXIT_CODES: tuple[tuple[type[TraceError], int, str], ...] = (
 
 OTHER_EXIT_CODES: tuple[tuple[int, str], ...] = (
     (EXIT_OK, "success"),
-    (EXIT_BUG, "an unexpected error, which is a bug in Trace; `merge-base`: no, without a message"),
+    (
+        EXIT_BUG,
+        "an unexpected error, which is a bug in Trace; `merge-base`: no common ancestor, or not an ancestor",
+    ),
     (EXIT_INTERRUPTED, "interrupted from the keyboard"),
     (EXIT_OUTPUT_CLOSED, "the reader of the output stopped reading"),
 )
@@ -108,12 +111,12 @@ HINTS: dict[str, str] = {
     ErrorCode.CORRUPT_BUNDLE: "copy or send the file again; nothing was imported",
     ErrorCode.CORRUPT_CONFIG: "`trace fsck --repair` rewrites it with the settings that can be read",
     ErrorCode.CONFIG_CONFLICT: "`git checkout --ours .trace/config` or --theirs takes one side",
-    ErrorCode.UNKNOWN_ROOTS: "`trace fsck` reports the problem; objects of another git branch come with that branch",
+    ErrorCode.UNKNOWN_ROOTS: "`trace fsck` reports the problem; missing objects may be on another git branch",
     ErrorCode.UNSUPPORTED_FORMAT: "install the version of Trace that wrote it, or a newer one",
     ErrorCode.NO_FULL_TEXT_SEARCH: "`trace search --regex` works without it",
     ErrorCode.RENDER: "without --strict it is repaired on the fly; `trace repair` creates a repaired branch",
     ErrorCode.BUDGET: "omit --strict to print it anyway; `trace config budget` sets the limit",
-    ErrorCode.TARGET_UNREACHABLE: "give a larger --to; --dry-run of trim and --plan of compress show what stays",
+    ErrorCode.TARGET_UNREACHABLE: "give a larger --to; `trim --dry-run` or `compress --plan` shows what stays",
     ErrorCode.MODEL_UNREACHABLE: "`trace model` shows the settings, `trace model test` tries them; nothing was written",
     ErrorCode.MODEL_REFUSED: "`trace model` shows where the key comes from; nothing was written",
     ErrorCode.MODEL_NONSENSE: "try again, or another model: `trace config model.name NAME`; nothing was written",
@@ -134,9 +137,9 @@ HINTS: dict[str, str] = {
     ErrorCode.UNDIVIDABLE: "fork from {commit}, or from the commit before it",
     ErrorCode.NAME_TAKEN_HERE: "`trace trash restore --as NAME` gives it another name",
     ErrorCode.NAMELESS: "`trace trash restore --as NAME` gives it a name",
-    ErrorCode.NOT_IN_TRASH: "`trace trash` lists it",
+    ErrorCode.NOT_IN_TRASH: "`trace trash` lists what can be restored",
     ErrorCode.NO_GAIN: "--force compresses anyway; another RANGE or a smaller --to may save more",
-    ErrorCode.UNRELATED_HISTORIES: "--allow-unrelated-histories merges them, one after the other",
+    ErrorCode.UNRELATED_HISTORIES: "--allow-unrelated-histories merges them: the other messages go after yours",
     ErrorCode.NOT_FAST_FORWARD: "without --ff-only a merge commit is created",
     ErrorCode.DROPS_PINNED: "--drop-pinned drops them anyway",
     ErrorCode.INTERNAL: "please report this, with the output under `TRACE_DEBUG=1`",

@@ -207,7 +207,7 @@ def test_what_was_measured_is_known_after_edits(repo: Repo) -> None:
         measured = view.measured()
         assert prefix is not None
         assert measured is not None
-        assert (measured.commit, measured.is_beginning) == (measured_at, False)
+        assert (measured.commit, measured.is_prefix) == (measured_at, False)
         assert (measured.message_count, measured.prefix) == (2, prefix.prefix)
         check(repo, view)
         assert repo.contexts.verify().matches

@@ -14,7 +14,7 @@ from markdown_it.token import Token
 from tests.exporters.support.pages import Page
 from tests.exporters.support.sessions import ATTACKS, hostile_session, rich_session
 from tests.importers.support.transcripts import each_real_transcript
-from trace_store.exporters.markdown import collapse, line, sentences, write
+from trace_store.exporters.markdown import collapse, line, paragraphs, write
 from trace_store.exporters.markdown import fence as fenced
 from trace_store.exporters.session import read_session
 from trace_store.importers.import_all import import_paths
@@ -114,7 +114,7 @@ def test_equal_sessions_give_equal_bytes() -> None:
 
 @given(CHARACTERS)
 def test_sentences_show_their_characters(content: str) -> None:
-    shown = sentences(content)
+    shown = paragraphs(content)
     tokens = PARSER.parse(shown)
     assert {token.type for token in tokens} <= WHOLE
     assert {token.type for token in inner(tokens)} <= SPANS

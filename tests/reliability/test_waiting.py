@@ -28,7 +28,7 @@ from trace_store.lock_owner import owner_of
 from trace_store.maintenance import lock, lock_wait
 from trace_store.maintenance import seal as sealing
 from trace_store.maintenance.lock import OperationLock, brief_lock
-from trace_store.maintenance.log import LoggedPatience, warn_of_unsealed
+from trace_store.maintenance.log import LoggingLockWaiter, warn_of_unsealed
 from trace_store.maintenance.seal import seal
 from trace_store.store.handle import Store
 
@@ -369,7 +369,7 @@ def test_a_program_that_listens_is_told_for_whom_it_waits(
 def test_nothing_that_a_terminal_obeys_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     """The lock holder is read from the repository, and may be shown on a terminal."""
     with caplog.at_level("INFO", logger="trace_store"):
-        LoggedPatience().tell("trace\x1b[2J\n\u202epack\x9b (pid 1)")
+        LoggingLockWaiter().tell("trace\x1b[2J\n\u202epack\x9b (pid 1)")
         warn_of_unsealed(StorageError("\x1b]0;title\x07", path="x"))
     assert [record.getMessage() for record in caplog.records] == [
         "waiting for trace\\x1b[2J\\n\\u202epack\\x9b (pid 1)",

@@ -1,4 +1,4 @@
-"""Checkpoints and forks of an open repository: `repo.checkpoints` and `repo.fork`."""
+"""Checkpoints and forks: `repo.checkpoints` and `repo.branches.fork`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class Checkpoints:
-    """The checkpoints of a repository; each method raises as the function of the same name in this package."""
+    """The checkpoints of a repository.
+
+    Each method raises the errors of the function that it calls.
+    """
 
     def __init__(self, contexts: ContextCompiler, *, author: str, guard: Guard) -> None:
         self._contexts = contexts
@@ -72,7 +75,10 @@ class Checkpoints:
         return soft_checkpoints.soft_data(self._store, self.show(name))
 
     def source(self, checkpoint: Checkpoint) -> ObjectId | None:
-        """Return the commit that a checkpoint is of; None for a soft one of an empty branch."""
+        """Return the commit that a checkpoint saves.
+
+        Return None if it is a soft checkpoint of an empty branch.
+        """
         if checkpoint.form != hard.SOFT:
             return checkpoint.commit
         return soft_checkpoints.soft_source(self._store, checkpoint)
@@ -98,7 +104,10 @@ class Checkpoints:
         )
 
     def list(self, *patterns: str) -> list[Checkpoint]:
-        """Return all checkpoints by name, automatic ones too; patterns such as `auto/*` select some."""
+        """Return the checkpoints, sorted by name, including automatic ones.
+
+        Patterns such as `auto/*` select some.
+        """
         return hard.list_checkpoints(self._store, patterns)
 
 
@@ -123,7 +132,10 @@ class Forks:
         return comparison.compare_forks(self._contexts, left, right)
 
     def merge(self, winner: str, loser: str, *, reason: str = "") -> Choice:
-        """Keep one branch and archive the other; raises as `forks.choose_fork`."""
+        """Add the loser's conclusion to the winner, and archive the loser.
+
+        Raises as `forks.choose_fork`.
+        """
         return forks.choose_fork(
             self._contexts, winner, loser, author=self._author, reason=reason, guard=self._guard
         )

@@ -33,11 +33,15 @@ if TYPE_CHECKING:
 NO_GENERATION = bytes(16)
 _BATCH = 2048
 _HOME_AT = 20
+"""Offset of the home commit in a record."""
 
 
 @value
 class History:
-    """The source of an index: functions that return commits, and folds, which must not be changed."""
+    """The source of an index: functions that return commits and folds.
+
+    Callers must not change the folds.
+    """
 
     read_commit: Callable[[bytes], Commit]
     fold: Callable[[bytes], Fold]
@@ -51,15 +55,15 @@ class Measured:
         commit: its id.
         message_count: messages of its context; 0 if unknown.
         prefix: the hash over them; if unknown, the hash of an empty context.
-        tools_commit: the commit that set the tools there, or None.
-        is_beginning: whether the current context starts with these messages.
+        tools_commit: the commit that set the tools of that context, or None.
+        is_prefix: whether the current context starts with these messages.
     """
 
     commit: bytes
     message_count: int
     prefix: bytes
     tools_commit: bytes | None
-    is_beginning: bool
+    is_prefix: bool
 
 
 @value
@@ -70,15 +74,15 @@ class IndexView:
         opened: the file, which only grows, so the view stays valid.
         records: number of records of the context.
         last: the last of them; None for a context without a commit.
-        generation: identifies this version of the file, for columns beside it.
-        rebuilt: returns a view of the rebuilt index if a record is damaged; None raises instead.
+        generation: identifies this version of the file; the token column of the index names it.
+        rebuild: called if a record is damaged; rebuilds the index and returns its view. If None, an error is raised.
     """
 
     opened: Opened
     records: int
     last: MessageRecord | None
     generation: bytes
-    rebuilt: Callable[[], IndexView] | None = None
+    rebuild: Callable[[], IndexView] | None = None
 
     @property
     def tip(self) -> bytes | None:
@@ -120,14 +124,14 @@ class IndexView:
             for at in places:
                 yield MessageRecord.unpack_from(block, at)
 
-    def shown(self) -> Iterator[bytes]:
+    def comparable_records(self) -> Iterator[bytes]:
         """Yield the comparable part of each message's record, in order.
 
         Raises:
             CorruptIndexError: a record is damaged.
         """
         for block, places in self.blocks():
-            yield from [form.shown(block, at) for at in places]
+            yield from [form.comparable_fields(block, at) for at in places]
 
     def blocks(
         self, start: int = 0, stop: int | None = None
@@ -144,9 +148,9 @@ class IndexView:
                 done += len(places)
             return
         except errors.CorruptIndexError:
-            if self.rebuilt is None:
+            if self.rebuild is None:
                 raise
-        yield from self.rebuilt().blocks(done, stop)
+        yield from self.rebuild().blocks(done, stop)
 
     def find(self, address: tuple[bytes, int]) -> MessageRecord | None:
         """Return the record of a message, searching from the end; None if it is not visible.
@@ -154,29 +158,29 @@ class IndexView:
         Raises:
             CorruptIndexError: a record is damaged.
         """
-        return self._whole(lambda view: view._find(address))
+        return self._or_rebuilt(lambda view: view._find(address))
 
     def tools_commit(self) -> bytes | None:
         """Return the commit that set the current tools, or None; raises as `find`."""
-        return self._whole(lambda view: view._setter(view.last))
+        return self._or_rebuilt(lambda view: view._tools_commit_at(view.last))
 
     def measured(self) -> Measured | None:
         """Return the last commit with a report that measures its context, or None; raises as `find`."""
-        return self._whole(lambda view: view._measured())
+        return self._or_rebuilt(lambda view: view._measured())
 
-    def _whole(self, look: Callable[[IndexView], Answer]) -> Answer:
+    def _or_rebuilt(self, read: Callable[[IndexView], Answer]) -> Answer:
         """Call a function on this view, and on the rebuilt one if a record is damaged."""
         try:
-            return look(self)
+            return read(self)
         except errors.CorruptIndexError:
-            if self.rebuilt is None:
+            if self.rebuild is None:
                 raise
-        return look(self.rebuilt())
+        return read(self.rebuild())
 
-    def _setter(self, last: MessageRecord | None) -> bytes | None:
-        if last is None or not last.tools:
+    def _tools_commit_at(self, record: MessageRecord | None) -> bytes | None:
+        if record is None or not record.tools:
             return None
-        return self.record(last.tools - 1).home_commit
+        return self.record(record.tools - 1).home_commit
 
     def _measured(self) -> Measured | None:
         last = self.last
@@ -184,10 +188,12 @@ class IndexView:
             return None
         record = last if last.measured == self.records else self.record(last.measured - 1)
         is_carried = record.flags & form.CARRIED
-        then = (record.number, record.seen) if is_carried else (record.ordinal, record.prefix)
-        return Measured(
-            record.home_commit, *then, self._setter(record), is_beginning=not is_carried
-        )
+        if is_carried:
+            count, prefix = record.number, record.seen
+        else:
+            count, prefix = record.ordinal, record.prefix
+        tools_commit = self._tools_commit_at(record)
+        return Measured(record.home_commit, count, prefix, tools_commit, is_prefix=not is_carried)
 
     def _blocks(self, start: int, stop: int | None) -> Iterator[tuple[bytes, Sequence[int]]]:
         left = (self.message_count if stop is None else min(stop, self.message_count)) - start
@@ -218,7 +224,7 @@ class IndexView:
 
 
 class CompileIndex:
-    """The index of one branch, or of another context in memory."""
+    """The index of a branch on disk, or of any context in memory."""
 
     __slots__ = ("_column", "_history")
 
@@ -232,8 +238,8 @@ class CompileIndex:
 
         Args:
             tip: the commit; None for an unborn branch.
-            seeds: returns views of other indexes, whose records are copied if only appends lead from one of them to the
-                tip. Called only if this index does not match.
+            seeds: returns views of other indexes. If only appends separate one of them from the tip, its records are
+                copied. Called only if this index does not match.
 
         Raises:
             ObjectNotFoundError, InvalidOperationError, UnsupportedFormatError, CorruptObjectError: as in `fold`.
@@ -243,14 +249,17 @@ class CompileIndex:
         own = self.load()
         if own is not None and own.tip == tip:
             return own
-        return context.index_update.Growth(self._column, self._history).view(own, tip, seeds)
+        return context.index_update.IndexUpdate(self._column, self._history).view(own, tip, seeds)
 
     def rebuild(self, tip: bytes) -> IndexView:
         """Rewrite the index of a commit from its history; raises as `view`."""
-        return context.index_update.Growth(self._column, self._history).view(None, tip, tuple)
+        return context.index_update.IndexUpdate(self._column, self._history).view(None, tip, tuple)
 
     def load(self) -> IndexView | None:
-        """Return the content of the file, reading two records; None if it is missing or damaged."""
+        """Return a view of the file, or None if it is missing or damaged.
+
+        Only the header and the last record are read.
+        """
         opened = self._column.current()
         if opened is None:
             return None
@@ -277,7 +286,8 @@ class CompileIndex:
 def prefix_of(view: IndexView, tip: bytes) -> IndexView | None:
     """Return the context of an ancestor if it is a prefix of the records.
 
-    The commits of the records are searched, newest first. None if there is none, or a record is damaged.
+    The commits of the records are searched, newest first. Return None if no record belongs to the
+    ancestor, or a record is damaged.
     """
     size = form.MESSAGE_BYTES
     end = view.records

@@ -129,10 +129,10 @@ class ContextCompiler:
         """
         ref, tip = self._locate(revision)
         ours, index = self._view(ref, tip)
-        ours = replace(ours, rebuilt=None)  # damage counts as a difference, so do not rebuild
+        ours = replace(ours, rebuild=None)  # damage counts as a difference, so do not rebuild
         theirs = cold_view(tip, self.store.objects.read)
         try:
-            pairs = zip_longest(ours.shown(), theirs.shown())
+            pairs = zip_longest(ours.comparable_records(), theirs.comparable_records())
             difference = next((n for n, (one, other) in enumerate(pairs) if one != other), None)
             ours.tools_commit()
             ours.measured()
@@ -252,12 +252,12 @@ class ContextCompiler:
         """Return a view that rebuilds the index, once, if a record is damaged."""
         made: list[IndexView] = []
 
-        def rebuilt() -> IndexView:
+        def rebuild() -> IndexView:
             if not made:
                 made.append(index.rebuild(tip) if tip else view)
             return made[0]
 
-        return IndexView(view.opened, view.records, view.last, view.generation, rebuilt)
+        return IndexView(view.opened, view.records, view.last, view.generation, rebuild)
 
     def _seeds(self, ref: str) -> Iterable[IndexView]:
         return list(filter(None, (index.load() for _, index in self._other_indexes(ref))))

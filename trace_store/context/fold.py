@@ -1,10 +1,11 @@
 """The fold, the only interpreter of operations: it computes the state at a commit.
 
 The context of a commit is the fold of operations along first parents. Entries are never dropped: a hidden message keeps
-its position, so that it can be restored. An operation may name any entry of its fold, and nothing else.
+its position, so that it can be restored. An operation may name any entry of its fold, and nothing else. Snapshots and
+compile indexes only cache its results.
 
 A call and its results are a unit. They are hidden, skipped, pinned, replaced and moved together, and a message that
-joins a unit later takes over its state. Faster paths only cache results of the fold.
+joins a unit later takes over its state.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Fold:
         entries: all messages, visible or hidden, in order.
         tools: ids of the schema blobs; `tools_commit` is the commit that set them, or None.
         measured: the last commit with a report that measures its context, and the `tools_commit` there; or None.
-        links: for each message of a unit, the messages that it answers or that answer it, present or not.
+        links: for each message of a unit, the messages that it answers or that answer it, even if this fold
+            lacks them.
     """
 
     __slots__ = (
@@ -69,16 +71,16 @@ class Fold:
 
         `links` are as in the attribute; None derives them from the entries.
         """
-        made = cls()
-        made.entries = list(entries)
-        made._by_address = {entry.address: entry for entry in made.entries}
-        made._own = set()
+        state = cls()
+        state.entries = list(entries)
+        state._by_address = {entry.address: entry for entry in state.entries}
+        state._own = set()
         if links is None:
-            for entry in made.entries:
-                made._link(entry)
+            for entry in state.entries:
+                state._link(entry)
         else:
-            made.links = links
-        return made
+            state.links = links
+        return state
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -126,11 +128,14 @@ class Fold:
         return list(dict.fromkeys(each for address in addresses for each in self.unit(address)))
 
     def unit_id(self, address: Address) -> Address:
-        """Return the message that identifies a unit, its call, whichever member is given."""
+        """Return the address of a unit's call, which identifies the unit.
+
+        Any member may be given.
+        """
         if address not in self.links:
             return address
         unit = self.unit(address)
-        # A damaged unit may have no call: it answers itself, or a message that is missing.
+        # A damaged unit may have no call: its messages answer themselves or a missing message.
         return min((each for each in unit if not self.entry(each).answers), default=min(unit))
 
     def in_order(self, addresses: Collection[Address]) -> list[Address]:
@@ -181,7 +186,7 @@ class Fold:
         if is_measured(commit):
             self.measured = oid, self.tools_commit
 
-    def _add(self, entry: Entry, at: int) -> None:
+    def _insert(self, entry: Entry, at: int) -> None:
         self.entries.insert(at, entry)
         self._by_address[entry.address] = entry
         if self._own is not None:
@@ -198,7 +203,7 @@ class Fold:
                     self.links[one] = (*known, other)
 
     def _adopt_unit_state(self, entry: Entry) -> None:
-        """Give all messages of a unit that grows the unit's previous state."""
+        """Give a new message the state of the unit that it joins."""
         others = self.unit(entry.address)[1:]
         if others:
             before = self._by_address[others[0]]
@@ -232,19 +237,19 @@ class Fold:
 
     def _writable_units(self, addresses: Sequence[Address]) -> list[Entry]:
         for address in addresses:
-            self.entry(address)
+            self.entry(address)  # raises if the message is missing
         return self._writable_entries(self.units(addresses))
 
 
 class _CommitPosition:
     """The position within a commit: its id, and how many messages and versions came before."""
 
-    __slots__ = ("added", "oid", "wordings")
+    __slots__ = ("added", "oid", "versions")
 
     def __init__(self, oid: bytes) -> None:
         self.oid = oid
         self.added = 0
-        self.wordings = 0
+        self.versions = 0
 
     def targets(self, operation: Operation) -> list[Address]:
         return ops.targets_of(operation, self.oid)
@@ -252,9 +257,9 @@ class _CommitPosition:
     def entries(self, operation: Operation) -> list[Entry]:
         found = []
         for stored in operation.fields["messages"]:
-            found.append(Entry.read(stored, self.oid, self.added, self.wordings))
+            found.append(Entry.read(stored, self.oid, self.added, self.versions))
             self.added += 1
-            self.wordings += 1 + len(stored.get("edits", ()))
+            self.versions += 1 + len(stored.get("edits", ()))
             _check_priority(found[-1].priority)
         return found
 
@@ -270,21 +275,21 @@ def _add(state: Fold, operation: Operation, position: _CommitPosition) -> None:
     at = len(state.entries)
     if after is not None:
         at = state.entries.index(state.entry(read_address(after, position.oid))) + 1
-    _put(state, operation, position, at)
+    _insert_entries(state, operation, position, at)
 
 
-def _put(state: Fold, operation: Operation, position: _CommitPosition, at: int) -> None:
+def _insert_entries(state: Fold, operation: Operation, position: _CommitPosition, at: int) -> None:
     for entry in position.entries(operation):
-        if entry.address not in state:  # ignore a message that is carried twice
-            state._add(entry, at)
+        if entry.address not in state:  # an earlier merge may have carried it here already
+            state._insert(entry, at)
             at += 1
 
 
 def _edit(state: Fold, operation: Operation, position: _CommitPosition) -> None:
     (entry,) = state._writable_entries(position.targets(operation))
     parts = resolve_calls(operation.fields["parts"], position.oid)
-    entry.reword(parts, (position.oid, position.wordings))
-    position.wordings += 1
+    entry.reword(parts, (position.oid, position.versions))
+    position.versions += 1
 
 
 def _annotate(state: Fold, operation: Operation, position: _CommitPosition) -> None:
@@ -293,11 +298,11 @@ def _annotate(state: Fold, operation: Operation, position: _CommitPosition) -> N
         _check_priority(fields["priority"])
         for entry in state._writable_units(targets):
             entry.priority = fields["priority"]
-    added, taken = set(fields.get("labels", ())), set(fields.get("unlabels", ()))
+    added, removed = set(fields.get("labels", ())), set(fields.get("unlabels", ()))
     for entry in state._writable_entries(targets):
         if "keep" in fields:
             entry.keep = tuple(fields["keep"])
-        entry.labels = (entry.labels | added) - taken
+        entry.labels = (entry.labels | added) - removed
 
 
 def _check_priority(priority: str) -> None:
@@ -338,7 +343,7 @@ def _replace(state: Fold, operation: Operation, position: _CommitPosition) -> No
     for entry in hidden:
         entry.hidden = REPLACED
         entry.ghost = False
-    _put(state, operation, position, at)
+    _insert_entries(state, operation, position, at)
 
 
 def _move(state: Fold, operation: Operation, position: _CommitPosition) -> None:
@@ -348,7 +353,7 @@ def _move(state: Fold, operation: Operation, position: _CommitPosition) -> None:
     moved = [state.entry(each) for each in _whole_units(state, targets)]
     after = operation.fields.get("after")
     neighbour = None if after is None else state.entry(read_address(after, position.oid))
-    if neighbour in moved:  # a move within the unit, which stays in place
+    if neighbour in moved:  # within one unit, move only the named messages
         moved = [state.entry(each) for each in dict.fromkeys(targets)]
     if neighbour is not None and any(entry is neighbour for entry in moved):
         raise errors.InvalidOperationError("move: a message cannot be placed after itself")
@@ -373,7 +378,7 @@ def _tools(state: Fold, operation: Operation, position: _CommitPosition) -> None
     state.tools_commit = position.oid
 
 
-def _usage(state: Fold, operation: Operation, position: _CommitPosition) -> None:
+def _ignore(state: Fold, operation: Operation, position: _CommitPosition) -> None:
     """Do nothing: usage, metadata and settings change no message."""
 
 
@@ -386,8 +391,8 @@ _APPLY: dict[str, Callable[[Fold, Operation, _CommitPosition], None]] = {
     ops.REPLACE: _replace,
     ops.MOVE: _move,
     ops.TOOLS: _tools,
-    ops.USAGE: _usage,
-    ops.CONFIG: _usage,
+    ops.USAGE: _ignore,
+    ops.CONFIG: _ignore,
 }
 
 __all__ = [
@@ -409,26 +414,29 @@ def fold(tip: bytes, read_commit: ReadCommit) -> Fold:
         ObjectNotFoundError: a commit is missing.
         InvalidOperationError, UnsupportedFormatError, CorruptObjectError: as in `Fold.apply`.
     """
-    line, _ = line_since(tip, read_commit, lambda oid: False)
-    return apply_commits(Fold(), line)
+    commits, _ = commits_since(tip, read_commit, lambda oid: False)
+    return apply_commits(Fold(), commits)
 
 
-def line_since(
+def commits_since(
     tip: bytes | None, read_commit: ReadCommit, is_known: Callable[[bytes], bool]
 ) -> tuple[list[tuple[bytes, Commit]], bytes | None]:
-    """Return the first-parent commits up to the first known one, oldest first, and its id or None."""
-    line: list[tuple[bytes, Commit]] = []
+    """Return the first-parent commits since the last known one, oldest first.
+
+    The second value is the id of the known commit, or None.
+    """
+    commits: list[tuple[bytes, Commit]] = []
     oid: bytes | None = tip
     while oid is not None and not is_known(oid):
         commit = read_commit(oid)
-        line.append((oid, commit))
+        commits.append((oid, commit))
         oid = commit.parents[0] if commit.parents else None
-    line.reverse()
-    return line, oid
+    commits.reverse()
+    return commits, oid
 
 
-def apply_commits(state: Fold, line: list[tuple[bytes, Commit]]) -> Fold:
+def apply_commits(state: Fold, commits: list[tuple[bytes, Commit]]) -> Fold:
     """Apply commits, oldest first, to a fold, and return it."""
-    for oid, commit in line:
+    for oid, commit in commits:
         state.apply(oid, commit)
     return state

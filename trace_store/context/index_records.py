@@ -251,7 +251,7 @@ def flags_at(block: bytes, at: int) -> int:
     return block[at + 92] | block[at + 93] << 8
 
 
-def shown(block: bytes, at: int) -> bytes:
+def comparable_fields(block: bytes, at: int) -> bytes:
     """Return the fields of a message's record that do not depend on its neighbours."""
     flags = int.from_bytes(block[at + 92 : at + 94], "little") & ~END
     return b"%b%b%b%b" % (

@@ -254,7 +254,7 @@ FAR = 4096
 """Prefixes of other contexts are searched over this many commits; beyond that a fold, perhaps cached, is closer."""
 
 
-class Growth:
+class IndexUpdate:
     """Updates one index."""
 
     __slots__ = ("_column", "_history")

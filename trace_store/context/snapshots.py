@@ -25,7 +25,7 @@ from itertools import repeat
 
 from trace_store import errors
 from trace_store.context.entries import SHOWN, Entry, Place, Version, by_state
-from trace_store.context.fold import Fold, apply_commits, line_since
+from trace_store.context.fold import Fold, apply_commits, commits_since
 from trace_store.files import read_file, replace_file
 from trace_store.gc_pause import paused
 from trace_store.objects import operations as ops
@@ -264,7 +264,7 @@ def _compute(store: Store, tip: bytes, known: Mapping[bytes, Fold]) -> Fold:
 
     line, at, state = _since_known_fold(tip, read, known)
     while state is None:  # repeats if a file was damaged
-        older, at = line_since(at, read, lambda oid: oid in known or oid in files)
+        older, at = commits_since(at, read, lambda oid: oid in known or oid in files)
         line[:0] = older
         state = Fold() if at is None else known[at] if at in known else files.load(at)
     took = len(line) + sum(ops.added_by(commit) for _, commit in line)

@@ -63,7 +63,7 @@ class TokenColumn:
             count: as in `total`.
             count_then: counts the messages of that commit if no column has them; the result is stored.
         """
-        if measured.is_beginning:
+        if measured.is_prefix:
             end = measured.message_count
             return self.tokens(view, count, end - 1, end)[0].total if end else 0
         self.total(view, count)  # so that the stored counts are complete
@@ -122,7 +122,7 @@ class TokenColumn:
 
     def _measured_header(self, own: Opened | None, measured: Measured | None) -> tuple[bytes, int]:
         """Return the header fields of a measured commit, from the old column or another one."""
-        if measured is not None and not measured.is_beginning:
+        if measured is not None and not measured.is_prefix:
             for opened in (own, *(column.current() for column in self._others())):
                 try:
                     total = None if opened is None else _measured_total(opened, measured)

@@ -1,8 +1,8 @@
 """Transcripts in Markdown, readable as source and rendered.
 
-Invariant: session text never becomes page structure. Only inline Markdown passes: lists, bold, code. Everything
+Invariant: session text never becomes page structure. Only lists, bold text and code spans stay Markdown. Everything
 else is escaped, so that any renderer shows the characters. Code and tool output is fenced with more backticks than
-it contains. Remote and large images are named, not shown.
+it contains. Remote and large images are described, not embedded.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SUFFIX = ".md"
 SHOWS_HIDDEN = True
 
 MAXIMUM_IMAGE_BYTES = 64 * 1024
-"""Larger images are named, not shown."""
+"""Larger images are described, not embedded."""
 OPEN_LINES, OPEN_CHARACTERS = 12, 1000
 """Longer tool output is collapsed."""
 
@@ -80,7 +80,7 @@ def escape(text: str) -> str:
     return f"&#124;{text[1:]}" if text.startswith("|") else text
 
 
-def sentences(text: str) -> str:
+def paragraphs(text: str) -> str:
     """Return text as paragraphs and lists; line breaks and indentation are kept."""
     shown: list[str] = []
     for each in text.split("\n"):
@@ -89,13 +89,13 @@ def sentences(text: str) -> str:
             # Two trailing spaces are a hard line break.
             if shown and shown[-1]:
                 shown[-1] += "  "
-            shown.append(_sentence(each.expandtabs(4), body))
+            shown.append(_format_line(each.expandtabs(4), body))
         elif shown and shown[-1]:
             shown.append("")
     return "\n".join(shown).rstrip("\n")
 
 
-def _sentence(whole: str, body: str) -> str:
+def _format_line(whole: str, body: str) -> str:
     indent = len(whole) - len(whole.lstrip(" "))
     item = None if indent else _ITEM.match(body)
     mark = f"{item[1]} " if item else _NBSP * indent
@@ -132,38 +132,38 @@ class _Page:
     def __init__(self, session: ExportSession, losses: Losses) -> None:
         self._session = session
         self._losses = losses
-        self._callers = tool_calls(session)
+        self._calls = tool_calls(session)
         self._credited_authors = credited_authors(session)
 
     def blocks(self) -> Iterator[str]:
         """Yield the blocks of the page, to be separated by empty lines."""
         session = self._session
-        for below in session.subagents:
-            self._losses.add("subagent", below.name)
+        for subagent in session.subagents:
+            self._losses.add("subagent", subagent.name)
         yield f"# {self._line(title_of(session))}"
         rows = [f"| {name} | {self._line(value)} |" for name, value in session_facts(session)]
         yield "\n".join(["| | |", "|---|---|", *rows])
         if session.tools:
             schemas = fence(self._show_invisible(pretty(list(session.tools))), "json")
             yield from collapse(count_noun(len(session.tools), "tool schema"), [schemas])
-        for turn, place in number_turns(session):
-            yield from self._turn(turn, place)
+        for turn, count in number_turns(session):
+            yield from self._turn(turn, count)
 
-    def _turn(self, turn: Turn, place: MessageCount) -> Iterator[str]:
+    def _turn(self, turn: Turn, count: MessageCount) -> Iterator[str]:
         message = turn.message
         if message.id:
             self._losses.add("message-id")
         speaker = " · ".join(word for word in (message.role, message.name, message.model) if word)
-        yield f"## {place.number}. {self._line(speaker)}"
-        known = [
+        yield f"## {count.number}. {self._line(speaker)}"
+        notes = [
             format_moment(turn.time),
             f"by {turn.author}" if turn.author in self._credited_authors else "",
         ]
-        if place.tokens is not None:
-            known.append(f"{place.tokens:,} tokens, {place.total:,} so far")
-        known += [usage_note(turn), *message_marks(turn)]
-        words = " · ".join(self._line(word) for word in known if word)
-        yield f"{words} · `{message.address}`"
+        if count.tokens is not None:
+            notes.append(f"{count.tokens:,} tokens, {count.total:,} so far")
+        notes += [usage_note(turn), *message_marks(turn)]
+        shown = " · ".join(self._line(note) for note in notes if note)
+        yield f"{shown} · `{message.address}`"
         for part in message.parts:
             yield from self._part(part, message.model)
 
@@ -192,7 +192,7 @@ class _Page:
         for piece in split_prose(normalise_newlines(text)):
             if piece.kind != TEXT:
                 yield fence(self._show_invisible(piece.text), piece.language or "text")
-            elif shown := sentences(self._show_invisible(piece.text)):
+            elif shown := paragraphs(self._show_invisible(piece.text)):
                 yield shown
 
     def _arguments(self, call: ToolCall) -> str:
@@ -202,20 +202,20 @@ class _Page:
             return fence(self._show_invisible(normalise_newlines(call.arguments)))
 
     def _result(self, result: ToolResult) -> Iterator[str]:
-        caller = self._callers.get((result.call, result.call_id))
+        call = self._calls.get((result.call, result.call_id))
         kind = "error" if result.is_error else "result"
-        of = f"{kind} of {caller[0] if caller else 'a call'} · {result.call_id}"
-        shown = [block for part in result.content if (block := self._answer(part))]
+        source = f"{call[0] if call else 'a call'} · {result.call_id}"
+        shown = [block for part in result.content if (block := self._result_part(part))]
         texts = [part.text for part in result.content if isinstance(part, Text)]
         lines, length = sum(map(line_count, texts)), sum(map(len, texts))
         if lines <= OPEN_LINES and length <= OPEN_CHARACTERS:
-            yield f"**{kind}** of {self._line(of.partition(' of ')[2])}"
+            yield f"**{kind}** of {self._line(source)}"
             yield from shown or ["*nothing*"]
         else:
             size = f"{count_noun(lines, 'line')}, {count_noun(length, 'character')}"
-            yield from collapse(self._show_invisible(f"{of} · {size}"), shown)
+            yield from collapse(self._show_invisible(f"{kind} of {source} · {size}"), shown)
 
-    def _answer(self, part: Part) -> str:
+    def _result_part(self, part: Part) -> str:
         if isinstance(part, Text):
             text = self._show_invisible(normalise_newlines(part.text)).removesuffix("\n")
             return fence(text) if text else ""
@@ -232,8 +232,8 @@ class _Page:
         size = f"{len(data):,} bytes"
         if media in IMAGE_TYPES and len(data) <= MAXIMUM_IMAGE_BYTES:
             return f"![{media}, {size}](data:{media};base64,{base64.b64encode(data).decode()})"
-        small = "too large" if media in IMAGE_TYPES else "of a type that is not shown"
-        self._losses.add("image", small)
+        reason = "too large" if media in IMAGE_TYPES else "of a type that is not shown"
+        self._losses.add("image", reason)
         return f"*an image: {self._line(media) or 'of unknown type'}, {size}*"
 
     def _line(self, text: str) -> str:

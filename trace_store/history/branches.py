@@ -38,8 +38,8 @@ class Branch:
         tips: its commits, this working copy's own tip first; more than one if it has diverged, none if it is unborn.
         is_current: whether HEAD is on it.
         tracking: its state relative to its upstream; None without one.
-        kept: after it was force-moved: the ref in the trash that keeps its old tip.
-        renamed_from: after it was renamed: its old full name.
+        kept: the ref in the trash with its old tip, if it was just force-moved.
+        renamed_from: its old full name, if it was just renamed.
     """
 
     ref: str
@@ -105,18 +105,18 @@ def list_branches(
         for ref, tips in store.refs.iterate_tips(BRANCHES)
         if not patterns or matches_any(ref.removeprefix(BRANCHES), patterns)
     ]
-    led_to = commits.is_ancestor
+    is_ancestor = commits.is_ancestor
     return [
         each
         for each in found
-        if (contains is None or any(led_to(contains, tip) for tip in each.tips))
-        and (merged is None or all(led_to(tip, merged) for tip in each.tips))
-        and (unmerged is None or not all(led_to(tip, unmerged) for tip in each.tips))
+        if (contains is None or any(is_ancestor(contains, tip) for tip in each.tips))
+        and (merged is None or all(is_ancestor(tip, merged) for tip in each.tips))
+        and (unmerged is None or not all(is_ancestor(tip, unmerged) for tip in each.tips))
     ]
 
 
 def read_branch(store: Store, ref: str) -> Branch:
-    """Return a branch, given its full name; it may be HEAD's, without a commit.
+    """Return a branch, given its full name; HEAD's branch may be unborn.
 
     Raises:
         RefNotFoundError: there is no such branch.
@@ -171,8 +171,9 @@ def find_branch(store: Store, name: str) -> str:
     for full in (BRANCHES + name, "refs/" + name, name):
         if full.startswith(BRANCHES) and is_ref_name(full) and store.refs.read(full) is not None:
             return full
-    named = is_ref_name(BRANCHES + name)  # an invalid name can be a revision, but not a session
-    found = revisions.branch_of(store, name) if named else None
+    # Sessions are branches, so their names are valid; those of other revisions, such as `main~1`, need not be.
+    can_be_session = is_ref_name(BRANCHES + name)
+    found = revisions.branch_of(store, name) if can_be_session else None
     if found is None or not found.startswith(BRANCHES):
         raise errors.RefNotFoundError(f"no branch {name[:120]!r}", ref=name)
     return found
@@ -209,7 +210,7 @@ def create_branch(
         if before is not None and not force:
             raise name_taken(ref)
         if before is not None and store.refs.head_target() == ref:
-            raise errors.StateError(f"HEAD is on {short(ref)}; only a reset moves it")
+            raise errors.StateError(f"HEAD is on {short(ref)}; use reset to move that branch")
         edits = [RefEdit(ref, oid, before)]
         if before is not None and before != oid:
             edits += [keep_in_trash(ref, before), *keep_other_tips(refs, ref)]
@@ -253,31 +254,31 @@ def rename_branch(
         return ref, target
     message = rename_message(ref, target)
 
-    def make(refs: RefReader) -> Transaction | None:
-        oid, there = refs.read(ref), refs.read(target)
-        if there is not None and not force:
+    def create_target(refs: RefReader) -> Transaction | None:
+        oid, existing = refs.read(ref), refs.read(target)
+        if existing is not None and not force:
             raise name_taken(target)
-        if there is not None and store.refs.head_target() == target:
-            raise errors.StateError(f"HEAD is on {short(target)}; only a reset moves it")
-        edits = [RefEdit(target, oid, there)]
-        if there is not None and there != oid:
-            edits += [keep_in_trash(target, there), *keep_other_tips(refs, target)]
+        if existing is not None and store.refs.head_target() == target:
+            raise errors.StateError(f"HEAD is on {short(target)}; use reset to move that branch")
+        edits = [RefEdit(target, oid, existing)]
+        if existing is not None and existing != oid:
+            edits += [keep_in_trash(target, existing), *keep_other_tips(refs, target)]
         return Transaction((), edits, message) if oid is not None else None
 
-    def remove(refs: RefReader) -> Transaction | None:
+    def remove_source(refs: RefReader) -> Transaction | None:
         oid = refs.read(ref)
         if oid is None:
             return None
         return Transaction((), [RefEdit(ref, None, oid), *keep_other_tips(refs, ref)], message)
 
-    def follow(_: RefReader) -> None:
+    def move_head(_: RefReader) -> None:
         if store.refs.head_target() == ref:
             store.refs.set_head(target, message=message, author=author)
 
     # In this order HEAD names an existing branch even after a crash in between.
-    store.transact(make, author=author)
-    store.transact(follow)
-    store.transact(remove, author=author)
+    store.transact(create_target, author=author)
+    store.transact(move_head)
+    store.transact(remove_source, author=author)
     if store.local:
         rename_upstreams(store, ref, target)
     return ref, target
@@ -413,7 +414,7 @@ def tracking(store: Store, ref: str, oid: ObjectId | None) -> Tracking | None:
 def ahead_behind(
     store: Store, one: ObjectId, other: ObjectId, commits: Commits | None = None
 ) -> tuple[int, int]:
-    """Return the numbers of commits that only the first and only the second commit can reach.
+    """Return how many commits only `one` can reach, and how many only `other`.
 
     Raises:
         ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.

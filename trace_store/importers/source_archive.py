@@ -23,7 +23,7 @@ from trace_store.oid import ObjectId, digest
 from trace_store.refs.names import FILES
 from trace_store.store.handle import Store
 from trace_store.transcripts.layout import LaidSegment, Pages, StoredBytes, lay_out
-from trace_store.transcripts.segments import Held, Segment, restore_segment, segments_of
+from trace_store.transcripts.segments import CommitCache, Segment, restore_segment, segments_of
 
 Read = Callable[[bytes], bytes]
 
@@ -208,8 +208,8 @@ def _compare(
                 OLDER if _is_stored_prefix(kept, mine, _object_reader(store, gathering)) else OTHER
             )
         if _is_prefix(mine[:-1], kept):
-            held: Held = {}
-            data = b"".join(restore_segment(s, read, held) for s in kept[len(mine) - 1 :])
+            cache: CommitCache = {}
+            data = b"".join(restore_segment(s, read, cache) for s in kept[len(mine) - 1 :])
             return NEWER if digest(data[: mine[-1].size]).hex() == mine[-1].hash else OTHER
     except (ObjectNotFoundError, CorruptObjectError):
         pass  # an import never removes a damaged file

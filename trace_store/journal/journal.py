@@ -89,10 +89,10 @@ class Journal(JournalMaker):
 
     def _wait_for(self, live: JournalFile) -> None:
         """Wait for another process's lock, and report the owner."""
-        if self.patience is None:
+        if self.lock_waiter is None:
             self._disk.lock(live.fd)
         else:
-            self.patience.lock(self._disk, live.fd, live.path)
+            self.lock_waiter.lock(self._disk, live.fd, live.path)
 
     def unlock(self) -> None:
         """Release the lock."""

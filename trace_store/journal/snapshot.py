@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from trace_store.contracts import Patience
+    from trace_store.contracts import LockWaiter
     from trace_store.files import Disk
     from trace_store.journal.frames import Frame
     from trace_store.layout import Layout
@@ -60,8 +60,8 @@ class JournalView:
         """Ineffective frames whose new ref values this process has made sure to keep."""
         self.generation = 0
         """Incremented when the set of journals changes."""
-        self.patience: Patience | None = None
-        """Reports the lock owner that this process waits for; None reports nothing."""
+        self.lock_waiter: LockWaiter | None = None
+        """Waits for the lock and reports its owner; None waits without a report."""
         self.locks = 0
         """Number of times that the lock was taken."""
 
@@ -113,7 +113,7 @@ class JournalView:
             return
         raise errors.ConcurrencyError("the journals keep changing")
 
-    def doubt(self) -> None:
+    def force_refresh(self) -> None:
         """Force a full refresh at the next lock, because journals may have been sealed."""
         self._matched = False
 
@@ -241,7 +241,7 @@ class JournalView:
                 self._drop(opened)
                 return False
         gone = [file for file in self.files if file.number not in kept]
-        if not all(map(self._is_sealed, gone)) and self.is_published_anew():
+        if not all(map(self._is_sealed, gone)) and self.has_new_seals():
             self._drop(opened)
             return False
         self.covered = covered
@@ -273,7 +273,7 @@ class JournalView:
         for file in opened:
             self._disk.close(file.fd)
 
-    def is_published_anew(self) -> bool:
+    def has_new_seals(self) -> bool:
         """Return True if a journal may have been sealed since `published` was read."""
         return load(self._disk, self._layout, self.published) is not self.published
 

@@ -7,7 +7,7 @@ import os
 from trace_store import commit_table, errors, maintenance
 from trace_store.context import snapshots
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.fold import Fold, apply_commits, line_since
+from trace_store.context.fold import Fold, apply_commits, commits_since
 from trace_store.files import files_below, read_file
 from trace_store.maintenance.fsck_objects import ERROR, INFO, WARNING, Finding
 from trace_store.objects.commit import Commit, read_commit
@@ -177,7 +177,7 @@ def check_folds(store: Store) -> Iterator[Finding]:
         try:
             data = read_file(store.disk, os.path.join(store.layout.folds_dir, name)) or b""
             snapshots.unpack(oid, data)
-            line, at = line_since(oid, read, known.__contains__)
+            line, at = commits_since(oid, read, known.__contains__)
             known[oid] = apply_commits(Fold() if at is None else known[at].copy(), line)
         except errors.TraceError:
             continue  # unused, or its history is incomplete

@@ -4,7 +4,7 @@ Long operations take it with filelock. A seal is short and delays an agent, so i
 as the journal does: importing filelock takes several times as long as a seal. On POSIX both are `flock` and exclude
 each other; on Windows filelock locks a different byte than `Disk.lock`, so both use filelock.
 
-After a second of waiting, the holder of the lock is reported to the caller (`contracts.Patience`).
+After a second of waiting, the holder of the lock is reported to the caller (`contracts.LockWaiter`).
 
 Invariant: a lock never expires while its process lives, and dies with it. It orders waiting and avoids duplicate
 work; soundness comes from the order of writes, not from the lock.
@@ -91,10 +91,10 @@ class _LockWait:
     def is_over(self) -> bool:
         """Return True if the wait has timed out; report the holder after a second."""
         waited = monotonic() - self._started
-        patience = self._store.journal.patience
-        if patience is not None and not self._reported and waited >= PATIENCE_SECONDS:
+        waiter = self._store.journal.lock_waiter
+        if waiter is not None and not self._reported and waited >= PATIENCE_SECONDS:
             self._reported = True
-            maintenance.lock_wait.tell_holder(self._store, self._path, patience)
+            maintenance.lock_wait.tell_holder(self._store, self._path, waiter)
         return waited >= WAIT_SECONDS
 
     def until_next(self) -> float:

@@ -13,7 +13,7 @@ from trace_store.maintenance import lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.contracts import Patience
+    from trace_store.contracts import LockWaiter
     from trace_store.files import Disk
     from trace_store.store.handle import Store
 
@@ -30,9 +30,9 @@ def remove_owner(store: Store, path: str) -> None:
     lock_owner.remove_owner(store.disk, path)
 
 
-def tell_holder(store: Store, path: str, patience: Patience) -> None:
+def tell_holder(store: Store, path: str, waiter: LockWaiter) -> None:
     """Report the holder of a lock to a waiting caller."""
-    patience.tell(lock_owner.owner_of(store.disk, path))
+    waiter.tell(lock_owner.owner_of(store.disk, path))
 
 
 def locked_error(store: Store, path: str) -> errors.LockedError:
@@ -45,7 +45,7 @@ def locked_error(store: Store, path: str) -> errors.LockedError:
     return errors.LockedError(message, path=path, holder=holder)
 
 
-def lock_patiently(disk: Disk, fd: int, path: str, patience: Patience) -> None:
+def lock_patiently(disk: Disk, fd: int, path: str, waiter: LockWaiter) -> None:
     """Take the exclusive lock of an open file.
 
     Report its holder once if that takes long.
@@ -56,4 +56,4 @@ def lock_patiently(disk: Disk, fd: int, path: str, patience: Patience) -> None:
         pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
         if not is_reported and monotonic() - started >= lock.PATIENCE_SECONDS:
             is_reported = True
-            patience.tell(lock_owner.owner_of(disk, path))
+            waiter.tell(lock_owner.owner_of(disk, path))

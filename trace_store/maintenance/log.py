@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LOGGER = "trace_store"
 
 
-class LoggedPatience:
+class LoggingLockWaiter:
     """Logs lock waits of more than a second, if `INFO` is enabled."""
 
     __slots__ = ()

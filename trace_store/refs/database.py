@@ -1,7 +1,7 @@
 """The refs of a repository on disk: tip files, journals and HEAD together.
 
-Rule: reading takes no lock. An unexplained value is read again, because a seal may be running. Nothing here moves a
-ref: moves are written to the journal, and files change in a seal.
+Rule: reading takes no lock. If a ref's files differ from what the journals explain, they are read again, because a seal
+may be running. Nothing here moves a ref: moves are written to the journal, and files change in a seal.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from trace_store.layout import Layout
 
 ATTEMPTS = 5
-_MEMORY = 256
+_MAXIMUM_REMEMBERED = 256
+"""Number of refs whose unchanged files are remembered."""
 _FEW = 16
+"""The published tips of more refs than this are loaded at once."""
 
 
 class RefDatabase:
@@ -58,8 +60,10 @@ class RefDatabase:
         self.lineage = Lineage(objects)
         self._cache_key = (0, 0)
         self._cached_tips: dict[str, tuple[ObjectId, ...]] = {}
-        self._joined: dict[str, list[ObjectId]] = {}  # tip files that another tip has joined
+        self._superseded: dict[str, list[ObjectId]] = {}
+        """By ref, the tip files whose commits another tip contains."""
         self._unchanged: dict[str, tuple[RefFold, str, object]] = {}
+        """By ref: the journal's fold, the directory of tip files, and its stamp when fold and files agreed."""
         self._head: tuple[object, str | ObjectId] | None = None
         self._used_names: UsedNames | None = None
         self.files = TipFiles(disk, layout)
@@ -69,7 +73,7 @@ class RefDatabase:
         self.substitutes: dict[str, ObjectId] = {}
         """Values shown for refs whose own commits are missing; nothing is written on top of them."""
         self.removed_by_git: set[str] = set()
-        """Refs whose files git removed but still has, for example after checking out an earlier commit."""
+        """Refs whose tip files are in git but missing on disk, for example after checking out an earlier commit."""
 
     def read(self, name: str) -> ObjectId | None:
         """Return this working copy's value of a ref, or None.
@@ -243,22 +247,22 @@ class RefDatabase:
         fold = self._journal.fold.refs.get(name)
         if fold is None or fold.value is None:
             return None
-        had = self.known.get(name, fold.value)
-        if had != fold.value and had not in fold.passed:
+        last_seen = self.known.get(name, fold.value)
+        if last_seen != fold.value and last_seen not in fold.passed:
             return None
-        known = self._unchanged.get(name)
-        if known is not None and known[0] is fold and unchanged(self._disk, known[1], known[2]):
+        entry = self._unchanged.get(name)
+        if entry is not None and entry[0] is fold and unchanged(self._disk, entry[1], entry[2]):
             return fold.value
-        if self._journal.is_published_anew():
-            self._journal.doubt()  # the fold may be sealed, so the files decide
+        if self._journal.has_new_seals():
+            self._journal.force_refresh()  # the fold may be sealed, so the files decide
             return None
         folder = self._layout.ref_dir(name)
         seen = stamp(self._disk, folder)
         if not fold.passed.issuperset(self.files.read(name)):
             return None
-        if len(self._unchanged) >= _MEMORY:
+        if len(self._unchanged) >= _MAXIMUM_REMEMBERED:
             self._unchanged.clear()
-        self._unchanged[name] = (fold, folder, seen)  # `passed` only grows
+        self._unchanged[name] = (fold, folder, seen)  # stays valid, since `passed` only grows
         return fold.value
 
     def plan_moves(self, edits: Sequence[RefEdit]) -> list[Move]:
@@ -310,13 +314,16 @@ class RefDatabase:
         return {*self._journal.published.tips.all(), *self._journal.fold.refs}
 
     def _moves(self, edit: RefEdit, tips: Sequence[ObjectId]) -> list[Move]:
-        """Return the moves from the journal's value through abandoned tips to the new one."""
+        """Return the moves of an edit.
+
+        They go from the journal's value, through the tips that the edit abandons, to the new value.
+        """
         fold = self._journal.fold.refs.get(edit.name)
         steps: list[ObjectId | None] = [fold.value] if fold is not None else []
-        joined = self._joined.get(edit.name, [])
-        others: Sequence[ObjectId] = (*tips[1:], *joined)
+        superseded = self._superseded.get(edit.name, [])
+        others: Sequence[ObjectId] = (*tips[1:], *superseded)
         if others and edit.new is not None and edit.name.startswith(BRANCHES):
-            others = self._abandoned_tips(edit.new, tips, joined)
+            others = self._abandoned_tips(edit.new, tips, superseded)
             steps += tips[:1] if others else ()
         steps += [*others, tips[0] if tips else None, edit.new]
         moves: list[Move] = []
@@ -328,20 +335,23 @@ class RefDatabase:
         return moves
 
     def _abandoned_tips(
-        self, value: ObjectId, tips: Sequence[ObjectId], joined: Sequence[ObjectId]
+        self, value: ObjectId, tips: Sequence[ObjectId], superseded: Sequence[ObjectId]
     ) -> Sequence[ObjectId]:
-        """Return the other tips, and tips joined before, that a move to a value abandons.
+        """Return the other tips and superseded tips that a move to a value abandons.
 
-        An advance keeps the other tips, and a step back before a join restores the joined tip. But a tip that descends
-        from the value would count as an advance of it.
+        A tip that descends from the value is abandoned, because the branch would fast-forward to it. Other tips are
+        kept. Other superseded tips are abandoned too, unless the branch goes back to an ancestor of its own tip: if
+        that is before a merge of diverged tips, the merged tips are restored.
         """
         if not self.lineage.contains(value):
-            return joined  # the commit is not stored yet
+            return superseded  # the commit is not stored yet
         is_ancestor = self.lineage.is_ancestor
-        newer = [tip for tip in (*tips[1:], *joined) if tip != value and is_ancestor(value, tip)]
+        newer = [
+            tip for tip in (*tips[1:], *superseded) if tip != value and is_ancestor(value, tip)
+        ]
         if tips and is_ancestor(value, tips[0]):
             return newer
-        return [*newer, *(tip for tip in joined if tip != value and tip not in newer)]
+        return [*newer, *(tip for tip in superseded if tip != value and tip not in newer)]
 
     def _tips(self, name: str) -> tuple[ObjectId, ...]:
         if not self._journal.locked and name not in self.substitutes:
@@ -372,7 +382,7 @@ class RefDatabase:
         if self._cache_key != at:
             self._cache_key = at
             self._cached_tips.clear()
-            self._joined.clear()
+            self._superseded.clear()
         tips = self._cached_tips.get(name)
         if tips is None:
             before = self._journal.published.tips.get(name, ())
@@ -381,17 +391,22 @@ class RefDatabase:
             tips = resolve(name, files, before, fold, self.lineage)
             self._cached_tips[name] = tips
             passed = () if fold is None else fold.passed
-            left = [each for each in files if each not in tips and each not in passed]
-            self._joined[name] = left
+            self._superseded[name] = [
+                each for each in files if each not in tips and each not in passed
+            ]
         return tips
 
-    def _last_logged(self, look: bool) -> int:
+    def _last_logged(self, read_log: bool) -> int:
+        """Return the time of the latest move in the journal.
+
+        If the journal has none, return that in HEAD's log if `read_log` is set, else 0.
+        """
         frames = self._journal.fold.frames
         if frames:
             return frames[-1].time
         last = (
             next(refs.reflog.newest_first(self._disk, self._layout.log_file(NAME)), None)
-            if look
+            if read_log
             else None
         )
         return 0 if last is None else last.time
@@ -407,18 +422,18 @@ class RefDatabase:
             result = []
             explained = True
             if len(names) > _FEW:
-                published.tips.all()  # one by one would take longer
+                published.tips.all()  # loads all at once, which is faster than one by one
             for name in sorted(names):
                 if name in self.substitutes:
                     result.append((name, (self.substitutes[name],)))
                     continue
-                here, before = files.get(name, ()), published.tips.get(name, ())
+                on_disk, before = files.get(name, ()), published.tips.get(name, ())
                 fold = folds.get(name)
-                if fold is None and here == before and len(here) == 1:
-                    result.append((name, here))  # unmoved, the usual case
+                if fold is None and on_disk == before and len(on_disk) == 1:
+                    result.append((name, on_disk))  # unmoved, the usual case
                     continue
-                explained = explained and not is_unexplained(here, before, fold)
-                tips = resolve(name, here, before, fold, self.lineage)
+                explained = explained and not is_unexplained(on_disk, before, fold)
+                tips = resolve(name, on_disk, before, fold, self.lineage)
                 if tips:
                     result.append((name, tips))
             if explained:

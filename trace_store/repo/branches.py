@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 
 class Branches:
-    """The branches of a repository, as `repo.branches`, and HEAD. What a ref is moved away from stays in the trash.
+    """The branches of a repository, as `repo.branches`, and HEAD.
+
+    If a branch is deleted or force-moved, its old commit goes to the trash.
 
     While a merge, pick, revert or rebase is in progress, moving HEAD raises StateError.
     """
@@ -87,7 +89,8 @@ class Branches:
             RefNotFoundError: there is no branch `old`.
             AlreadyExistsError: there is a branch `new`; with `force` that one goes to the trash.
             InvalidRefNameError: the new name is not valid.
-            StateError: a merge, pick, revert or rebase of it is in progress.
+            StateError: a merge, pick, revert or rebase is in progress on the branch, or HEAD is on `new`, which would
+                be replaced.
         """
         check_flag(force=force)
         names = history.branches.names_before_and_after(self._store, old, new)
@@ -107,7 +110,9 @@ class Branches:
         return history.branches.delete_branches(self._store, names, author=self._handle.author)
 
     def track(self, name: str, upstream: str | None) -> Branch:
-        """Set the upstream of a branch, or with None unset it; return the branch with how far the two are apart.
+        """Set the upstream of a branch, or with None unset it.
+
+        Return the branch, with its ahead and behind counts.
 
         Raises:
             RefNotFoundError: there is no such branch.
@@ -124,7 +129,7 @@ class Branches:
         return history.branches.read_branch(self._store, ref)
 
     def containing(self, what: Revision) -> List[str]:
-        """Return the full names of the refs that have a commit, sorted.
+        """Return the full names of the refs whose history contains a commit, sorted.
 
         Raises:
             RevisionNotFoundError: there is no such commit.
@@ -135,16 +140,16 @@ class Branches:
     def whohas(
         self, what: str | Address | ObjectId, *, is_text: bool = False
     ) -> List[VersionHolders]:
-        """Return the versions of messages that have a text, an address or a blob, with the refs that have them.
+        """Return message versions that match a text, an address or a blob.
 
-        For an address, what a rebase of HEAD's branch made of the message comes first.
+        The newest version comes first. Each comes with the refs that have it.
 
         Args:
-            what: the address of a message, or its text; another text, in any case; or the id of a blob.
+            what: an address, as a value or as text; the id of a blob; or any other text, to be found in any case.
             is_text: search for a text even if it reads as an address.
 
         Raises:
-            InvalidInputError: it is none of these, or an empty text; `containing` takes a commit.
+            InvalidInputError: `what` is an empty text, a commit (use `containing`), or of another type.
         """
         found: object = what
         if isinstance(what, str):
@@ -158,12 +163,13 @@ class Branches:
             return history.whohas.whohas_message(self._handle.contexts, revision.as_address(found))
         if not isinstance(found, bytes):
             raise errors.InvalidInputError(
-                f"what is text, an address or an id, not {type(what).__name__}", argument="what"
+                f"what must be text, an address or an id, not {type(what).__name__}",
+                argument="what",
             )
         objects = self._store.objects
         if objects.contains(found) and kind_of(objects.read(found)) == COMMIT:
             raise errors.InvalidInputError(
-                "what is a commit: `branches.containing` names the refs that have it",
+                "this is a commit: use `branches.containing`",
                 argument="what",
             )
         return history.whohas.whohas_content(self._handle.contexts, found)
@@ -174,12 +180,15 @@ class Branches:
         bad: Revision = "HEAD",
         good: Revision | Sequence[Revision] = (),
     ) -> tuple[ObjectId, ...]:
-        """Return the first commit for which a test fails; several if the test cannot tell for some.
+        """Return the first commit for which a test fails.
+
+        Return several candidates if the test cannot decide between them.
 
         Args:
             test: returns whether a context is good: True, False, or None if it cannot tell.
             bad: a commit for which the test fails.
-            good: one or several earlier commits for which it succeeds; without one the search starts at the first.
+            good: one or several earlier commits for which it succeeds; without one, the
+                search starts at the root commit.
 
         Raises:
             StateError: the test finds the bad commit good, or a good one bad.
@@ -209,18 +218,18 @@ class Branches:
         force: bool = False,
         orphan: bool = False,
     ) -> SwitchResult:
-        """Switch HEAD to a branch; `-` is the one before. Return where HEAD was and is.
+        """Switch HEAD to a branch, and return where HEAD was and is.
 
         Args:
-            name: the branch.
+            name: the branch; `-` is the previous one.
             create: create it first.
             start: where a new branch starts; None is HEAD, which may have no commit.
-            force: take the name of an existing branch, whose commit goes to the trash.
+            force: with `create`, replace an existing branch; its old commit goes to the trash.
             orphan: switch to a new branch without a commit.
 
         Raises:
             RefNotFoundError: there is no such branch.
-            AlreadyExistsError: it is to be created, exists, and `force` is not given.
+            AlreadyExistsError: with `create`, the branch exists and `force` is not given.
             StateError: a merge, pick, revert or rebase is in progress.
         """
         check_flag(create=create, force=force, orphan=orphan)
@@ -234,7 +243,9 @@ class Branches:
         return history.switch.begin_branch(self._store, name, begin, author=author, force=force)
 
     def checkout(self, revision: Revision, *, detach: bool = False) -> SwitchResult:
-        """Switch HEAD to a branch, or detach it at a commit; with `detach` also at the tip of a branch.
+        """Switch HEAD to a branch, or detach it at a commit.
+
+        With `detach`, detach it even if a branch is named.
 
         Raises:
             RevisionNotFoundError: there is no such branch or commit.
@@ -251,7 +262,9 @@ class Branches:
         return history.switch.detach(self._store, name_of(revision), author=author)
 
     def reflog(self, name: str = "HEAD", *, limit: int | None = None) -> List[ReflogEntry]:
-        """Return where HEAD or a ref has been, newest first, also of a ref that was deleted; at most `limit` entries.
+        """Return the newest `limit` reflog entries of HEAD or a ref, newest first.
+
+        The ref may be deleted.
 
         Raises:
             RefNotFoundError: there is no reflog of that name.

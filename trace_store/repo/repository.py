@@ -1,4 +1,7 @@
-"""`Repo`: an open repository. It is the line of HEAD, and has the verbs and subjects of the whole repository."""
+"""`Repo`, an open repository.
+
+It has the methods of `Line`, for HEAD's branch, and those of the whole repository.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +36,16 @@ if TYPE_CHECKING:
 
 
 class Repo(Line):
-    """An open repository. The verbs of `Line` work on HEAD's branch, those of `line(name)` on any other.
+    """An open repository.
 
-    Subjects: `branches`, `tags`, `checkpoints`, `compression`, `trash`, `transcripts`, `bundles` and `maintenance`.
+    Methods inherited from `Line` work on HEAD's branch; `line(name)` returns another branch with the same methods.
+
+    Properties with more methods: `branches`, `tags`, `checkpoints`, `compression`, `trash`, `transcripts`, `bundles`
+    and `maintenance`.
 
     Attributes:
-        store: the stores below.
-        contexts: compiles, and keeps indexes open between compiles.
+        store: the store on disk or in memory, for functions that take one.
+        contexts: the compiler, which keeps indexes open between calls.
     """
 
     def __init__(
@@ -52,8 +58,8 @@ class Repo(Line):
         secrets: str = "",
     ) -> None:
         super().__init__(Handle(store, author, tokenizer, environment, secrets))
-        if store.local and store.journal.patience is None:
-            store.journal.patience = maintenance.log.LoggedPatience()
+        if store.local and store.journal.lock_waiter is None:
+            store.journal.lock_waiter = maintenance.log.LoggingLockWaiter()
         self._closed = False
 
     @classmethod
@@ -71,10 +77,10 @@ class Repo(Line):
         """Create `.trace/` in a folder and open it; arguments as in `open`.
 
         Raises:
-            AlreadyExistsError: the folder has one.
+            AlreadyExistsError: the folder already has a repository.
             StorageError: the disk failed.
         """
-        _check_opening(path=path, author=author, durability=durability, secrets=secrets)
+        _check_arguments(path=path, author=author, durability=durability, secrets=secrets)
         environment = environment or Environment.read()
         store = Store.init(os.fspath(path), clock=clock, durability=durability)
         return cls(
@@ -99,12 +105,12 @@ class Repo(Line):
         tokenizer: Tokenizer | Callable[[str], int] | None = None,
         secrets: str = "",
     ) -> Repo:
-        """Open the repository of a folder, or of one above it.
+        """Open the repository in a folder or the nearest folder above it.
 
         Args:
             path: the folder.
-            author: who the commits are by; "" is the author that the environment names.
-            directory: a `.trace` directory; it beats the variable TRACE_DIR, which beats looking around.
+            author: the author of new commits; "" takes it from the environment.
+            directory: the `.trace` directory; overrides the variable TRACE_DIR, which overrides the search from `path`.
             create: create a repository in `path` if none is found.
             durability: "durable" (survives power loss), "batch" (one sync for many commits) or "fast" (survives a
                 killed process only).
@@ -112,14 +118,14 @@ class Repo(Line):
             clock: tells the time.
             tokenizer: counts tokens instead of the configured encoding: a `Tokenizer`, or a function from text to a
                 number.
-            secrets: what happens to secrets in what is stored: "redact", "block", "warn" or "off"; "" is the user's
+            secrets: how to handle secrets in stored content: "redact", "block", "warn" or "off"; "" is the user's
                 setting, or "redact".
 
         Raises:
-            RepositoryNotFoundError: none is found and `create` is False, or the named directory is none.
+            RepositoryNotFoundError: no repository is found and `create` is False, or `directory` is not a repository.
             UnsupportedFormatError: a newer version wrote it.
         """
-        _check_opening(path=path, author=author, durability=durability, secrets=secrets)
+        _check_arguments(path=path, author=author, durability=durability, secrets=secrets)
         check_flag(create=create)
         environment = environment or Environment.read()
         named = None if directory is None else os.fspath(directory)
@@ -171,11 +177,11 @@ class Repo(Line):
     def close(self) -> None:
         """Make all commits durable, seal them, and close; closing again does nothing.
 
-        If sealing fails, since another process has been packing for a minute or the disk is full, the logger
-        `trace_store` gets a warning, and the next seal does it.
+        If sealing fails, for example because the disk is full or another process packs for over a minute, this only
+        logs a warning to `trace_store`. The next seal retries.
 
         Raises:
-            StorageError: the disk failed to make durable what `batch` and `fast` have only written so far.
+            StorageError: the final sync failed, so commits written with `batch` or `fast` may not be durable.
             CorruptJournalError: an object in the journal is damaged, with no other copy.
         """
         if self._closed:
@@ -188,7 +194,7 @@ class Repo(Line):
             self.store.close()
 
     def line(self, name: str) -> Line:
-        """Return one branch, with the verbs of every day; it need not be checked out, nor exist yet.
+        """Return a branch, which need not be checked out or exist yet.
 
         Raises:
             InvalidRefNameError: the name is not valid.
@@ -248,7 +254,8 @@ class Repo(Line):
         A purge, a prune or a change of settings moves no ref and cannot be undone. With `dry_run` nothing changes.
 
         Raises:
-            StateError: there is none, a ref has moved since, or a merge, pick, revert or rebase is in progress.
+            StateError: there is nothing to undo, a ref has moved since, or a merge, pick, revert or rebase is in
+                progress.
         """
         if not dry_run:
             self._handle.check_not_stopped()
@@ -286,11 +293,11 @@ class Repo(Line):
         """Return messages of all branches that match a query, newest first.
 
         Args:
-            query: words, which are ANDed; `docs/searching.md` has the rest.
+            query: words, all of which must match; `docs/searching.md` describes the query language.
             limit: at most this many.
             regex: whether the query is an RE2 pattern, matched against every message.
-            ranked: whether the best of the newest hits come first.
-            progress: told how much is indexed, and of how much.
+            ranked: whether to sort the newest hits by relevance instead of time.
+            progress: called with the number of commits indexed so far, and of all to index.
             filters: as in `SearchFilter`: session, agent, role, kind, tool, path, label, since, until.
 
         Raises:
@@ -309,10 +316,10 @@ class Repo(Line):
         )
 
 
-def _check_opening(*, path: object, **words: object) -> None:
-    """Raise InvalidInputError if the path is not a path, or an argument that is text is not."""
+def _check_arguments(*, path: object, **texts: object) -> None:
+    """Raise InvalidInputError if `path` is not a path or another argument is not text."""
     if not isinstance(path, str | os.PathLike):
         raise errors.InvalidInputError(
-            f"path is a path, not {type(path).__name__}", argument="path"
+            f"path must be a path, not {type(path).__name__}", argument="path"
         )
-    check_text(**words)
+    check_text(**texts)

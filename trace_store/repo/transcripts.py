@@ -56,12 +56,13 @@ class Transcripts:
         Args:
             paths: files, or folders with files; "-" is `stdin`.
             format: the format of all files; "" detects it for each.
-            onto: append to this branch, and create none.
-            source: keep what messages do not carry of each record, so that the file can be exported byte for byte.
-            project: import this project's sessions, too, from where each agent program keeps its own.
-            stdin: what "-" reads.
-            secrets: "redact", "block", "warn" or "off"; "" is how the repository was opened.
-            progress: told the path, how many bytes are done, and of how many.
+            onto: append to this branch instead of creating branches.
+            source: also store the parts of each record that messages do not have, so that the file can be exported
+                byte for byte.
+            project: also import this project's sessions from the folders where agent programs store them.
+            stdin: the stream to read for "-".
+            secrets: "redact", "block", "warn" or "off"; "" uses the mode given to `Repo.open`.
+            progress: called with the path, the bytes read so far, and the file's size.
 
         Raises:
             UnreadableInputError: the only file is not a transcript, or is damaged.
@@ -94,7 +95,7 @@ class Transcripts:
         return report
 
     def list(self, *, progress: Callable[[int, int], None] | None = None) -> List[SessionInfo]:
-        """Return all sessions, and branches that are no agent's, with sizes and times."""
+        """Return all sessions and other branches, with sizes and times."""
         return sessions.listing.list_sessions(self._handle.store, progress=progress)
 
     def get(
@@ -103,7 +104,7 @@ class Transcripts:
         """Return one session.
 
         Raises:
-            RevisionNotFoundError, AmbiguousRevisionError: no session is called so, or several are.
+            RevisionNotFoundError, AmbiguousRevisionError: no session has this name, or several have.
         """
         check_text(session=session)
         return sessions.listing.session_named(self.list(progress=progress), session)
@@ -139,7 +140,7 @@ class Transcripts:
     def read(
         self, session: Revision = "HEAD", *, at: str = "", hidden: bool = False
     ) -> ExportSession:
-        """Return a session as values: its messages with commits, times and usage.
+        """Return the content of a session: its messages with commits, times and usage.
 
         Args:
             session: the session, or any revision.
@@ -147,7 +148,7 @@ class Transcripts:
             hidden: return hidden messages, too.
 
         Raises:
-            RevisionNotFoundError, AmbiguousRevisionError: no session is called so, or several are.
+            RevisionNotFoundError, AmbiguousRevisionError: no session has this name, or several have.
         """
         store = self._handle.store
         name = sessions.listing.revision_of(store, name_of(session, "session"))
@@ -164,7 +165,7 @@ class Transcripts:
         path: Path = "",
         overwrite: bool = False,
     ) -> Exported:
-        """Return a session as a file of a format, with a list of what the format cannot hold.
+        """Return a session in an export format, and a list of what the format cannot hold.
 
         Args:
             session: the session, or any revision.
@@ -172,7 +173,7 @@ class Transcripts:
             at: as in `read`.
             hidden: as in `read`.
             strict: raise RenderError if anything would be lost.
-            path: a file to write to, too.
+            path: a file to write the result to.
             overwrite: replace an existing file.
 
         Raises:
@@ -187,9 +188,9 @@ class Transcripts:
         )
         if strict and exported.losses:
             raise RenderError(
-                f"the session does not go into {format} without loss", losses=exported.losses
+                f"{format} cannot hold the session without loss", losses=exported.losses
             )
-        return self._saved(exported, path, overwrite)
+        return self._save(exported, path, overwrite)
 
     def files(self) -> List[SourceFile]:
         """Return the imported files whose records were kept, so that they can be exported byte for byte."""
@@ -202,20 +203,20 @@ class Transcripts:
 
         Args:
             session: the session.
-            file: the id of one of several files.
-            path: a file to write to, too.
+            file: the id of the file, if the session has several.
+            path: a file to write the result to.
             overwrite: replace an existing file.
 
         Raises:
             RevisionNotFoundError: no file of the session was kept.
-            AmbiguousRevisionError: several were.
+            AmbiguousRevisionError: several files were kept, and `file` is not given.
             AlreadyExistsError: the file exists.
         """
         store = self._handle.store
         exported = exporters.source_files.restore_file(
             store, exporters.source_files.find_file(store, session, file=file)
         )
-        return self._saved(exported, path, overwrite)
+        return self._save(exported, path, overwrite)
 
     def repair(
         self,
@@ -225,7 +226,9 @@ class Transcripts:
         in_place: bool = False,
         dry_run: bool = False,
     ) -> RepairReport:
-        """Make a valid branch `repaired/NAME` beside one that providers would refuse, and return its faults.
+        """Create a valid copy of a branch as `repaired/NAME`.
+
+        The report lists the faults of the original, for which providers would refuse it.
 
         Args:
             session: a branch, or any revision.
@@ -244,7 +247,7 @@ class Transcripts:
             dry_run=dry_run,
         )
 
-    def _saved(self, exported: Exported, path: Path, overwrite: bool) -> Exported:
+    def _save(self, exported: Exported, path: Path, overwrite: bool) -> Exported:
         if path:
             exporters.files.save_file(Disk(), os.path.abspath(path), exported, overwrite=overwrite)
         return exported

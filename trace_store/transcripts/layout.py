@@ -15,7 +15,7 @@ from typing import NamedTuple
 from trace_store.frozen import value
 from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId, digest
-from trace_store.transcripts.segments import NUL, Segment, escape, record_place
+from trace_store.transcripts.segments import NUL, Segment, escape, record_entry
 
 MAXIMUM_RECORDS = 64
 MAXIMUM_BYTES = 256 << 10
@@ -166,7 +166,7 @@ class _SegmentBuilder:
         item = self.items.setdefault(placed.commit, len(self.items) + 1)
         number = placed.number
         self.layout.append(
-            _content_place(placed, item) if number is None else record_place(item, number)
+            _content_entry(placed, item) if number is None else record_entry(item, number)
         )
 
     def literal(self, start: int, end: int) -> None:
@@ -218,7 +218,7 @@ def _cuts(
     yield begin, size, offsets
 
 
-def _content_place(placed: RecordPlace, item: int) -> bytes:
+def _content_entry(placed: RecordPlace, item: int) -> bytes:
     """Return the layout entry of a record whose contents alone are in a commit."""
     pieces = placed.raw.split(NUL)
     for index in range(1, len(pieces), 2):

@@ -11,11 +11,12 @@ Invariant: pure, no writes. A segment is `["list", {...}]` with
 
 The layout is the bytes of the file, with references to what commits already hold:
 
-    NUL i . r NUL     raw record r of the source of item i
-    NUL i . n L NUL   content n of the messages of item i, in encoding L
-    NUL NUL           a NUL byte of the file
+    NUL i.r NUL     raw record r of commit i
+    NUL i.nL NUL    content n of the messages of commit i, in encoding L
+    NUL NUL         a NUL byte of the file
 
-Records, contents and encodings are those of `sources`.
+Commit i is item i of the segment, since item 0 is the layout. The module `sources` defines records, contents and
+encodings; an encoding is one letter.
 
 Invariant: no byte of a segment is returned unless its hash matches.
 """
@@ -108,7 +109,7 @@ def escape(data: bytes) -> bytes:
     return data.replace(NUL, NUL + NUL)
 
 
-def record_place(item: int, record: int) -> bytes:
+def record_entry(item: int, record: int) -> bytes:
     """Return the layout entry of a record of a commit."""
     return b"\x00%d.%d\x00" % (item, record)
 
@@ -157,7 +158,7 @@ def _number(value: object) -> int:
 
 
 Read = Callable[[bytes], bytes]
-Held = dict[ObjectId, tuple[list[bytes], list[bytes]]]
+CommitCache = dict[ObjectId, tuple[list[bytes], list[bytes]]]
 """Raw records and content ids of commits."""
 
 
@@ -173,7 +174,9 @@ def segments_of(tip: bytes, read: Read) -> list[Segment]:
     while oid is not None:
         segment = Segment.decode(read(oid))
         if segments and segment.start >= segments[-1].start:
-            raise errors.CorruptObjectError(f"segment {oid.short()} does not precede its successor")
+            raise errors.CorruptObjectError(
+                f"segment {oid.short()} does not start before the segment that follows it"
+            )
         segments.append(segment)
         oid = segment.previous
     return segments[::-1]
@@ -186,23 +189,23 @@ def restore(tip: bytes, read: Read) -> Iterator[bytes]:
         ObjectNotFoundError: a stored object is missing.
         CorruptObjectError: the restored bytes do not match the hash.
     """
-    held: Held = {}
+    cache: CommitCache = {}
     for segment in segments_of(tip, read):
-        yield restore_segment(segment, read, held)
-        # A commit may hold records of many segments: read it once.
-        held = {oid: contents for oid, contents in held.items() if oid in segment.commits}
+        yield restore_segment(segment, read, cache)
+        # Keep the commits of this segment, since the next segment often refers to the same ones.
+        cache = {oid: contents for oid, contents in cache.items() if oid in segment.commits}
 
 
-def restore_segment(segment: Segment, read: Read, held: Held | None = None) -> bytes:
+def restore_segment(segment: Segment, read: Read, cache: CommitCache | None = None) -> bytes:
     """Return the bytes of a segment; errors as in `restore`.
 
     Args:
         segment: the segment.
         read: reads objects.
-        held: cache of commit contents; extended.
+        cache: cache of commit contents, which this fills.
     """
     pieces: list[bytes] = []
-    held = {} if held is None else held
+    cache = {} if cache is None else cache
     for piece in split_layout(read_content(segment.layout, read)):
         if isinstance(piece, bytes):
             pieces.append(piece)
@@ -210,10 +213,10 @@ def restore_segment(segment: Segment, read: Read, held: Held | None = None) -> b
         item, number, encoding = piece
         try:
             oid = segment.commits[item - 1]
-            if oid not in held:
+            if oid not in cache:
                 commit = read_commit(oid, read)
-                held[oid] = (source_records(commit, read), content_ids(commit))
-            records, contents = held[oid]
+                cache[oid] = (source_records(commit, read), content_ids(commit))
+            records, contents = cache[oid]
             if encoding:
                 pieces.append(encode_content(contents[number], encoding, read))
             else:

@@ -9,11 +9,13 @@ The input has the form that `trace cat-file -p COMMIT` prints:
     ops       a list of [name, fields]; see `trace help operations`
     message, meta, links    optional
 
+Other fields are refused.
+
 An object id is its 64 hex characters. Text that happens to be 64 hex characters is written `{"$text": "…"}`, bytes that
 are not an id `{"$bin": "hex"}`, and a map whose only key is `$text`, `$bin` or `$map` as `{"$map": {…}}`.
 
-All linked objects must exist, and the operations must be known and apply to the context of the first parent. Other
-fields are refused. On an error the exit code is 2, and nothing is written.
+All linked objects must exist, and the operations must be known and apply to the context of the first parent. On an
+error the exit code is 2, and nothing is written.
 
 Without `--update` the commit is stored and no ref moves. With it, the commit and the move become durable together; the
 ref must be at the first parent (or not exist, if there is no parent), else the exit code is 11 and nothing is written.
@@ -57,21 +59,21 @@ FIELDS = frozenset(("author", "links", "message", "meta", "ops", "parents", "tim
 )
 def run(invocation: Invocation, *, ref: str | None, file: str | None) -> int:
     """Store the commit, move the ref if one is named, and print the id."""
-    fields = _parsed(invocation.read(file))
+    fields = _parse(invocation.read(file))
     with open_store(invocation) as store:
         fields.setdefault("author", invocation.environment.author)
         fields.setdefault("time", store.clock.now())
         fields.setdefault("parents", [])
         fields.setdefault("ops", [])
         data = encode([COMMIT, fields])
-        commit = _checked(store, data, fields)
+        commit = _decode_and_check(store, data, fields)
         oid = store.objects.write(data) if ref is None else _update(store, ref, commit, data)
         seal_if_due(store)
     invocation.line(str(oid))
     return 0
 
 
-def _parsed(text: bytes) -> dict[str, Any]:
+def _parse(text: bytes) -> dict[str, Any]:
     import json
 
     try:
@@ -97,13 +99,13 @@ def _parsed(text: bytes) -> dict[str, Any]:
     return fields
 
 
-def _checked(store: Store, data: bytes, fields: dict[str, Any]) -> Commit:
+def _decode_and_check(store: Store, data: bytes, fields: dict[str, Any]) -> Commit:
     unknown = sorted(set(fields) - FIELDS)
     if unknown:
         raise errors.InvalidInputError(
             f"a commit has no field {unknown[0][:80]!r}", field=unknown[0]
         )
-    commit = _decoded(data, fields)
+    commit = _decode(data, fields)
     check_author(commit.author)
     for operation in commit.operations:
         if operation.name not in OPERATIONS:
@@ -119,11 +121,11 @@ def _checked(store: Store, data: bytes, fields: dict[str, Any]) -> Commit:
     return commit
 
 
-def _decoded(data: bytes, fields: dict[str, Any]) -> Commit:
+def _decode(data: bytes, fields: dict[str, Any]) -> Commit:
     try:
         return Commit.decode(data)
     except errors.CorruptObjectError as error:
-        try:
+        try:  # without the operations, to find out whether one of them is at fault
             Commit.decode(encode([COMMIT, {**fields, "ops": []}]))
         except errors.CorruptObjectError:
             raise errors.InvalidInputError(error.message) from error

@@ -74,7 +74,7 @@ def ready(
 ) -> Store:
     """Prepare an open repository for a command, and report what git changed in it."""
     if invocation.interactive:
-        store.journal.patience = _Patience(invocation)
+        store.journal.lock_waiter = _TerminalLockWaiter(invocation)
     try:
         lacks = lacks_files(store)
         if hurried and not lacks:
@@ -92,7 +92,7 @@ def ready(
     return store
 
 
-class _Patience:
+class _TerminalLockWaiter:
     """Names the holder of a lock on a terminal after a second of waiting."""
 
     __slots__ = ("_invocation",)
