@@ -37,11 +37,11 @@ may have very many."""
 _SECTOR_BYTES = 512
 
 
-def transactions_in(data: bytes, start: int = 0) -> list[Frame]:
+def transactions_in(data: bytes) -> list[Frame]:
     """Return the complete transactions anywhere in some bytes, except voided ones."""
     found: list[Frame] = []
     left = _LOOKS * len(data)
-    at = start
+    at = 0
     while left > 0:
         at = data.find(_BEGINNING, at + _KIND_AT) - _KIND_AT
         if at < 0:

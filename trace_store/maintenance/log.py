@@ -1,4 +1,4 @@
-"""Log messages of the library: lock waits, deferred seals, moved addresses.
+"""Log messages of the library: lock waits and deferred seals.
 
 Invariant: escapes terminal control characters. A program that never imported `logging` has no listeners, so waiting
 does not import it.
@@ -50,13 +50,6 @@ def warn_of_unsealed(error: Exception) -> None:
 def _escape(value: object) -> str:
     """Escape text from repository files, which may reach a terminal."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(value))
-
-
-def log_moved_address(old: tuple[bytes, int], new: tuple[bytes, int]) -> None:
-    """Log that an address from before a rebase was resolved to a new one."""
-    if _is_enabled():
-        names = [f"{commit.hex()}.{number}" for commit, number in (old, new)]
-        sys.modules["logging"].getLogger(LOGGER).info("%s is %s since a rebase", *names)
 
 
 def _is_enabled() -> bool:

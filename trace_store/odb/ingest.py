@@ -10,6 +10,7 @@ objects are all packed here already is not kept.
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.frozen import value
 from trace_store.odb.pack import (
     FRAME,
     HASH_BYTES,
@@ -132,6 +133,7 @@ def read_exactly(read: Callable[[int], bytes], size: int) -> bytes:
     return b"".join(pieces)
 
 
+@value
 class ReceivedPack:
     """The result of receiving a pack.
 
@@ -141,12 +143,9 @@ class ReceivedPack:
         known: whether all of them are packed here already.
     """
 
-    __slots__ = ("known", "name", "object_count")
-
-    def __init__(self, name: str, object_count: int, known: bool) -> None:
-        self.name = name
-        self.object_count = object_count
-        self.known = known
+    name: str
+    object_count: int
+    known: bool
 
 
 class PackReceiver:

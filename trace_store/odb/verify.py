@@ -6,6 +6,7 @@ Rule: damage is reported and the rest is still checked. Memory is bounded by the
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.frozen import value
 from trace_store.objects.validate import check_object
 from trace_store.odb.pack import PackWalk
 from trace_store.odb.pack_index import encode_index
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
 
 
+@value
 class PackedObject:
     """An object and its position in a pack.
 
@@ -30,14 +32,11 @@ class PackedObject:
         offset: its offset in the frame's raw content.
     """
 
-    __slots__ = ("data", "frame", "kind", "offset", "oid")
-
-    def __init__(self, oid: ObjectId, kind: str, data: bytes, frame: int, offset: int) -> None:
-        self.oid = oid
-        self.kind = kind
-        self.data = data
-        self.frame = frame
-        self.offset = offset
+    oid: ObjectId
+    kind: str
+    data: bytes
+    frame: int
+    offset: int
 
 
 class PackVerifier:

@@ -90,9 +90,13 @@ WORTH_LOOKING_UP_BYTES = 4096
 
 
 class Transactions:
-    """The transactions of a repository on disk. Callers hold the store's mutex."""
+    """The transactions of a repository on disk. Callers hold the store's mutex.
 
-    __slots__ = ("_begun", "_generation", "_journal", "_objects", "_refs", "_unsynced", "_wrote")
+    Attributes:
+        wrote: whether anything was written.
+    """
+
+    __slots__ = ("_begun", "_generation", "_journal", "_objects", "_refs", "_unsynced", "wrote")
 
     def __init__(self, journal: Journal, refs: RefDatabase, objects: ObjectDatabase) -> None:
         self._journal = journal
@@ -100,7 +104,7 @@ class Transactions:
         self._objects = objects
         self._begun: set[str] = set()
         self._unsynced = 0
-        self._wrote = False
+        self.wrote = False
         self._generation = -1
 
     def transact(self, build: Build, author: str, durability: str) -> Transaction | None:
@@ -241,18 +245,13 @@ class Transactions:
     def sync(self, *, there: bool) -> None:
         """Sync unsynced transactions; with `there`, also restore a lost journal."""
         journal = self._journal
-        if self._wrote and there and not journal.locked:
+        if self.wrote and there and not journal.locked:
             journal.refresh()
             if journal.lost:
                 store.recovery.bring_back(journal, self._refs, self._objects)
         if self._unsynced:
             self._unsynced = 0
             journal.sync()
-
-    @property
-    def wrote(self) -> bool:
-        """Whether anything was written."""
-        return self._wrote
 
     def _said(self, transaction: Transaction) -> str:
         """Return the reflog message of a transaction, including the tips that it joins."""
@@ -286,7 +285,7 @@ class Transactions:
         except errors.StorageError:
             if not self._is_sealed(frame):
                 raise
-        self._wrote = True
+        self.wrote = True
         known = self._refs.known
         for move in moves:
             if move.new is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from trace_store.frozen import mutable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -9,6 +11,7 @@ if TYPE_CHECKING:
     from trace_store.objects.parts import Part
 
 
+@mutable
 class Record:
     """One JSON object of a file.
 
@@ -21,22 +24,10 @@ class Record:
         filtered: True if `raw` differs from the file, because secrets were redacted.
     """
 
-    __slots__ = ("data", "filtered", "length", "line", "offset", "parts", "raw")
-
-    def __init__(
-        self,
-        line: int,
-        offset: int,
-        length: int,
-        raw: bytes,
-        data: dict[str, Any],
-        parts: tuple[Part, ...] = (),
-        filtered: bool = False,
-    ) -> None:
-        self.line = line
-        self.offset = offset
-        self.length = length
-        self.raw = raw
-        self.data = data
-        self.parts = parts
-        self.filtered = filtered
+    line: int
+    offset: int
+    length: int
+    raw: bytes
+    data: dict[str, Any]
+    parts: tuple[Part, ...] = ()
+    filtered: bool = False
