@@ -23,7 +23,8 @@ from trace_store.merge import in_progress
 from trace_store.merge.cherry_pick import cherry_pick
 from trace_store.merge.conflicts import Resolution
 from trace_store.merge.move import move
-from trace_store.merge.rebase import continue_rewriting, rebase
+from trace_store.merge.rebase import rebase
+from trace_store.merge.replay import continue_replay
 from trace_store.merge.resolve import abort, open_conflicts, resolve
 from trace_store.merge.result import Rewrite
 from trace_store.merge.todo import SQUASH, Step, read, written
@@ -202,7 +203,7 @@ def test_c44_skip_drops_the_commit(repo: Repo) -> None:
     assert (found.outcome, found.conflicts[0].kind) == ("stopped", "both-edited")
     assert found.step is not None
     assert found.step.oid == repo.resolve("main~1")
-    done = continue_rewriting(repo.store, "rebase", author="ada", skip=True)
+    done = continue_replay(repo.store, "rebase", author="ada", skip=True)
     assert done.dropped == (found.step.oid,)
     assert said(repo) == ["yours", "b", "d"]
 
@@ -227,7 +228,7 @@ def test_a_conflict_is_settled_and_the_rebase_goes_on(
         rebased(repo)
     assert resolve(repo.store, "1", Resolution(choice, text)) == ()
     assert files(repo) == before
-    continue_rewriting(repo.store, "rebase", author="ada")
+    continue_replay(repo.store, "rebase", author="ada")
     assert said(repo) == [outcome, "d"]
 
 
@@ -252,7 +253,7 @@ def test_a_rebase_that_is_given_up_changed_nothing(repo: Repo) -> None:
     abort(repo.store, "rebase")
     assert files(repo) == before
     with pytest.raises(StateError, match="no rebase is in progress"):
-        continue_rewriting(repo.store, "rebase", author="ada")
+        continue_replay(repo.store, "rebase", author="ada")
 
 
 def test_the_to_do_list(repo: Repo) -> None:
@@ -305,9 +306,9 @@ def test_edit_stops_for_another_wording(repo: Repo) -> None:
     found = rebased(repo, "HEAD~2", "edit 0", "edit 1")
     assert [each.kind for each in found.conflicts] == ["rewording"]
     resolve(repo.store, "", Resolution("text", "A"))
-    assert continue_rewriting(repo.store, "rebase", author="ada").outcome == "stopped"
+    assert continue_replay(repo.store, "rebase", author="ada").outcome == "stopped"
     assert len(open_conflicts(repo.store)) == 1
-    assert continue_rewriting(repo.store, "rebase", author="ada").outcome == "done"
+    assert continue_replay(repo.store, "rebase", author="ada").outcome == "done"
     assert said(repo) == ["start", "A", "b"]
 
 
@@ -662,7 +663,7 @@ def test_settling_the_last_conflict_says_nothing_of_pins_yet(repo: Repo) -> None
     assert rebased(repo, "HEAD~3", "edit 1", "drop 0", "drop 2").outcome == "stopped"
     assert resolve(repo.store, "1", Resolution("text", "c")) == ()
     with pytest.raises(ConflictError, match="pinned"):
-        continue_rewriting(repo.store, "rebase", author="ada")
+        continue_replay(repo.store, "rebase", author="ada")
     assert said(repo) == ["start", "a", "b"]
 
 
@@ -1088,7 +1089,7 @@ def test_an_earlier_wording_comes_back_where_wordings_are_counted_otherwise(repo
     dropped = rebased(repo, "HEAD~4", "drop 0", "pick 2", "pick 3", "pick 1")
     assert dropped.outcome == "stopped"
     resolve(repo.store, "all", Resolution("theirs"))
-    continue_rewriting(repo.store, "rebase", author="ada")
+    continue_replay(repo.store, "rebase", author="ada")
     assert said(repo) == ["second", "beside"]
     assert repo.contexts.verify("HEAD").matches
 

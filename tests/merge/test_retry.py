@@ -12,7 +12,7 @@ import pytest
 from tests.merge.support.lines import ADA, pending, said
 from trace_store import Conflict, FixedClock, Message, Repo, Resolution, ToolCall
 from trace_store.errors import RefChangedError, StorageError
-from trace_store.merge import replay, revert
+from trace_store.merge import replay
 from trace_store.merge.todo import Step
 
 
@@ -97,7 +97,7 @@ def test_what_the_other_did_is_what_is_asked_about(pair: Pair) -> None:
 def test_a_revert_is_made_on_what_came_meanwhile(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = revert._RevertRun.look
+    look = replay.Replay.look
 
     def late(given: Any) -> Any:
         found = look(given)
@@ -105,7 +105,7 @@ def test_a_revert_is_made_on_what_came_meanwhile(
             pair.append()
         return found
 
-    monkeypatch.setattr(revert._RevertRun, "look", late)
+    monkeypatch.setattr(replay.Replay, "look", late)
     assert pair.repo.revert(pair.edit).outcome == "done"
     assert said(pair.repo) == ["a", "b", "meanwhile 1"]
 

@@ -33,7 +33,7 @@ _INPUTS = {
         "unrelated",
     ),
     CHERRY_PICK: ("name", "onto", "steps"),
-    REVERT: ("commits", "favour", "message"),
+    REVERT: ("name", "onto", "steps"),
     REBASE: ("drop_pinned", "elsewhere", "name", "onto", "reordered", "steps"),
 }
 """The required inputs of each kind."""
@@ -203,6 +203,22 @@ def on_branch(store: Store, stop: Stop) -> Store:
             expected=stop.before,
         )
     return store.on(stop.ref)
+
+
+def tip_of(store: Store, stop: Stop) -> ObjectId | None:
+    """Return the tip of the branch that an operation began on, or the commit of a detached HEAD.
+
+    Raises:
+        RefChangedError: the branch no longer exists, or HEAD is no longer detached.
+    """
+    if stop.ref.startswith("refs/"):
+        return on_branch(store, stop).refs.read(stop.ref)
+    head = store.refs.head()
+    if head.ref is not None:
+        raise errors.RefChangedError(
+            f"HEAD is no longer detached, as it was when {stop.said} began", ref=stop.ref
+        )
+    return head.oid
 
 
 def save_tip(store: Store, stop: Stop, tip: ObjectId) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from trace_store import history
 from trace_store import revision as revisions
 from trace_store.merge import in_progress
-from trace_store.merge.conflicts import OURS, REWORDING, Resolution, check_favour
+from trace_store.merge.conflicts import check_favour
 from trace_store.merge.replay import Replay
-from trace_store.merge.result import UP_TO_DATE, Rewrite
+from trace_store.merge.result import Rewrite
 from trace_store.merge.todo import DROP, PICK, Step, add_new_commits, checked, commits_since
 from trace_store.oid import ObjectId
 from trace_store.revision import commits_of
@@ -103,51 +103,3 @@ def rebase(
     stop = in_progress.Stop(in_progress.REBASE, ref, tip, inputs, {}, [])
     add_new_commits(store, stop)  # an agent may have committed while the plan was edited
     return Replay(store, stop, author, guard, resolver, judge).run()
-
-
-def continue_rewriting(
-    store: Store,
-    kind: str,
-    *,
-    author: str,
-    skip: bool = False,
-    guard: Guard | None = None,
-    resolver: Resolver | None = None,
-    judge: Judge | None = None,
-    drop_pinned: bool = False,
-) -> Rewrite:
-    """Continue a stopped pick or rebase; `skip` leaves out the step that it stopped at.
-
-    A step that stopped for edits uses the texts given so far. A rebase includes commits made meanwhile, at the end.
-    `drop_pinned` allows dropping pinned messages.
-
-    Raises:
-        StateError: no operation of this kind is in progress.
-        ConflictError: a pinned message would be dropped.
-        RefChangedError: the branch was moved away meanwhile.
-    """
-    stop = in_progress.required_stop(store, kind)
-    if in_progress.is_written(store, stop):
-        in_progress.clear_stop(store)
-        tip = store.refs.read(stop.ref)
-        return Rewrite(UP_TO_DATE, stop.ref, tip, tip)
-    add_new_commits(store, stop)
-    if drop_pinned:
-        stop.inputs["drop_pinned"] = True
-    if skip:
-        stop.skipped.append(stop.number)
-    else:
-        at = stop.number
-        found, _ = Replay(store, stop, author, guard).look()
-        for conflict in found.conflicts:
-            if conflict.kind == REWORDING and stop.number == at:
-                stop.resolutions[conflict.key] = Resolution(OURS)
-    return Replay(store, stop, author, guard, resolver, judge).run()
-
-
-def look_at_rewriting(store: Store) -> Rewrite:
-    """Return the current result of the pick or rebase in progress, without writing it."""
-    stop = in_progress.required_stop(store)
-    add_new_commits(store, stop)
-    found, _ = Replay(store, stop, "").look()
-    return found

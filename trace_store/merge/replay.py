@@ -1,7 +1,8 @@
-"""Replay of commits on another base, for picks and rebases.
+"""Replay of commits on another base, for picks, reverts and rebases.
 
-Each step is a three-way merge with the commit's parent as the base. Steps, start and resolutions determine the result,
-so a stopped replay is computed again when it continues. All commits are written in one transaction at the end.
+Each step is a three-way merge: from the commit's parent to the commit, or for a revert from the commit to its parent.
+Steps, start and resolutions determine the result, so a stopped replay is computed again when it continues. All commits
+are written in one transaction at the end.
 """
 
 from __future__ import annotations
@@ -10,21 +11,30 @@ from trace_store import errors
 from trace_store.context.entries import is_as_created
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import replace
+from trace_store.history.switch import keep_and_move
 from trace_store.history.trash import keep_in_trash
 from trace_store.merge import conflicts as kinds
 from trace_store.merge import in_progress, meaning_warnings
 from trace_store.merge.changes import reworded_parts
-from trace_store.merge.conflicts import TEXT, ConflictCollector, resolve_open
+from trace_store.merge.conflicts import (
+    OURS,
+    REWORDING,
+    TEXT,
+    ConflictCollector,
+    Resolution,
+    resolve_open,
+)
 from trace_store.merge.inputs import ContextCache, Plan
 from trace_store.merge.merge3 import three_way
 from trace_store.merge.merge_commits import MAXIMUM_ATTEMPTS, lost_race
 from trace_store.merge.result import DONE, STOPPED, UP_TO_DATE, Rewrite
-from trace_store.merge.todo import DROP, EDIT, FIXUP, JOINED, Step, add_new_commits
+from trace_store.merge.todo import DROP, EDIT, FIXUP, JOINED, REVERT, Step, add_new_commits
 from trace_store.objects import operations as ops
-from trace_store.objects.commit import PICKED, REWRITES, Commit
+from trace_store.objects.commit import PICKED, REVERTS, REWRITES, Commit
 from trace_store.objects.content import ObjectCollector
 from trace_store.objects.operations import carried_operations
 from trace_store.oid import ObjectId, hash_object
+from trace_store.refs.head import NAME, Head
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,7 +101,7 @@ class ReplayedCommits:
 
 
 class Replay:
-    """A pick or rebase in progress, from its inputs to the transaction."""
+    """A pick, revert or rebase in progress, from its inputs to the transaction."""
 
     def __init__(
         self,
@@ -159,7 +169,7 @@ class Replay:
     def look(self) -> tuple[Rewrite, ReplayedCommits]:
         """Return the result, without writing it."""
         stop = self._stop
-        self._before = stop.before if self._rebases else self._store.refs.read(stop.ref)
+        self._before = stop.before if self._rebases else in_progress.tip_of(self._store, stop)
         onto, before = stop.inputs["onto"], self._before
         start = before if onto is None else ObjectId.parse(onto) if onto else None
         replayed = ReplayedCommits(self._cache, start)
@@ -167,6 +177,8 @@ class Replay:
 
     def _check(self, found: Rewrite, replayed: ReplayedCommits) -> Rewrite:
         """Check that the result may be written, and add a model's review."""
+        if self._stop.kind == in_progress.REVERT and not self._made:
+            self._refuse_to_revert_nothing()
         if self._rebases and not self._stop.inputs["drop_pinned"]:
             self._refuse_to_drop_pinned(found.before, replayed)
         if found.after is None and found.before is not None:
@@ -191,7 +203,8 @@ class Replay:
                 found = Rewrite(STOPPED, stop.ref, before, before, step=step)
                 return self._with_conflicts(found, open_)
         outcome = UP_TO_DATE if replayed.tip == before else DONE
-        warnings = tuple(self._warnings(before, replayed)) if outcome == DONE else ()
+        warns = outcome == DONE and stop.kind != in_progress.REVERT
+        warnings = tuple(self._warnings(before, replayed)) if warns else ()
         found = Rewrite(
             *(outcome, stop.ref, before, replayed.tip, tuple(self._made), tuple(self._dropped)),
             there=tuple(self._there),
@@ -236,23 +249,31 @@ class Replay:
         commit, prefix = self._cache.commit(step.oid), f"{number}:"
         if step.number is not None:
             return Plan(tuple(self._message_operations(step, replayed)), (), (), ())
+        if step.action == REVERT:
+            return self._merge(step, replayed, prefix)
         plan = self._append_plan(step.oid, commit, replayed)
         if plan is None:
-            plan = three_way(
-                self._cache.before(step.oid),
-                replayed.state,
-                self._cache.fold(step.oid),
-                resolutions=self._stop.resolutions,
-                favour=self._stop.inputs.get("favour", ""),
-                step=prefix,
-                put=self._content.put,
-                read=self._store.objects.read,
-            )
+            plan = self._merge(step, replayed, prefix)
             if plan.operations or not commit.operations or _records_only(commit):
                 whole = carried_operations(step.oid, commit)
                 kept = [o for o in whole if o.name in ops.LEAVES_CONTEXT]
                 plan = replace(plan, operations=(*plan.operations, *kept))
         return self._with_edits(plan, step, replayed, prefix) if step.action == EDIT else plan
+
+    def _merge(self, step: Step, replayed: ReplayedCommits, prefix: str) -> Plan:
+        """Return the plan of a three-way merge of a step; `prefix` precedes the keys of conflicts."""
+        before, ours = self._cache.before(step.oid), replayed.state
+        after, reverts = self._cache.fold(step.oid), step.action == REVERT
+        base, theirs = (after, before) if reverts else (before, after)
+        return three_way(
+            *(base, ours, theirs),
+            resolutions=self._stop.resolutions,
+            favour=self._stop.inputs.get("favour", ""),
+            step=prefix,
+            reverts=reverts,
+            put=self._content.put,
+            read=self._store.objects.read,
+        )
 
     def _append_plan(self, oid: ObjectId, commit: Commit, replayed: ReplayedCommits) -> Plan | None:
         """Return the plan for a commit that only appends; None if the contexts must be compared.
@@ -344,8 +365,14 @@ class Replay:
         old, operations = self._cache.commit(step.oid), list(plan.operations)
         grows = bool(operations) and all(map(_keeps_order, operations))
         replayed.last_original = step.oid if grows and ops.added_by(old) else None
-        if not operations and old.operations:  # a resolution left nothing, or the branch has it all
+        reverts = step.action == REVERT
+        if not operations and (old.operations or reverts):  # resolved to nothing, or there already
             (self._dropped if plan.settled else self._there).append(step.oid)
+            return
+        if reverts:
+            self._made.append(
+                (step.oid, replayed.append(self._reverting(step, operations, replayed)))
+            )
             return
         if step.action in JOINED and self._squash(step, old, operations, replayed):
             return
@@ -361,6 +388,32 @@ class Replay:
         )
         made._unknown = dict(old._unknown)
         self._made.append((step.oid, replayed.append(made)))
+
+    def _reverting(
+        self, step: Step, operations: Sequence[Operation], replayed: ReplayedCommits
+    ) -> Commit:
+        """Return the commit that reverts another."""
+        said = step.message
+        return Commit(
+            [] if replayed.tip is None else [replayed.tip],
+            self._author,
+            self._store.clock.now(),
+            operations,
+            self._content.text(said) if said else f"revert {step.oid.short()}",
+            dict(self._content.facts),
+            [(REVERTS, step.oid)],
+        )
+
+    def _refuse_to_revert_nothing(self) -> None:
+        """Raise StateError if there is something to revert, but nothing of it is left."""
+        if not self._there or self._settled or self._stop.skipped:
+            return
+        oid = self._there[0]
+        commit = self._cache.commit(oid)
+        why = f"the changes of {oid.short()} are no longer visible"
+        if commit.operations and _records_only(commit):
+            why = f"{oid.short()} records only usage or metadata"
+        raise errors.StateError(f"nothing to revert: {why}", oid=oid)
 
     def _links(self, step: Step, old: Commit) -> list[tuple[str, ObjectId | str]]:
         """Return the links of a replayed commit: those of the original, and one to it."""
@@ -496,7 +549,8 @@ class Replay:
             *self._content.objects,
             *((oid, made.encode()) for oid, made in replayed.new_commits),
         ]
-        edits = [RefEdit(stop.ref, after, before)]
+        is_detached = stop.ref == NAME
+        edits = [] if is_detached else [RefEdit(stop.ref, after, before)]
         if self._rebases and before is not None:
             edits.append(keep_in_trash(stop.ref, before))
             self._store.refs.set_original(before)
@@ -506,6 +560,56 @@ class Replay:
             return Transaction(new, edits, message)
 
         self._store.transact(build, author=self._author)
+        if is_detached:
+            keep_and_move(self._store, Head(None, before), after, message, self._author)
+
+
+def continue_replay(
+    store: Store,
+    kind: str,
+    *,
+    author: str,
+    skip: bool = False,
+    guard: Guard | None = None,
+    resolver: Resolver | None = None,
+    judge: Judge | None = None,
+    drop_pinned: bool = False,
+) -> Rewrite:
+    """Continue a stopped pick, revert or rebase; `skip` leaves out the step that it stopped at.
+
+    A step that stopped for edits uses the texts given so far. A rebase includes commits made meanwhile, at the end.
+    `drop_pinned` allows dropping pinned messages.
+
+    Raises:
+        StateError: no operation of this kind is in progress.
+        ConflictError: a pinned message would be dropped.
+        RefChangedError: the branch was moved away or deleted meanwhile, or HEAD is no longer detached.
+    """
+    stop = in_progress.required_stop(store, kind)
+    if in_progress.is_written(store, stop):
+        in_progress.clear_stop(store)
+        tip = in_progress.tip_of(store, stop)
+        return Rewrite(UP_TO_DATE, stop.ref, tip, tip)
+    add_new_commits(store, stop)
+    if drop_pinned:
+        stop.inputs["drop_pinned"] = True
+    if skip:
+        stop.skipped.append(stop.number)
+    else:
+        at = stop.number
+        found, _ = Replay(store, stop, author, guard).look()
+        for conflict in found.conflicts:
+            if conflict.kind == REWORDING and stop.number == at:
+                stop.resolutions[conflict.key] = Resolution(OURS)
+    return Replay(store, stop, author, guard, resolver, judge).run()
+
+
+def look_at_replay(store: Store) -> Rewrite:
+    """Return the current result of the pick, revert or rebase in progress, without writing it."""
+    stop = in_progress.required_stop(store)
+    add_new_commits(store, stop)
+    found, _ = Replay(store, stop, "").look()
+    return found
 
 
 def _only_appends(commit: Commit) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.frozen import replace
 from trace_store.ident import count_of, is_count
-from trace_store.merge import in_progress, merge, rebase, revert
+from trace_store.merge import in_progress, merge, replay, revert
 from trace_store.merge.conflicts import Resolution, check_resolution
 from trace_store.objects.address import BIRTH_BYTES, Address
 
@@ -88,15 +88,13 @@ def _resolve_once(store: Store, which: str, resolution: Resolution) -> tuple[Con
     return open_conflicts(store)
 
 
-def _current_result(store: Store) -> Merge | Revert | Rewrite | None:
+def _current_result(store: Store) -> Merge | Rewrite | None:
     """Return the current result of the operation in progress; None if only continuing can tell."""
     stop = in_progress.required_stop(store)
     try:
         if stop.kind == in_progress.MERGE:
             return merge.look_at_merge(store)
-        if stop.kind == in_progress.REVERT:
-            return revert.look_at_revert(store)
-        return rebase.look_at_rewriting(store)
+        return replay.look_at_replay(store)
     except errors.StateError:  # all is resolved, but something else prevents it
         return None
 
@@ -117,7 +115,7 @@ def resume(
 
     Raises:
         StateError: no operation, or none of this kind, is in progress.
-        As `continue_merge`, `continue_revert` and `continue_rewriting`.
+        As `continue_merge` and `continue_replay`.
     """
     kind = in_progress.required_stop(store, kind).kind
     if kind == in_progress.MERGE:
@@ -128,7 +126,7 @@ def resume(
         return revert.continue_revert(
             store, author=author, skip=skip, guard=guard, resolver=resolver
         )
-    return rebase.continue_rewriting(
+    return replay.continue_replay(
         store,
         kind,
         author=author,

@@ -1,41 +1,32 @@
 """Reverts of earlier commits by new ones.
 
-A revert is a merge of the commit's parent with the commit as the base, so later changes to the same messages are
-conflicts. Messages that the commit added are hidden with their units. All commits of one call are written in one
-transaction. History is unchanged; a reverting commit links to the reverted one.
+Messages that a commit added are hidden with their units. Later changes to the same messages are conflicts. History is
+unchanged; a reverting commit links to the reverted one.
 """
 
 from __future__ import annotations
 
 from trace_store import errors, graph
 from trace_store import revision as revisions
-from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import value
-from trace_store.history.switch import keep_and_move
 from trace_store.ident import check_author
 from trace_store.merge import in_progress
-from trace_store.merge.conflicts import check_favour, resolve_open
-from trace_store.merge.inputs import ContextCache
-from trace_store.merge.merge3 import three_way
-from trace_store.merge.merge_commits import retry_until_written
-from trace_store.objects import operations as ops
-from trace_store.objects.commit import Commit
-from trace_store.objects.content import ObjectCollector
-from trace_store.oid import ObjectId, hash_object
+from trace_store.merge.conflicts import check_favour
+from trace_store.merge.replay import Replay, continue_replay
+from trace_store.merge.result import DONE, STOPPED
+from trace_store.merge.todo import REVERT, Step
+from trace_store.objects.commit import read_commit
+from trace_store.oid import ObjectId
 from trace_store.refs.head import NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence, Set
 
-    from trace_store.contracts import RefReader
     from trace_store.merge.conflicts import Conflict, Resolver
-    from trace_store.merge.inputs import Plan
+    from trace_store.merge.result import Rewrite
     from trace_store.secrets.guard import Guard
     from trace_store.store.handle import Store
-
-DONE, STOPPED = "done", "stopped"
-RELATION = "reverts"
 
 
 @value
@@ -117,14 +108,16 @@ def revert(
     check_author(author)
     if not wanted:
         raise errors.InvalidInputError("nothing to revert")
-    head = store.refs.head()
+    head, oids = store.refs.head(), chosen(store, wanted)
+    revisions.resolve_commit(store, "HEAD")
     inputs = {
-        "commits": [str(oid) for oid in chosen(store, wanted)],
-        "message": message,
+        "steps": [Step(REVERT, oid, message).as_json() for oid in oids],
+        "onto": None,
+        "name": " ".join(oid.short() for oid in oids)[:200],
         "favour": favour,
     }
     stop = in_progress.Stop(in_progress.REVERT, head.ref or NAME, head.oid, inputs, {}, [])
-    return retry_until_written(_RevertRun(store, stop, author, guard, resolver).run)
+    return _result(store, stop, Replay(store, stop, author, guard, resolver).run())
 
 
 def continue_revert(
@@ -139,150 +132,32 @@ def continue_revert(
 
     Raises:
         StateError: no revert is in progress.
-        RefChangedError: the branch no longer exists, or it began on a detached HEAD that is now on a branch.
+        As `continue_replay`.
     """
     stop = in_progress.required_stop(store, in_progress.REVERT)
-    store = in_progress.on_branch(store, stop)
-    if in_progress.is_written(store, stop):
-        in_progress.clear_stop(store)
-        tip = revisions.resolve_commit(store, "HEAD")
-        return Revert(DONE, store.refs.head().ref, tip, tip)
-    if skip:
-        stop.skipped.append(stop.number)
-    return retry_until_written(_RevertRun(store, stop, author, guard, resolver).run)
+    found = continue_replay(
+        store, stop.kind, author=author, skip=skip, guard=guard, resolver=resolver
+    )
+    return _result(store, stop, found)
 
 
-def look_at_revert(store: Store) -> Revert:
-    """Return the current result of the revert in progress without writing it; raises as `continue_revert`."""
-    stop = in_progress.required_stop(store, in_progress.REVERT)
-    return _RevertRun(in_progress.on_branch(store, stop), stop, "nobody", None, None).look()
-
-
-class _RevertRun:
-    """A revert in progress, from its inputs to the transaction."""
-
-    def __init__(
-        self,
-        store: Store,
-        stop: in_progress.Stop,
-        author: str,
-        guard: Guard | None,
-        resolver: Resolver | None,
-    ) -> None:
-        self._store = store
-        self._stop = stop
-        self._author = author
-        self._resolver = resolver
-        self._cache = ContextCache(store)
-        self._gathering = ObjectCollector() if guard is None else guard.gathering()
-        self._made: list[tuple[ObjectId, bytes]] = []
-
-    def run(self) -> Revert:
-        """Revert all commits and write the result, or stop and save the state."""
-        found = self.look()
-        if found.outcome == STOPPED:
-            in_progress.write_stop(self._store, self._stop)
-            return found
-        in_progress.save_tip(self._store, self._stop, found.after)
-        self._write(found)
-        in_progress.clear_stop(self._store)
-        return found
-
-    def look(self) -> Revert:
-        """Return the result, without writing it."""
-        stop = self._stop
-        self._made = []
-        head = self._store.refs.head()
-        tip = before = revisions.resolve_commit(self._store, "HEAD")
-        if (head.ref or NAME) != stop.ref:
-            raise errors.RefChangedError(
-                f"HEAD is no longer on {stop.ref}, where the revert started", ref=stop.ref
-            )
-        settled: list[Conflict] = []
-        made: list[RevertedCommit] = []
-        oids = [ObjectId.parse(name) for name in stop.inputs["commits"]]
-        for number, oid in enumerate(oids):
-            if number in stop.skipped:
-                continue
-            stop.number = number
-            plan = self._plan(tip, oid)
-            settled += plan.settled
-            if plan.conflicts:
-                open_, by_hand = stop.numbered(plan.conflicts), stop.by_hand(settled)
-                return Revert(STOPPED, head.ref, before, before, (), open_, oid, by_hand)
-            if plan.operations:
-                tip = self._create_commit(tip, oid, plan)
-                names = tuple(operation.name for operation in plan.operations)
-                made.append(RevertedCommit(tip, oid, head.ref, names, plan.settled))
-        if oids and not made and not settled and not stop.skipped:
-            raise self._nothing_error(oids[0])
-        by_hand = stop.by_hand(settled)
-        return Revert(DONE, head.ref, before, tip, tuple(made), settled=by_hand)
-
-    def _plan(self, tip: ObjectId, oid: ObjectId) -> Plan:
-        """Return the plan that reverts a commit on a tip."""
-        stop, cache = self._stop, self._cache
-        before = cache.before(oid)  # first, so that the others can share its entries
-        base, ours = cache.fold(oid), cache.fold(tip)
-
-        def compute() -> Plan:
-            return three_way(
-                base,
-                ours,
-                before,
-                resolutions=stop.resolutions,
-                favour=stop.inputs["favour"],
-                step=f"{stop.number}:",
-                reverts=True,
-                put=self._gathering.put,
-                read=self._store.objects.read,
-            )
-
-        said = stop.resolutions
-        return resolve_open(self._resolver, said, compute(), compute, lambda plan: plan.conflicts)
-
-    def _create_commit(self, tip: ObjectId, oid: ObjectId, plan: Plan) -> ObjectId:
-        """Create the commit that reverts another, and return its id."""
-        message = self._stop.inputs["message"]
-        new = Commit(
-            [tip],
-            self._author,
-            self._store.clock.now(),
-            plan.operations,
-            self._gathering.text(message) if message else f"revert {oid.short()}",
-            dict(self._gathering.facts),
-            [(RELATION, oid)],
+def _result(store: Store, stop: in_progress.Stop, found: Rewrite) -> Revert:
+    before, after = found.before, found.after
+    assert before is not None  # HEAD had a commit
+    assert after is not None
+    ref = None if stop.ref == NAME else stop.ref
+    step = None if found.step is None else found.step.oid
+    numbers = {oid: number for number, (_, oid, *_) in enumerate(stop.inputs["steps"])}
+    made = [
+        RevertedCommit(
+            *(new, old, ref),
+            tuple(each.name for each in read_commit(new, store.objects.read).operations),
+            tuple(each for each in found.settled if each.step == f"{numbers[str(old)]}:"),
         )
-        data = new.encode()
-        made = hash_object(data)
-        self._made.append((made, data))
-        self._cache.remember(made, new)
-        return made
-
-    def _nothing_error(self, oid: ObjectId) -> errors.StateError:
-        operations = self._cache.commit(oid).operations
-        why = f"the changes of {oid.short()} are no longer visible"
-        if operations and all(each.name in ops.LEAVES_CONTEXT for each in operations):
-            why = f"{oid.short()} records only usage or metadata"
-        return errors.StateError(f"nothing to revert: {why}", oid=oid)
-
-    def _write(self, found: Revert) -> None:
-        """Write the commits and move HEAD to the last one."""
-        if not self._made:
-            return
-        message = "revert " + " ".join(each.reverts.short() for each in found.made)
-        head = self._store.refs.head()
-        is_elsewhere = head.ref is None and head.oid != found.before
-        if head.ref != found.ref or is_elsewhere:
-            raise errors.RefChangedError("HEAD moved meanwhile", ref="HEAD", expected=found.before)
-
-        def build(_: RefReader) -> Transaction:
-            edits = [] if head.ref is None else [RefEdit(head.ref, found.after, found.before)]
-            return Transaction([*self._gathering.objects, *self._made], edits, message)
-
-        self._store.transact(build, author=self._author)
-        if head.ref is None:
-            keep_and_move(self._store, head, found.after, message, self._author)
+        for old, new in found.made
+    ]
+    outcome = STOPPED if step else DONE
+    return Revert(outcome, ref, before, after, tuple(made), found.conflicts, step, found.settled)
 
 
 def chosen(store: Store, wanted: Sequence[str]) -> list[ObjectId]:

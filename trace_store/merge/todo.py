@@ -63,6 +63,8 @@ def add_new_commits(store: Store, stop: in_progress.Stop) -> None:
 
 PICK, REWORD, EDIT, SQUASH, FIXUP = "pick", "reword", "edit", "squash", "fixup"
 DROP = "drop"
+REVERT = "revert"
+"""The action of a revert; a list for an editor has none."""
 ACTIONS = (PICK, REWORD, EDIT, SQUASH, FIXUP, DROP)
 SHORT = {"p": PICK, "r": REWORD, "e": EDIT, "s": SQUASH, "f": FIXUP, "d": DROP}
 JOINED = (SQUASH, FIXUP)
@@ -71,12 +73,12 @@ JOINED = (SQUASH, FIXUP)
 
 @value
 class Step:
-    """A step of a pick or rebase.
+    """A step of a pick, revert or rebase.
 
     Attributes:
-        action: "pick", "reword", "edit", "squash", "fixup" or "drop".
+        action: "pick", "reword", "edit", "squash", "fixup" or "drop"; or "revert".
         oid: the commit.
-        message: the new commit message for "reword"; otherwise "".
+        message: the new commit message for "reword" or "revert"; "" keeps or generates one.
         number: the number of a single message to pick; None for the whole commit.
     """
 

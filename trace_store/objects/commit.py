@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PICKED, REWRITES = "picked", "rewrites"
 """Links from a picked or rebased commit to the original; text, because the original need not stay."""
+REVERTS = "reverts"
 SQUASHES = "squashes"
 """The link from a squash commit to the squashed tip; text, for the same reason."""
 

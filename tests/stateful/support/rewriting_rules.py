@@ -14,7 +14,8 @@ from tests.support.merge_laws import about
 from trace_store import errors
 from trace_store.context.fold import Fold
 from trace_store.merge.cherry_pick import cherry_pick
-from trace_store.merge.rebase import continue_rewriting, rebase
+from trace_store.merge.rebase import rebase
+from trace_store.merge.replay import continue_replay
 from trace_store.merge.result import Rewrite
 from trace_store.merge.todo import DROP, EDIT, FIXUP, JOINED, PICK, REWORD, SQUASH, Step
 from trace_store.objects import operations as ops
@@ -187,6 +188,6 @@ def _is_same(one: Fold, other: Fold, address: Address) -> bool:
 
 def _going_on(kind: str) -> Callable[..., Any]:
     def go_on(store: Any, **given: Any) -> Any:
-        return continue_rewriting(store, kind, **given)
+        return continue_replay(store, kind, **given)
 
     return go_on

@@ -24,11 +24,8 @@ from trace_store.exporters.lossy.drafts import (
     TOOL,
     USER,
     Draft,
-    apart,
     drafts_of,
-    fit_parts,
     forget,
-    with_roles,
 )
 from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.exporters.lossy.requests import kept_tools
@@ -88,14 +85,9 @@ def _session_id(session: ExportSession) -> str:
 def _fit(session: ExportSession) -> list[Draft]:
     """Return the messages as the importer of ATIF reads them back."""
     drafts = drafts_of(session)
-    coerce.fit_times(drafts)
-    coerce.fit_names(drafts)
-    drafts = apart(drafts)
     for draft in drafts:
         draft.role = _SYSTEM if draft.role == "developer" else draft.role
-    with_roles(drafts, _ROLES)
-    drafts = fit_parts(drafts, _fit_part, _fit_inside)
-    with_roles(drafts, _ROLES)
+    drafts = coerce.fitted(drafts, _ROLES, _fit_part, _fit_inside)
     drafts = [step for draft in drafts for step in _thinking_apart(draft)]
     drafts = only_answers(answers_behind_calls(settle_calls(drafts, _call_id)))
     caller: Draft | None = None

@@ -35,11 +35,8 @@ from trace_store.exporters.lossy.drafts import (
     TOOL,
     USER,
     Draft,
-    apart,
     drafts_of,
-    fit_parts,
     forget,
-    with_roles,
 )
 from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.ident import format_time
@@ -102,13 +99,8 @@ def write(session: ExportSession) -> Exported:
 
 def _fit(session: ExportSession) -> list[Draft]:
     """Return the messages as Claude Code's importer reads them back."""
-    drafts = drafts_of(session)
-    coerce.fit_times(drafts)
-    coerce.fit_names(drafts)
-    drafts = apart(drafts, beside_results=True)
-    with_roles(drafts, (USER, ASSISTANT, TOOL))
-    drafts = fit_parts(drafts, _fit_part, _fit_inside)
-    with_roles(drafts, (USER, ASSISTANT, TOOL))
+    roles = (USER, ASSISTANT, TOOL)
+    drafts = coerce.fitted(drafts_of(session), roles, _fit_part, _fit_inside, beside_results=True)
     drafts = settle_calls(drafts, lambda id_: word(id_, ID_LIMIT, "call"))
     drafts = answers_behind_calls(drafts)
     said: Draft | None = None

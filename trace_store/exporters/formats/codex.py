@@ -27,12 +27,9 @@ from trace_store.exporters.lossy.drafts import (
     USER,
     Draft,
     Piece,
-    apart,
     drafts_of,
-    fit_parts,
     forget,
     join,
-    with_roles,
 )
 from trace_store.exporters.lossy.loss_count import COMPACTION, losses_of
 from trace_store.frozen import replace
@@ -93,13 +90,7 @@ def write(session: ExportSession) -> Exported:
 
 def _fit(session: ExportSession) -> list[Draft]:
     """Return the messages as Codex's importer reads them back."""
-    drafts = drafts_of(session)
-    coerce.fit_times(drafts)
-    coerce.fit_names(drafts)
-    drafts = apart(drafts)
-    with_roles(drafts, ROLES)
-    drafts = fit_parts(drafts, _fit_part, _fit_inside)
-    with_roles(drafts, ROLES)
+    drafts = coerce.fitted(drafts_of(session), ROLES, _fit_part, _fit_inside)
     drafts = settle_calls(drafts, lambda id_: call_id(id_, ID_LIMIT))
     for draft in drafts:
         _settle_frames(draft)

@@ -26,11 +26,8 @@ from trace_store.exporters.lossy.drafts import (
     TOOL,
     USER,
     Draft,
-    apart,
     drafts_of,
-    fit_parts,
     forget,
-    with_roles,
 )
 from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.ident import format_time
@@ -68,13 +65,7 @@ def write(session: ExportSession) -> Exported:
 
 def _fit(session: ExportSession) -> list[Draft]:
     """Return the messages as the importer of Gemini CLI reads them back."""
-    drafts = drafts_of(session)
-    coerce.fit_times(drafts)
-    coerce.fit_names(drafts)
-    drafts = apart(drafts)
-    with_roles(drafts, (USER, ASSISTANT, TOOL))
-    drafts = fit_parts(drafts, _fit_part, _fit_inside)
-    with_roles(drafts, (USER, ASSISTANT, TOOL))
+    drafts = coerce.fitted(drafts_of(session), (USER, ASSISTANT, TOOL), _fit_part, _fit_inside)
     drafts = only_answers(settle_calls(drafts, lambda id_: call_id(id_, ID_LIMIT)))
     drafts = answers_behind_calls(drafts)
     time = 0

@@ -14,12 +14,9 @@ from trace_store.exporters.lossy.drafts import (
     ASSISTANT,
     TOOL,
     Draft,
-    apart,
     drafts_of,
-    fit_parts,
     forget,
     split_results,
-    with_roles,
 )
 from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.objects.message import ROLES
@@ -36,12 +33,8 @@ Wire = dict[str, Any]
 
 def write(session: ExportSession) -> Exported:
     """Return the list of messages; see `contract.Writer`."""
-    drafts = apart(drafts_of(session))
-    with_roles(drafts, ROLES)
-    drafts = fit_parts(drafts, _fit_part, _fit_plain)
-    with_roles(drafts, ROLES)
+    drafts = coerce.fitted(drafts_of(session), ROLES, _fit_part, _fit_plain)
     drafts = split_results(settle_calls(drafts, lambda id_: id_ or marked(id_, 16, "call")))
-    coerce.fit_names(drafts)
     for draft in drafts:
         name = "" if draft.role == TOOL else draft.name
         forget(draft)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from trace_store.exporters.contract import ExportSession, Facts, Turn
-from trace_store.exporters.lossy.drafts import Draft
+from trace_store.exporters.lossy.drafts import Draft, Fit, apart, fit_parts, with_roles
 from trace_store.importers.parts import MAXIMUM_TIME, storable_name
 from trace_store.objects.parts import Image, Opaque, Part, Text, ToolCall
 from trace_store.oid import digest
@@ -143,12 +143,33 @@ def fit_times(drafts: Iterable[Draft]) -> None:
         draft.time = min(max(draft.time, 0), MAXIMUM_TIME)
 
 
-def fit_names(drafts: Iterable[Draft]) -> None:
-    """Remove names, models and ids that are too long for readers."""
+def fitted(
+    drafts: list[Draft],
+    roles: Sequence[str],
+    fit: Callable[[Draft, Part], Part | None],
+    inside: Fit,
+    *,
+    beside_results: bool = False,
+) -> list[Draft]:
+    """Return drafts with the roles and parts of a format, and names and times that readers accept.
+
+    Args:
+        drafts: the drafts.
+        roles: the roles of the format; other messages are a user's.
+        fit: as in `fit_parts`.
+        inside: as in `fit_parts`.
+        beside_results: as in `apart`.
+    """
+    fit_times(drafts)
     for draft in drafts:
         draft.name = storable_name(draft.name)
         draft.model = storable_name(draft.model)
         draft.id = storable_name(draft.id)
+    drafts = apart(drafts, beside_results=beside_results)
+    with_roles(drafts, roles)
+    drafts = fit_parts(drafts, fit, inside)
+    with_roles(drafts, roles)  # tool messages may have lost their results
+    return drafts
 
 
 def unique_ids(drafts: Iterable[Draft], make: str, length: int, session: ExportSession) -> None:
