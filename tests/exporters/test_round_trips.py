@@ -334,3 +334,20 @@ def test_a_long_session_is_recognised_by_its_beginning() -> None:
         for name in NAMES:
             exported = writer_named(name).write(session)
             read_back(exported.to_bytes(), name)
+
+
+@pytest.mark.parametrize(
+    ("name", "mark"),
+    [
+        ("claude-code", b'"isCompactSummary":true'),
+        ("claude-code", b'"compact_boundary"'),
+        ("codex", b'"compacted"'),
+    ],
+)
+def test_a_summary_by_trace_is_a_compaction_in_the_file(name: str, mark: bytes) -> None:
+    session = CASES["that Trace compressed others into a message"][1]()
+    exported = writer_named(name).write(session)
+    assert mark in exported.to_bytes().replace(b": ", b":")
+    assert not counted(exported)["compaction"]
+    first = read_back(exported.to_bytes(), name).turns[0]
+    assert (first.reason, first.message.text) == ("compaction", session.turns[0].message.text)

@@ -124,6 +124,11 @@ class Turn:
     replaced: int = 0
     hidden: str = ""
 
+    @property
+    def is_summary(self) -> bool:
+        """Whether it is the summary of a compaction, by an agent or by `trace compress`."""
+        return self.reason in ("compaction", "compression")
+
 
 @value
 class Facts:

@@ -71,6 +71,12 @@ def _compacted() -> ExportSession:
     return _session(repo)
 
 
+def _compressed() -> ExportSession:
+    repo = _said([USER, Message("assistant", "The tags are v1 and v2. " * 40)])
+    repo.compress(text="We spoke of tags.")
+    return _session(repo)
+
+
 def _reported() -> ExportSession:
     repo = _said([USER])
     with repo.batch() as draft:
@@ -119,6 +125,7 @@ CASES: dict[str, tuple[str, Callable[[], ExportSession]]] = {
     "priorities": ("priority", _pinned),
     "ghosts": ("ghost", _ghost),
     "summary marks": ("compaction", _compacted),
+    "marks of Trace's own summaries": ("compaction", _compressed),
     "usage": ("usage-report", _reported),
     "prompt cache writes": ("usage-report", _cache_written),
     "schemas of tools": ("tool-schema", _offered),

@@ -240,7 +240,7 @@ class _Differ:
         self.words["priority"] += one.priority != "normal" and other.priority != one.priority
         self.words["ghost"] += one.ghost and not _is_ghost(now)
         self.words["label"] += len(one.labels - other.labels)
-        self.words["compaction"] += turn.reason == "compaction" != now.reason
+        self.words["compaction"] += turn.is_summary and not now.is_summary
         if turn.usage is not None:
             numbers = None if now.usage is None else replace(now.usage, source="")
             self.words["usage-report"] += numbers != replace(turn.usage, source="")

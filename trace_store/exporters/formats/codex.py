@@ -31,7 +31,7 @@ from trace_store.exporters.lossy.drafts import (
     forget,
     join,
 )
-from trace_store.exporters.lossy.loss_count import COMPACTION, losses_of
+from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.frozen import replace
 from trace_store.ident import format_time
 from trace_store.importers.contract import PlannedMessage
@@ -199,12 +199,12 @@ def _usage_of(usage: Usage) -> dict[str, int]:
 def _compacted(drafts: Sequence[Draft], session: ExportSession) -> int:
     """Return the number of drafts at the start that a compaction record can hold."""
     first = session.turns[drafts[0].turn] if drafts else None
-    if first is None or first.reason != COMPACTION:
+    if first is None or not first.is_summary:
         return 0
     count = 0
     for draft in drafts:
         turns = [session.turns[number] for number in draft.turns]
-        if any(turn.commit != first.commit or turn.reason != COMPACTION for turn in turns):
+        if any(turn.commit != first.commit or not turn.is_summary for turn in turns):
             break
         count += 1
     block = drafts[:count]

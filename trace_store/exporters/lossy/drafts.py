@@ -116,7 +116,7 @@ def _draft(number: int, turn: Turn) -> Draft:
         labels=message.labels,
         priority=message.priority,
         ghost=message.ghost,
-        summary=turn.reason == "compaction",
+        summary=turn.is_summary,
     )
 
 

@@ -17,8 +17,6 @@ from trace_store.frozen import fields
 from trace_store.objects.operations import NORMAL
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
-COMPACTION = "compaction"
-
 
 def losses_of(
     session: ExportSession,
@@ -104,7 +102,7 @@ def _count_message(
         "message-time": draft.time != turn.time,
         "priority": message.priority not in (NORMAL, draft.priority),
         "ghost": message.ghost and not draft.ghost,
-        "compaction": turn.reason == COMPACTION and not draft.summary,
+        "compaction": turn.is_summary and not draft.summary,
         "usage-report": turn.usage is not None and not same_usage(turn.usage, draft.usage),
     }
     for what, is_missing in missing.items():
