@@ -18,12 +18,16 @@ import trace_store
 import trace_store.commit_table.commits
 import trace_store.commit_table.table
 import trace_store.commit_table.walks
+import trace_store.context.line
 import trace_store.context.prefetch
+import trace_store.context.token_column
 import trace_store.history.log
 import trace_store.history.lookup
 import trace_store.maintenance.log
 import trace_store.maintenance.schedule
 import trace_store.odb.loose
+import trace_store.refs.log_messages
+import trace_store.repo.stopped
 import trace_store.search.query
 from benchmarks.model import Proof, Turn, Work, write_ids
 from benchmarks.peers.floor import write_all

@@ -8,10 +8,12 @@ if TYPE_CHECKING:
     from trace_store.context import fold as fold
     from trace_store.context import ghost as ghost
     from trace_store.context import index_update as index_update
+    from trace_store.context import line as line
     from trace_store.context import object_stream as object_stream
     from trace_store.context import prefetch as prefetch
     from trace_store.context import snapshots as snapshots
     from trace_store.context import strategies as strategies
+    from trace_store.context import token_column as token_column
     from trace_store.context import tokens as tokens
     from trace_store.context import usage as usage
 

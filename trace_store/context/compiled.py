@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from _collections_abc import Sequence  # the same class as in collections.abc, but cheap to import
 
-from trace_store import context, errors
+from trace_store import context, errors, providers
 from trace_store.context import tokens
 from trace_store.context.compile_index import IndexView
 from trace_store.context.content import message_at, wording_at
@@ -20,7 +20,6 @@ from trace_store.context.index_records import (
     ordinal_at,
     role_at,
 )
-from trace_store.context.renderable import RenderableContext, source_of_sum, without_reasoning
 from trace_store.context.tokens.models import REPLY_TOKENS
 from trace_store.frozen import value
 from trace_store.gc_pause import paused
@@ -29,7 +28,7 @@ from trace_store.objects.address import Address, resolve_calls
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import bytes_of
 from trace_store.objects.message import FREEFORM, Message, kind_of, load_parts
-from trace_store.objects.parts import Part, Text
+from trace_store.objects.parts import Part, Reasoning, Text
 from trace_store.oid import ObjectId, digest
 
 TYPE_CHECKING = False
@@ -292,6 +291,62 @@ class CompiledMessages(Sequence[CompiledMessage]):
             yield from messages
 
 
+class RenderableContext:
+    """Base class of contexts: renders them for a provider."""
+
+    __slots__ = ()
+
+    model: str
+
+    @property
+    def tools(self) -> tuple[Any, ...]:
+        """The current tool schemas, decoded from JSON."""
+        raise AttributeError("tools")
+
+    def shown_messages(self) -> Sequence[Message | CompiledMessage]:
+        """Return the messages to render."""
+        raise AttributeError("shown_messages")
+
+    def render(self, form: str, **options: Any) -> providers.values.Rendered:
+        """Return the context in a provider's format; `form` is a name in `render.RENDERERS`.
+
+        Raises:
+            InvalidInputError: unknown format.
+            RenderError: with `strict=True`, if the context would need a repair.
+        """
+        options.setdefault("model", self.model or None)
+        return providers.rendering.render(form, self.shown_messages(), self.tools, **options)
+
+    def to_openai(self, **options: Any) -> dict[str, Any]:
+        """Return an OpenAI chat request: `{"messages": …, "tools": …}`."""
+        request: dict[str, Any] = self.render("openai", **options).request
+        return request
+
+    def to_openai_responses(self, **options: Any) -> dict[str, Any]:
+        """Return an OpenAI Responses request: `{"instructions": …, "input": …, "tools": …}`."""
+        request: dict[str, Any] = self.render("openai-responses", **options).request
+        return request
+
+    def to_anthropic(self, **options: Any) -> dict[str, Any]:
+        """Return an Anthropic request: `{"system": …, "messages": …, "tools": …}`."""
+        request: dict[str, Any] = self.render("anthropic", **options).request
+        return request
+
+    def to_gemini(self, **options: Any) -> dict[str, Any]:
+        """Return a Gemini request: `{"systemInstruction": …, "contents": …, "tools": …}`."""
+        request: dict[str, Any] = self.render("gemini", **options).request
+        return request
+
+    def to_text(self, **options: Any) -> str:
+        """Return a plain transcript."""
+        return str(self.render("text", **options).request)
+
+    def to_json(self, **options: Any) -> dict[str, Any]:
+        """Return Trace's lossless form."""
+        request: dict[str, Any] = self.render("json", **options).request
+        return request
+
+
 class CompiledContext(RenderableContext):
     """The context of a model at a commit.
 
@@ -430,7 +485,7 @@ class CompiledContext(RenderableContext):
 
         Text is counted exactly; framing, tool schemas, images and opaque parts make the sum an estimate.
         """
-        return source_of_sum(self._counting.source, len(self))
+        return _source_of_sum(self._counting.source, len(self))
 
     @property
     def text_token_count(self) -> int:
@@ -462,7 +517,7 @@ class CompiledContext(RenderableContext):
         """Return the messages to render, without reasoning if that is off."""
         if self._reasoning:
             return list(self.messages)
-        return [shown for m in self.messages if (shown := without_reasoning(m)) is not None]
+        return [shown for m in self.messages if (shown := _without_reasoning(m)) is not None]
 
     def objects(self) -> Iterator[bytes]:
         """Yield the bytes of the objects that make up the context, in large pieces; see `object_stream`.
@@ -571,3 +626,23 @@ class PlainContext(CompiledContext):
             tokens.overhead.count_message(self._tokenizer, each)  # type: ignore[arg-type]
             for each in self.messages
         ]
+
+
+def _source_of_sum(source: str, message_count: int) -> str:
+    """Return how a sum of text and framing was counted, given how the text was."""
+    if message_count and source.startswith("exact:"):
+        return "estimate:" + source.removeprefix("exact:")
+    return source
+
+
+def _without_reasoning(message: CompiledMessage) -> MessageLike | None:
+    """Return a message without its reasoning; None if nothing is left."""
+    if message.ghost or not any(isinstance(part, Reasoning) for part in message.parts):
+        return message
+    plain = message.message()
+    parts = tuple(part for part in plain.parts if not isinstance(part, Reasoning))
+    if not parts:
+        return None
+    return Message(
+        plain.role, parts, kind=plain.kind, name=plain.name, model=plain.model, id=plain.id
+    )

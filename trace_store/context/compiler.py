@@ -15,7 +15,6 @@ from trace_store.context import tokens
 from trace_store.context.compile_index import CompileIndex, History, IndexView, cold_view
 from trace_store.context.compiled import CompiledContext, MeasuredReport, ghost_of, stored_message
 from trace_store.context.index_records import GHOST, MessageRecord, TokenRecord
-from trace_store.context.token_column import TokenColumn
 from trace_store.context.tokens.models import TokenCounting
 from trace_store.context.tokens.tokenizer import estimate_from_bytes
 from trace_store.frozen import replace, value
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.context.fold import Fold
+    from trace_store.context.token_column import TokenColumn
     from trace_store.context.tokens.memo import TokenMemo
     from trace_store.context.tokens.overhead import MessageTokens
     from trace_store.context.tokens.tokenizer import Tokenizer
@@ -291,7 +291,7 @@ class ContextCompiler:
         if column is None:
             suffix = f"{name}.tokens"
             others = lambda: [self._column(r, suffix) for r, _ in self._other_indexes(ref)]  # noqa: E731
-            column = TokenColumn(self._column(ref, suffix), others)
+            column = context.token_column.TokenColumn(self._column(ref, suffix), others)
             self._token_columns[(ref, name)] = column
         return column
 
@@ -409,7 +409,7 @@ class _Source:
 
     def _column(self) -> TokenColumn:
         if self._tokenizer is None or self._cold:
-            self._memory = self._memory or TokenColumn(MemoryColumn())
+            self._memory = self._memory or context.token_column.TokenColumn(MemoryColumn())
         elif self._ref or self._memory is None:
             self._memory = self._compiler.token_column(self._ref, self._tokenizer.encoding)
         return self._memory

@@ -6,8 +6,7 @@ contexts have equal prefixes, whatever their history.
 
 from __future__ import annotations
 
-from trace_store import errors
-from trace_store.context.line import LINE_WIDTH, SummaryLine, call_line, result_line
+from trace_store import context, errors
 from trace_store.objects import operations as ops
 from trace_store.objects.address import RESULT, Address, resolve_calls
 from trace_store.objects.codec import encode
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from trace_store.context.entries import Entry, Place
     from trace_store.context.fold import ReadCommit
+    from trace_store.context.line import SummaryLine
 
     Stored = Mapping[str, Any]
 
@@ -117,16 +117,16 @@ def one_line(commit: Commit, read: Callable[[bytes], bytes], width: int = 72) ->
 def lines_of(commit: Commit, read: Callable[[bytes], bytes]) -> list[SummaryLine]:
     """Return the commit message's first line, or a line for each operation; at least one."""
     if commit.message:
-        return [SummaryLine(commit.message.split("\n", 1)[0])]
+        return [context.line.SummaryLine(commit.message.split("\n", 1)[0])]
     if not commit.operations:
-        return [SummaryLine("(metadata only)" if commit.meta else "no change")]
+        return [context.line.SummaryLine("(metadata only)" if commit.meta else "no change")]
     # Usage and metadata are mentioned only if nothing else happened.
     telling = [o for o in commit.operations if o.name not in ops.LEAVES_CONTEXT]
     operations = telling or commit.operations
     return [
         _add_line(operation, read)
         if operation.name == ops.ADD
-        else SummaryLine(_operation_line(operation))
+        else context.line.SummaryLine(_operation_line(operation))
         for operation in operations
     ]
 
@@ -134,9 +134,9 @@ def lines_of(commit: Commit, read: Callable[[bytes], bytes]) -> list[SummaryLine
 def _add_line(operation: Operation, read: Callable[[bytes], bytes]) -> SummaryLine:
     messages = operation.fields["messages"]
     if not messages:
-        return SummaryLine("nothing")
+        return context.line.SummaryLine("nothing")
     more = f" (+{len(messages) - 1})" if len(messages) > 1 else ""
-    return SummaryLine(
+    return context.line.SummaryLine(
         f"{messages[0]['role']}: ", _quote_parts(ops.with_current_parts(messages[0]), read), more
     )
 
@@ -180,7 +180,7 @@ def message_line(stored: Stored, read: Callable[[bytes], bytes], width: int = 72
 
     Reasoning and opaque parts are named only if there is nothing else.
     """
-    return SummaryLine(f"{stored['role']}: ", _quote_parts(stored, read)).cut(width)
+    return context.line.SummaryLine(f"{stored['role']}: ", _quote_parts(stored, read)).cut(width)
 
 
 def _quote_parts(stored: Stored, read: Callable[[bytes], bytes]) -> str:
@@ -189,13 +189,15 @@ def _quote_parts(stored: Stored, read: Callable[[bytes], bytes]) -> str:
         if part["type"] == "text":
             said.append(_quote_blob(part["blob"], read))
         elif part["type"] == "tool_call":
-            said.append(call_line(part["name"], _quote_blob(part["blob"], read)))
+            said.append(context.line.call_line(part["name"], _quote_blob(part["blob"], read)))
         elif part["type"] == "tool_result":
             inner = [p for p in part["parts"] if p["type"] == "text"]
-            said.append(result_line(_quote_blob(inner[0]["blob"], read) if inner else "[data]"))
+            said.append(
+                context.line.result_line(_quote_blob(inner[0]["blob"], read) if inner else "[data]")
+            )
         elif part["type"] not in ("opaque", "reasoning"):
             said.append(f"[{part['type']}]")
-        if sum(map(len, said)) > LINE_WIDTH:
+        if sum(map(len, said)) > context.line.LINE_WIDTH:
             break
     if not said and stored["parts"]:
         said.append(f"[{stored['parts'][0]['type']}]")
@@ -211,7 +213,7 @@ def _quote_blob(oid: bytes, read: Callable[[bytes], bytes]) -> str:
         return "[absent]"
     except errors.FormatError:
         return "[damaged]"
-    return content[: LINE_WIDTH * 8].decode("utf-8", "replace")
+    return content[: context.line.LINE_WIDTH * 8].decode("utf-8", "replace")
 
 
 def _list_targets(targets: Sequence[Sequence[Any]]) -> str:

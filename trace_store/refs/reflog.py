@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import os
 
-from trace_store import errors
+from trace_store import errors, refs
 from trace_store.files import APPEND, CREATE, check_folders, read_file, replace_file, write_all
 from trace_store.layout import LOG_SUFFIX
 from trace_store.oid import ObjectId
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.head import NAME
-from trace_store.refs.log_messages import read_rename, split_undo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,8 +77,13 @@ def follow_renames(
             if until is not None and (entry.time > until.time or entry.message == until.message):
                 continue  # a move of the old name after the rename
             yield entry
-            renamed = read_rename(entry.message) if entry.old is None else None
-            if renamed is not None and renamed[1] == name and not split_undo(entry.message)[0]:
+            words = refs.log_messages
+            renamed = words.read_rename(entry.message) if entry.old is None else None
+            if (
+                renamed is not None
+                and renamed[1] == name
+                and not words.split_undo(entry.message)[0]
+            ):
                 name, before = renamed[0], entry
                 break
         if before is None:

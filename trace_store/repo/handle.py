@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trace_store.context.tokens.tokenizer import Tokenizer
     from trace_store.history.draft import CommitResult, Target
     from trace_store.importers.report import ImportReport
+    from trace_store.maintenance.schedule import SealSchedule
     from trace_store.merge.conflicts import Conflict, Resolution, Resolver
     from trace_store.objects.address import Address
     from trace_store.objects.content import Salt
@@ -45,12 +46,11 @@ class Handle:
         store: the stores below.
         author: the author of new commits.
         environment: the environment variables.
-        schedule: seals now and then.
     """
 
     __slots__ = (
-        *("_contexts", "_guard", "_mode", "_salt", "_tokenizer"),
-        *("author", "environment", "schedule", "store"),
+        *("_contexts", "_guard", "_mode", "_salt", "_schedule", "_tokenizer"),
+        *("author", "environment", "store"),
     )
 
     def __init__(
@@ -73,7 +73,7 @@ class Handle:
         if secrets:
             self.guard  # noqa: B018 - an unknown mode is reported when the repository is opened
         self._salt: Salt | None = None
-        self.schedule = maintenance.schedule.SealSchedule(store)
+        self._schedule: SealSchedule | None = None
 
     @property
     def contexts(self) -> ContextCompiler:
@@ -82,6 +82,13 @@ class Handle:
             compiler = context.compiler.ContextCompiler
             self._contexts = compiler(self.store, tokenizer=self._tokenizer)
         return self._contexts
+
+    @property
+    def schedule(self) -> SealSchedule:
+        """Seals now and then."""
+        if self._schedule is None:
+            self._schedule = maintenance.schedule.SealSchedule(self.store)
+        return self._schedule
 
     @property
     def guard(self) -> Guard:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from itertools import islice
 
-from trace_store import context, errors, history, merge
+from trace_store import context, errors, history, merge, repo
 from trace_store import revision as revisions
 from trace_store.oid import ObjectId
-from trace_store.repo import stopped
 from trace_store.repo.handle import (
     Handle,
     check_callable,
@@ -611,7 +610,7 @@ class Line:
             resolver=resolver_of(resolver),
             advise=advise,
         )
-        return stopped.result_of(self._handle, found)
+        return repo.stopped.result_of(self._handle, found)
 
     def cherry_pick(
         self,
@@ -644,7 +643,7 @@ class Line:
             resolver=resolver_of(resolver),
             judge=line._judge(judge),
         )
-        return stopped.result_of(self._handle, found)
+        return repo.stopped.result_of(self._handle, found)
 
     def rebase(
         self,
@@ -689,7 +688,7 @@ class Line:
             resolver=resolver_of(resolver),
             judge=line._judge(judge),
         )
-        return stopped.result_of(self._handle, found)
+        return repo.stopped.result_of(self._handle, found)
 
     def revert(
         self,
@@ -721,7 +720,7 @@ class Line:
             guard=self._handle.guard,
             resolver=resolver_of(resolver),
         )
-        return stopped.result_of(self._handle, found)
+        return repo.stopped.result_of(self._handle, found)
 
     def reset(self, revision: Revision = "HEAD", *, hard: bool = False, ref: str = "") -> Reset:
         """Move the branch to a commit, and return where it was and what keeps that.
