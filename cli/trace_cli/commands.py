@@ -252,11 +252,16 @@ _ANCILLARY = (
         "store.trust.trust",
         "Allow opening a repository that another user owns",
     ),
-    ("fsck", "fsck:fsck", "maintenance.fsck.fsck", "Verify every object, ref and link"),
+    (
+        "fsck",
+        "fsck:fsck",
+        "repo.maintenance.Maintenance.fsck",
+        "Verify every object, ref and link",
+    ),
     (
         "purge",
         "purge:purge",
-        "maintenance.purge.purge",
+        "repo.maintenance.Maintenance.purge",
         "Delete content permanently and verify that it is gone",
     ),
     (

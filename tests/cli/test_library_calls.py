@@ -14,7 +14,8 @@ from trace_cli.commands import BY_NAME, COMMANDS, PLUMBING
 IDEA = ["switch -c idea", "edit HEAD.0 other", "switch main"]
 """A branch `idea` with another wording."""
 RUNS: dict[str, list[str]] = {
-    **{name: [name] for name in ("doctor", "adopt", "pack", "gc", "prune", "du")},
+    **{name: [name] for name in ("doctor", "adopt", "pack", "gc", "prune", "du", "fsck")},
+    "purge": ["commit --user forgettable -q", "purge --match forgettable --yes"],
     "tag": ["tag v1"],
     "branch": ["branch"],
     "switch": ["branch idea", "switch idea"],
@@ -51,7 +52,7 @@ RUNS: dict[str, list[str]] = {
 
 AROUND = {
     *("init", "import", "export", "status", "log", "diff", "bisect", "view", "show", "commit"),
-    *("compile", "repair", "bundle", "config", "model", "trust", "fsck", "purge", "demo"),
+    *("compile", "repair", "bundle", "config", "model", "trust", "demo"),
     *("completion", "help", "version"),
 }
 """Commands that call layers below `Repo`."""

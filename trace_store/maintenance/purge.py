@@ -12,6 +12,7 @@ import os
 
 from trace_store import errors
 from trace_store.frozen import replace, value
+from trace_store.maintenance.git_settings import find_git
 from trace_store.maintenance.holders import Holders, ObjectScan
 from trace_store.maintenance.lock import OperationLock
 from trace_store.maintenance.pack_rewrite import packs_holding
@@ -57,6 +58,7 @@ class PurgePlan:
         packed: names of packs with copies, which may be in git's history.
         loose: number of loose copies.
         unreadable: unreadable objects with the reason.
+        reappeared: objects purged before that are here again, such as after a git merge; they are removed, too.
         texts: texts that must not remain anywhere.
         named: contents of the objects named by id.
         contents: contents of all objects, which may remain inside others.
@@ -72,9 +74,26 @@ class PurgePlan:
     packed: tuple[str, ...]
     loose: int
     unreadable: dict[ObjectId, str]
+    reappeared: tuple[ObjectId, ...]
     texts: Needles
     named: Needles
     contents: Needles
+
+    def check_common(self) -> None:
+        """Raise if content named by id is so short that other messages will contain it.
+
+        Raises:
+            InvalidInputError: it is; the code is `common-content`.
+        """
+        if self.common:
+            count = len({each for holder in self.holders.commits for each in holder.messages})
+            uses = "1 message has it" if count == 1 else f"{count:,} messages have it"
+            raise errors.InvalidInputError(
+                f"blob {self.common[0].short()} has only {self.sizes[self.common[0]]} bytes: {uses},"
+                " and after the purge no message can contain it again",
+                code=errors.ErrorCode.COMMON_CONTENT,
+                messages=count,
+            )
 
 
 @value
@@ -89,6 +108,7 @@ class PurgeReport:
         damaged: names of unreadable packs, which may still hold the bytes.
         files: number of other files removed or changed.
         left: files that still hold the bytes, with the reason.
+        git_folder: path of `.trace` in the git work tree around it, whose history may have copies; "" without git.
         absence: result of the verification, if requested.
     """
 
@@ -99,6 +119,7 @@ class PurgeReport:
     damaged: tuple[str, ...]
     files: int
     left: tuple[tuple[str, str], ...]
+    git_folder: str
     absence: PurgeVerification | None
 
 
@@ -171,6 +192,7 @@ def plan_purge(
         packed=tuple(packs_holding(store, frozenset(purged))) if purged else (),
         loose=sum(database.loose.contains(oid) for oid in purged),
         unreadable=scan.unreadable,
+        reappeared=tuple(database.reappeared()),
         texts=asked,
         named=wanted,
         contents=Needles((oid.hex(), blob_content(data)) for oid, data in contents.items()),
@@ -210,7 +232,7 @@ def purge(
     if dry_run:
         return _report(store, plan, 0, Eraser(store, plan.texts, plan.contents), verify)
     if not force:
-        refuse_common(plan)
+        plan.check_common()
     now = store.clock.now()
     restore_missing(store)  # so that packs with only a second copy left are rewritten, too
     kept_out = keep_out and _keep_out(store, plan, now, by, why)
@@ -253,23 +275,6 @@ def purge_and_rewrite(
     return replace(report, plan=plan, tombstones=0, absence=absence), history
 
 
-def refuse_common(plan: PurgePlan) -> None:
-    """Raise if a plan names content so short that others will contain it.
-
-    Raises:
-        InvalidInputError: it does; the code is `common-content`.
-    """
-    if plan.common:
-        count = len({each for holder in plan.holders.commits for each in holder.messages})
-        uses = "1 message has it" if count == 1 else f"{count:,} messages have it"
-        raise errors.InvalidInputError(
-            f"blob {plan.common[0].short()} has only {plan.sizes[plan.common[0]]} bytes: {uses},"
-            " and after the purge no message can contain it again",
-            code=errors.ErrorCode.COMMON_CONTENT,
-            messages=count,
-        )
-
-
 def is_guessable(data: bytes) -> bool:
     """Return True if the id that a purge leaves confirms a guess of the content."""
     return data.startswith(b"\x92") and len(blob_content(data)) < EASILY_GUESSED_BYTES
@@ -293,8 +298,15 @@ def _report(
         damaged=tuple(work.damaged),
         files=work.files,
         left=tuple(work.left.items()),
+        git_folder=_git_folder(store),
         absence=search(store, purged, plan.texts, plan.contents) if verify else None,
     )
+
+
+def _git_folder(store: Store) -> str:
+    root = store.layout.root
+    git = find_git(store.disk, os.path.dirname(root))
+    return os.path.relpath(root, os.path.dirname(git)).replace(os.sep, "/") if git else ""
 
 
 def _named(database: ObjectDatabase, oids: Iterable[ObjectId]) -> dict[ObjectId, bytes]:
