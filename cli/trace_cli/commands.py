@@ -228,7 +228,7 @@ _PORCELAIN = (
     (
         "bundle",
         "bundle:GROUP",
-        "bundles.create.create_bundle",
+        "repo.bundles.Bundles.create",
         "Share branches, tags and sessions as one file",
     ),
 )

@@ -16,6 +16,7 @@ IDEA = ["switch -c idea", "edit HEAD.0 other", "switch main"]
 RUNS: dict[str, list[str]] = {
     **{name: [name] for name in ("doctor", "adopt", "pack", "gc", "prune", "du", "fsck")},
     "purge": ["commit --user forgettable -q", "purge --match forgettable --yes"],
+    "bundle": ["bundle create all.bundle --all"],
     "tag": ["tag v1"],
     "branch": ["branch"],
     "switch": ["branch idea", "switch idea"],
@@ -52,7 +53,7 @@ RUNS: dict[str, list[str]] = {
 
 AROUND = {
     *("init", "import", "export", "status", "log", "diff", "bisect", "view", "show", "commit"),
-    *("compile", "repair", "bundle", "config", "model", "trust", "demo"),
+    *("compile", "repair", "config", "model", "trust", "demo"),
     *("completion", "help", "version"),
 }
 """Commands that call layers below `Repo`."""

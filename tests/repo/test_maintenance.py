@@ -1,4 +1,4 @@
-"""Checks, repairs and purges from Python."""
+"""Checks, repairs, purges and bundles from Python."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 from trace_store import Environment, ErrorCode, ObjectId, Repo
-from trace_store.errors import FormatError, InvalidInputError, RepositoryNotFoundError
+from trace_store.errors import (
+    FormatError,
+    InvalidInputError,
+    ObjectNotFoundError,
+    RepositoryNotFoundError,
+)
 
+SECRET = "sk-ant-api03-" + "Ab3dEf9hIj" * 9 + "AA"
 ADA = Environment(author="Ada", discovery=False)
 
 
@@ -73,3 +79,20 @@ def test_a_plan_says_what_a_purge_would_do(folder: Path) -> None:
         assert report.absence.is_proven
         assert (report.absence.purged, report.absence.purged_texts) == (1, 1)
         assert repo.maintenance.plan_purge().reappeared == ()
+
+
+def test_a_bundle_is_searched_for_secrets_and_checked_alone(folder: Path, tmp_path: Path) -> None:
+    file = str(tmp_path / "week.bundle")
+    with Repo.open(folder, environment=ADA, secrets="off") as repo:
+        before = repo.line("idea").resolve("HEAD")
+        repo.line("idea").append("user", f"The key is {SECRET}.")
+        report = repo.bundles.create(file, "idea", since=[before], scan=True)
+        assert report.secrets == 1
+        assert repo.bundles.create(file, "idea", overwrite=True).secrets is None
+        repo.bundles.create(file, "idea", since=[before], overwrite=True)
+        assert repo.bundles.verify(file).prerequisites == (before,)
+    with Repo.memory() as anywhere:
+        assert [each.name for each in anywhere.bundles.list(file).refs] == ["refs/heads/idea"]
+        assert anywhere.bundles.verify(file, alone=True).prerequisites == (before,)
+        with pytest.raises(ObjectNotFoundError):
+            anywhere.bundles.verify(file)

@@ -174,6 +174,7 @@ class BundleReport:
         pack_count: number of packs.
         size_bytes: size in bytes.
         head: full name of the ref that HEAD was on, or "".
+        secrets: number of secrets in it; None if it was not searched for any.
     """
 
     refs: tuple[BundledRef, ...]
@@ -182,6 +183,7 @@ class BundleReport:
     pack_count: int
     size_bytes: int
     head: str
+    secrets: int | None = None
 
 
 def create_bundle(
