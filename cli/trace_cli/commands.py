@@ -71,7 +71,7 @@ _PORCELAIN = (
     (
         "import",
         "import_:import_",
-        "importers.import_all.import_paths",
+        "repo.transcripts.Transcripts.import_",
         "Import transcripts of agent sessions",
     ),
     (

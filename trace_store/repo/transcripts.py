@@ -44,7 +44,7 @@ class Transcripts:
         format: str = "",
         onto: str = "",
         source: bool = True,
-        project: bool = False,
+        discovered: Sequence[Path] = (),
         stdin: BinaryIO | None = None,
         secrets: str = "",
         progress: Progress | None = None,
@@ -58,7 +58,7 @@ class Transcripts:
             format: the format of all files; "" detects it for each.
             onto: append to this branch, and create none.
             source: keep what messages do not carry of each record, so that the file can be exported byte for byte.
-            project: import this project's sessions, too, from where each agent program keeps its own.
+            discovered: files to import, too, such as those of `discover`; one that cannot be imported is skipped.
             stdin: what "-" reads.
             secrets: "redact", "block", "warn" or "off"; "" is how the repository was opened.
             progress: told the path, how many bytes are done, and of how many.
@@ -68,17 +68,11 @@ class Transcripts:
             InvalidInputError: there is no such format.
         """
         check_text(format=format, onto=onto, secrets=secrets)
-        check_flag(source=source, project=project)
+        check_flag(source=source)
         handle, store = self._handle, self._handle.store
-        environment = handle.environment
-        guard = (
-            secret_files.guard.Guard.of(store, environment, secrets) if secrets else handle.guard
-        )
-        discovered: Sequence[str] = ()
-        if project:
-            discovered = importers.discovery.project_histories(
-                environment, os.path.dirname(store.layout.root)
-            )
+        guard = handle.guard
+        if secrets:
+            guard = secret_files.guard.Guard.of(store, handle.environment, secrets)
         report = importers.import_all.import_paths(
             store,
             [os.fspath(path) for path in paths],
@@ -87,11 +81,33 @@ class Transcripts:
             source=source,
             progress=progress,
             stdin=stdin,
-            discovered=discovered,
+            discovered=[os.fspath(path) for path in discovered],
             guard=guard,
         )
         self._handle.checkpoint_after_import(report)
         return report
+
+    def discover(self, folder: Path = "", format: str = "") -> List[str]:
+        """Return the transcripts of a project, from where each agent program keeps its own.
+
+        Args:
+            folder: the folder of the project; "" is the repository's.
+            format: only transcripts of this format.
+
+        Raises:
+            InvalidInputError: there is no such format.
+        """
+        check_text(format=format)
+        handle = self._handle
+        folder = os.path.abspath(folder or os.path.dirname(handle.store.layout.root))
+        if format:
+            named = importers.registry.format_named(format)
+            return [*named.histories(handle.environment, folder, Disk())]
+        return importers.discovery.project_histories(handle.environment, folder)
+
+    def projects(self) -> dict[str, int]:
+        """Return the folders that agent programs worked in, with the number of sessions of each, most first."""
+        return importers.discovery.other_folders(self._handle.environment)
 
     def list(self, *, progress: Callable[[int, int], None] | None = None) -> List[SessionInfo]:
         """Return all sessions, and branches that are no agent's, with sizes and times."""
