@@ -77,7 +77,7 @@ _PORCELAIN = (
     (
         "export",
         "export:export",
-        "exporters.session.read_session",
+        "repo.transcripts.Transcripts.export",
         "Write a session to a file, to read or to resume elsewhere",
     ),
     (

@@ -17,6 +17,7 @@ RUNS: dict[str, list[str]] = {
     **{name: [name] for name in ("doctor", "adopt", "pack", "gc", "prune", "du", "fsck")},
     "purge": ["commit --user forgettable -q", "purge --match forgettable --yes"],
     "import": ["export -f openai -o chat.json", "import chat.json"],
+    "export": ["export -f markdown"],
     "bundle": ["bundle create all.bundle --all"],
     "tag": ["tag v1"],
     "branch": ["branch"],
@@ -53,7 +54,7 @@ RUNS: dict[str, list[str]] = {
 """How to run each command whose function is a method of `Repo`; the last of its commands is followed."""
 
 AROUND = {
-    *("init", "export", "status", "log", "diff", "bisect", "view", "show", "commit"),
+    *("init", "status", "log", "diff", "bisect", "view", "show", "commit"),
     *("compile", "repair", "config", "model", "trust", "demo"),
     *("completion", "help", "version"),
 }

@@ -6,10 +6,16 @@ import os
 
 from trace_store import exporters, history, importers, sessions
 from trace_store import secrets as secret_files
-from trace_store.errors import RenderError
+from trace_store.errors import (
+    CorruptObjectError,
+    InvalidInputError,
+    ObjectNotFoundError,
+    RenderError,
+)
 from trace_store.files import Disk
+from trace_store.frozen import replace
 from trace_store.refs.names import BRANCHES
-from trace_store.repo.handle import Handle, check_flag, check_text, name_of
+from trace_store.repo.handle import Handle, check_callable, check_flag, check_text, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import BinaryIO, TypeAlias
 
+    from trace_store.errors import TraceError
     from trace_store.exporters.contract import Exported, ExportSession
+    from trace_store.exporters.files import SavedFile, SavedOriginal, SavedPages
     from trace_store.exporters.source_files import SourceFile
     from trace_store.history.branches import DeletedRef
     from trace_store.history.repair import RepairReport
@@ -171,7 +179,7 @@ class Transcripts:
 
     def export(
         self,
-        session: Revision = "HEAD",
+        session: Revision | ExportSession = "HEAD",
         format: str = "markdown",
         *,
         at: str = "",
@@ -183,55 +191,194 @@ class Transcripts:
         """Return a session as a file of a format, with a list of what the format cannot hold.
 
         Args:
-            session: the session, or any revision.
-            format: such as "claude-code", "html" or "markdown".
+            session: the session, or any revision; or what `read` returned, which `at` does not change.
+            format: such as "claude-code", "html" or "markdown"; "" is the one that it was imported from, and the losses
+                say that it is not the original file.
             at: as in `read`.
-            hidden: as in `read`.
+            hidden: as in `read`; only formats for readers hold hidden messages.
             strict: raise RenderError if anything would be lost.
-            path: a file to write to, too.
+            path: a file to write to, or a folder for a file of the suggested name.
             overwrite: replace an existing file.
 
         Raises:
-            InvalidInputError: there is no such format.
-            RenderError: something would be lost, and `strict` is set.
+            InvalidInputError: there is no such format, or it cannot hold hidden messages.
+            RenderError: the format holds nothing of the session; or something would be lost, and `strict` is set.
             AlreadyExistsError: the file exists.
             As `read`.
         """
         check_text(format=format)
-        exported = exporters.registry.writer_named(format).write(
-            self.read(session, at=at, hidden=hidden)
-        )
+        check_flag(hidden=hidden, strict=strict, overwrite=overwrite)
+        if not isinstance(session, exporters.contract.ExportSession):
+            session = self.read(session, at=at, hidden=hidden)
+        is_anew = not format
+        format = format or session.format
+        if not format:
+            raise InvalidInputError(f"{session.id} was not imported: name a format")
+        writer = exporters.registry.writer_named(format)
+        shows_hidden = getattr(writer, "SHOWS_HIDDEN", False)
+        if hidden and not shows_hidden:
+            raise InvalidInputError(f"{format} cannot hold messages hidden from the model")
+        if not session.turns and not shows_hidden:
+            raise RenderError(f"{session.id} has no messages that {format} could hold")
+        exported = writer.write(session)
+        if is_anew:
+            losses = (exporters.contract.Loss("original-bytes", 1), *exported.losses)
+            exported = replace(exported, losses=losses)
+        if shows_hidden and not hidden:
+            exported = replace(exported, hidden_count=session.hidden_count)
         if strict and exported.losses:
             raise RenderError(
-                f"the session does not go into {format} without loss", losses=exported.losses
+                f"{format} cannot hold the session without loss", losses=exported.losses
             )
-        return self._saved(exported, path, overwrite)
+        if path:
+            self.save(exported, path, overwrite=overwrite)
+        return exported
 
-    def files(self) -> List[SourceFile]:
-        """Return the imported files whose records were kept, so that they can be exported byte for byte."""
-        return exporters.source_files.source_files(self._handle.store)
+    def export_pages(
+        self,
+        folder: Path,
+        *sessions: Revision,
+        hidden: bool = False,
+        overwrite: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> SavedPages:
+        """Write a page for each session to a folder, and an `index.html` that searches titles and prompts.
 
-    def export_original(
-        self, session: str, *, file: str = "", path: Path = "", overwrite: bool = False
-    ) -> Exported:
-        """Return the file that a session was imported from, byte for byte, and checked by hash.
+        Args:
+            folder: the folder; it is created.
+            sessions: sessions, or revisions; without any, all branches.
+            hidden: as in `read`.
+            overwrite: replace files that are no pages of Trace.
+            progress: told how many pages are written, and of how many.
+
+        Raises:
+            AlreadyExistsError: a file exists that Trace did not write; pages before it are written.
+            As `read`.
+        """
+        check_flag(hidden=hidden, overwrite=overwrite)
+        disk, target = Disk(), os.path.abspath(folder)
+        disk.make_directory(target)
+        names: Sequence[Revision] = sessions
+        if not sessions:
+            names = [name for name, _ in self._handle.store.refs.iterate(BRANCHES)]
+        page, pages = exporters.html.index, []
+        for count, name in enumerate(names, 1):
+            session = self.read(name, hidden=hidden)
+            exported = exporters.html.write(session)
+            path = os.path.join(target, exported.file_name)
+            exporters.files.save_page(disk, path, exported, overwrite=overwrite)
+            pages.append(page.IndexEntry(session, exported.file_name))
+            if progress is not None:
+                progress(count, len(names))
+        index = page.index_page(pages)
+        path = os.path.join(target, index.file_name)
+        exporters.files.save_page(disk, path, index, overwrite=overwrite)
+        return exporters.files.SavedPages(path, tuple((e.session.id, e.file) for e in pages))
+
+    def originals(
+        self, *, lost: Callable[[str, TraceError], object] | None = None
+    ) -> List[SourceFile]:
+        """Return the imported files whose records were kept, so that they can be exported byte for byte.
+
+        With `lost`, that is told the ref and the error of each file that is damaged, and the others are returned.
+
+        Raises:
+            ObjectNotFoundError, CorruptObjectError: a file is damaged, and `lost` is not given.
+        """
+        check_callable(lost=lost)
+        return exporters.source_files.source_files(self._handle.store, lost=lost)
+
+    def original(self, session: str, *, file: str = "") -> SourceFile:
+        """Return the file that a session was imported from, without its content.
 
         Args:
             session: the session.
-            file: the id of one of several files.
-            path: a file to write to, too.
-            overwrite: replace an existing file.
+            file: the id of one of several files, or its beginning.
 
         Raises:
             RevisionNotFoundError: no file of the session was kept.
             AmbiguousRevisionError: several were.
-            AlreadyExistsError: the file exists.
         """
-        store = self._handle.store
-        exported = exporters.source_files.restore_file(
-            store, exporters.source_files.find_file(store, session, file=file)
-        )
-        return self._saved(exported, path, overwrite)
+        check_text(session=session, file=file)
+        return exporters.source_files.find_file(self._handle.store, session, file=file)
+
+    def export_original(
+        self,
+        session: str | SourceFile,
+        *,
+        file: str = "",
+        path: Path = "",
+        overwrite: bool = False,
+    ) -> Exported:
+        """Return the file that a session was imported from, byte for byte, and checked by hash.
+
+        Args:
+            session: the session; or what `original` or `originals` returned.
+            file: as in `original`.
+            path: a file to write to, or a folder for a file of the suggested name.
+            overwrite: replace an existing file.
+
+        Raises:
+            ObjectNotFoundError, CorruptObjectError: the file is damaged.
+            AlreadyExistsError: the file exists.
+            As `original`.
+        """
+        check_flag(overwrite=overwrite)
+        kept = self.original(session, file=file) if isinstance(session, str) else session
+        exported = exporters.source_files.restore_file(self._handle.store, kept)
+        if path:
+            self.save(exported, path, overwrite=overwrite)
+        return exported
+
+    def export_originals(
+        self,
+        folder: Path,
+        *,
+        overwrite: bool = False,
+        lost: Callable[[str, TraceError], object] | None = None,
+    ) -> List[SavedOriginal]:
+        """Write all files of `originals` below a folder, those of each format in one of its own.
+
+        Args:
+            folder: the folder; it is created.
+            overwrite: replace existing files.
+            lost: told the ref and the error of each file that is damaged; the others are written.
+
+        Raises:
+            ObjectNotFoundError, CorruptObjectError: a file is damaged, and `lost` is not given.
+            AlreadyExistsError: a file exists; those before it are written.
+        """
+        check_flag(overwrite=overwrite)
+        disk, taken, saved = Disk(), set[str](), []
+        for kept in self.originals(lost=lost):
+            try:
+                exported = self.export_original(kept)
+            except (ObjectNotFoundError, CorruptObjectError) as error:
+                if lost is None:
+                    raise
+                lost(kept.ref, error)
+                continue
+            name = exporters.source_files.free_name(kept, exported.file_name, taken)
+            path = os.path.abspath(os.path.join(folder, name))
+            disk.make_directory(os.path.dirname(path))
+            exporters.files.save_file(disk, path, exported, overwrite=overwrite)
+            saved.append(
+                exporters.files.SavedOriginal(kept, path, exported.blake3, exported.placeholders)
+            )
+        return saved
+
+    def save(self, exported: Exported, path: Path, *, overwrite: bool = False) -> SavedFile:
+        """Write what was exported to a file, or under its suggested name to a folder.
+
+        Raises:
+            AlreadyExistsError: the file exists, and `overwrite` is not given.
+            StorageError: the disk failed; no file is left.
+        """
+        target = os.path.abspath(path)
+        if os.path.isdir(target):
+            target = os.path.join(target, exported.file_name)
+        size = exporters.files.save_file(Disk(), target, exported, overwrite=overwrite)
+        return exporters.files.SavedFile(target, size)
 
     def repair(
         self,
@@ -259,8 +406,3 @@ class Transcripts:
             in_place=in_place,
             dry_run=dry_run,
         )
-
-    def _saved(self, exported: Exported, path: Path, overwrite: bool) -> Exported:
-        if path:
-            exporters.files.save_file(Disk(), os.path.abspath(path), exported, overwrite=overwrite)
-        return exported
