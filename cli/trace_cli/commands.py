@@ -212,7 +212,12 @@ _PORCELAIN = (
     ),
     ("rebase", "rebase:rebase", "repo.line.Line.rebase", "Reapply commits on top of another base"),
     ("move", "move:move", "repo.line.Line.move", "Move messages to another position"),
-    ("repair", "repair:repair", "history.repair.repair", "Create a valid branch from a broken one"),
+    (
+        "repair",
+        "repair:repair",
+        "repo.transcripts.Transcripts.repair",
+        "Create a valid branch from a broken one",
+    ),
     (
         "tools",
         "tools:GROUP",

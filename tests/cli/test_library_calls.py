@@ -18,6 +18,7 @@ RUNS: dict[str, list[str]] = {
     "purge": ["commit --user forgettable -q", "purge --match forgettable --yes"],
     "import": ["export -f openai -o chat.json", "import chat.json"],
     "export": ["export -f markdown"],
+    "repair": ["repair"],
     "bundle": ["bundle create all.bundle --all"],
     "tag": ["tag v1"],
     "branch": ["branch"],
@@ -55,7 +56,7 @@ RUNS: dict[str, list[str]] = {
 
 AROUND = {
     *("init", "status", "log", "diff", "bisect", "view", "show", "commit"),
-    *("compile", "repair", "config", "model", "trust", "demo"),
+    *("compile", "config", "model", "trust", "demo"),
     *("completion", "help", "version"),
 }
 """Commands that call layers below `Repo`."""

@@ -83,6 +83,19 @@ def test_a_session_is_read_once_and_exported_to_several_formats(repo: Repo, tmp_
         repo.transcripts.export("idea", "openai", hidden=True)
 
 
+def test_a_session_is_repaired_beside_its_branch(repo: Repo, tmp_path: Path) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+    repo.commit([{"role": "assistant", "content": None, "tool_calls": [call]}], ref="idea")
+    repo.append("user", "Go on.", ref="idea")
+    found = repo.transcripts.repair("idea", dry_run=True)
+    assert (found.outcome, found.repaired) == ("broken", "refs/heads/repaired/idea")
+    assert repo.transcripts.repair(repo.line("idea").resolve("HEAD"), dry_run=True).ref == ""
+    assert repo.transcripts.repair("idea", in_place=True).repaired == "refs/heads/idea"
+    assert repo.transcripts.repair("idea").outcome == "sound"
+    repo.transcripts.import_(*repo.transcripts.discover(tmp_path / "app"))
+    assert repo.transcripts.repair(SESSION[:8]).ref.endswith(SESSION)
+
+
 def test_pages_of_branches_replace_only_pages(repo: Repo, tmp_path: Path) -> None:
     repo.append("user", "aside", ref="idea")
     folder = tmp_path / "pages"

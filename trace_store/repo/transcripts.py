@@ -391,17 +391,23 @@ class Transcripts:
         """Make a valid branch `repaired/NAME` beside one that providers would refuse, and return its faults.
 
         Args:
-            session: a branch, or any revision.
+            session: the session, or any revision.
             providers: repair only what these would refuse.
             in_place: commit on the branch itself.
             dry_run: write nothing.
 
         Raises:
-            RevisionNotFoundError: there is no such branch.
+            RevisionNotFoundError, AmbiguousRevisionError: no session is called so, or several are.
+            InvalidInputError: there is no such provider, or `in_place` is set and no branch is named.
         """
+        check_flag(in_place=in_place, dry_run=dry_run)
+        store = self._handle.store
+        name = sessions.listing.revision_of(store, name_of(session, "session"))
+        if not any(mark in name for mark in ("~", "^", "@")):
+            name = exporters.session.find_branch(store, name) or name
         return history.repair.repair(
             self._handle.contexts,
-            name_of(session, "session"),
+            name,
             providers=providers,
             in_place=in_place,
             dry_run=dry_run,
