@@ -71,13 +71,13 @@ _PORCELAIN = (
     (
         "import",
         "import_:import_",
-        "importers.import_all.import_paths",
+        "repo.transcripts.Transcripts.import_",
         "Import transcripts of agent sessions",
     ),
     (
         "export",
         "export:export",
-        "exporters.session.read_session",
+        "repo.transcripts.Transcripts.export",
         "Write a session to a file, to read or to resume elsewhere",
     ),
     (
@@ -212,7 +212,12 @@ _PORCELAIN = (
     ),
     ("rebase", "rebase:rebase", "repo.line.Line.rebase", "Reapply commits on top of another base"),
     ("move", "move:move", "repo.line.Line.move", "Move messages to another position"),
-    ("repair", "repair:repair", "history.repair.repair", "Create a valid branch from a broken one"),
+    (
+        "repair",
+        "repair:repair",
+        "repo.transcripts.Transcripts.repair",
+        "Create a valid branch from a broken one",
+    ),
     (
         "tools",
         "tools:GROUP",
@@ -228,7 +233,7 @@ _PORCELAIN = (
     (
         "bundle",
         "bundle:GROUP",
-        "bundles.create.create_bundle",
+        "repo.bundles.Bundles.create",
         "Share branches, tags and sessions as one file",
     ),
 )
@@ -252,11 +257,16 @@ _ANCILLARY = (
         "store.trust.trust",
         "Allow opening a repository that another user owns",
     ),
-    ("fsck", "fsck:fsck", "maintenance.fsck.fsck", "Verify every object, ref and link"),
+    (
+        "fsck",
+        "fsck:fsck",
+        "repo.maintenance.Maintenance.fsck",
+        "Verify every object, ref and link",
+    ),
     (
         "purge",
         "purge:purge",
-        "maintenance.purge.purge",
+        "repo.maintenance.Maintenance.purge",
         "Delete content permanently and verify that it is gone",
     ),
     (

@@ -14,7 +14,12 @@ from trace_cli.commands import BY_NAME, COMMANDS, PLUMBING
 IDEA = ["switch -c idea", "edit HEAD.0 other", "switch main"]
 """A branch `idea` with another wording."""
 RUNS: dict[str, list[str]] = {
-    **{name: [name] for name in ("doctor", "adopt", "pack", "gc", "prune", "du")},
+    **{name: [name] for name in ("doctor", "adopt", "pack", "gc", "prune", "du", "fsck")},
+    "purge": ["commit --user forgettable -q", "purge --match forgettable --yes"],
+    "import": ["export -f openai -o chat.json", "import chat.json"],
+    "export": ["export -f markdown"],
+    "repair": ["repair"],
+    "bundle": ["bundle create all.bundle --all"],
     "tag": ["tag v1"],
     "branch": ["branch"],
     "switch": ["branch idea", "switch idea"],
@@ -50,8 +55,8 @@ RUNS: dict[str, list[str]] = {
 """How to run each command whose function is a method of `Repo`; the last of its commands is followed."""
 
 AROUND = {
-    *("init", "import", "export", "status", "log", "diff", "bisect", "view", "show", "commit"),
-    *("compile", "repair", "bundle", "config", "model", "trust", "fsck", "purge", "demo"),
+    *("init", "status", "log", "diff", "bisect", "view", "show", "commit"),
+    *("compile", "config", "model", "trust", "demo"),
     *("completion", "help", "version"),
 }
 """Commands that call layers below `Repo`."""

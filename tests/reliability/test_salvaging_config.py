@@ -21,7 +21,7 @@ from trace_store.errors import (
 )
 from trace_store.files import Disk
 from trace_store.maintenance.fsck import fsck
-from trace_store.maintenance.repair_config import open_damaged
+from trace_store.maintenance.repair_config import open_damaged, repair_config
 from trace_store.store.discovery import find
 from trace_store.store.handle import Store
 from trace_store.testing.disks import FailingDisk
@@ -143,12 +143,13 @@ def test_interrupted_anywhere_and_begun_again_it_ends_the_same(tmp_path: Path) -
         text = (root / "config").read_bytes()
         (root / "config").write_bytes(damaged := text.replace(b"requires", b"\xff"))
         try:
-            open_damaged(str(root), disk=FailingDisk(at)).store.close()
+            with open_damaged(str(root), disk=FailingDisk(at)) as store:
+                repair_config(store)
             ended = True
         except StorageError:
             assert (root / "config").read_bytes() in (damaged, text)
-        opened = open_damaged(str(root))
-        with opened.store as store:
+        with open_damaged(str(root)) as store:
+            repair_config(store)
             assert fsck(store) == []
             assert store.config.get("requires") == []
         (aside,) = (root / "lost-found").glob("config-*")

@@ -179,6 +179,7 @@ class BundleReport:
         pack_count: number of packs.
         size_bytes: size in bytes.
         head: full name of the ref that HEAD was on, or "".
+        secrets: number of secrets in it; None if it was not searched for any.
     """
 
     refs: tuple[BundledRef, ...]
@@ -187,6 +188,7 @@ class BundleReport:
     pack_count: int
     size_bytes: int
     head: str
+    secrets: int | None = None
 
 
 def create_bundle(

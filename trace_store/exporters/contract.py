@@ -243,6 +243,9 @@ class Exported:
         file_name: suggested name, valid on every file system.
         text: True if it is UTF-8 text that a terminal can show.
         resume: where to put the file and how to resume the session; "" if the agent cannot resume from it.
+        blake3: hash of an original file, in hex; "" for a file that was written anew.
+        placeholders: number of placeholders of secrets in an original file, whose values are not stored.
+        hidden_count: number of messages hidden from the model that it could hold, and does not.
     """
 
     data: bytes | Iterable[bytes]
@@ -250,6 +253,9 @@ class Exported:
     file_name: str
     text: bool = True
     resume: str = ""
+    blake3: str = ""
+    placeholders: int = 0
+    hidden_count: int = 0
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes in chunks; only once, unless `data` is bytes or a list."""

@@ -2,9 +2,73 @@
 
 from __future__ import annotations
 
+from trace_store import exporters
 from trace_store.exporters.contract import Exported
-from trace_store.files import Disk
+from trace_store.files import Disk, read_file
+from trace_store.frozen import value
 from trace_store.new_file import NewFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.exporters.source_files import SourceFile
+
+_MARK_BYTES = 8_000
+"""A page that Trace wrote has its mark in the first bytes."""
+_LARGEST_PAGE_BYTES = 1 << 30
+
+
+@value
+class SavedFile:
+    """An exported file on the disk.
+
+    Attributes:
+        path: absolute path.
+        size: size in bytes.
+    """
+
+    path: str
+    size: int
+
+
+@value
+class SavedOriginal:
+    """The imported file of a session, restored on the disk.
+
+    Attributes:
+        source: the file that was kept.
+        path: absolute path.
+        blake3: hash of its bytes, in hex.
+        placeholders: number of placeholders of secrets in it, whose values are not stored.
+    """
+
+    source: SourceFile
+    path: str
+    blake3: str
+    placeholders: int
+
+
+@value
+class SavedPages:
+    """Pages of sessions, and their index, in one folder.
+
+    Attributes:
+        index: absolute path of the index.
+        pages: id of each session, and the name of its file.
+    """
+
+    index: str
+    pages: tuple[tuple[str, str], ...]
+
+
+def save_page(disk: Disk, path: str, exported: Exported, *, overwrite: bool = False) -> int:
+    """Write a page and return its size in bytes; without `overwrite` replace only pages that Trace wrote.
+
+    Raises as `save_file`.
+    """
+    if not overwrite and disk.exists(path):
+        data = read_file(disk, path, limit=_LARGEST_PAGE_BYTES) or b""
+        overwrite = exporters.html.page.MADE_BY in data[:_MARK_BYTES]
+    return save_file(disk, path, exported, overwrite=overwrite)
 
 
 def save_file(disk: Disk, path: str, exported: Exported, *, overwrite: bool = False) -> int:

@@ -5,6 +5,7 @@ Invariant: read-only. Bytes are returned only if they match the hash of the file
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 
 from trace_store.errors import (
@@ -22,8 +23,9 @@ from trace_store.importers.names import session_of
 from trace_store.importers.registry import format_named
 from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.objects.commit import parents_of
-from trace_store.oid import ObjectId
+from trace_store.oid import Digester, ObjectId
 from trace_store.refs.names import FILES
+from trace_store.secrets.placeholders import PlaceholderCount
 from trace_store.store.handle import Store
 from trace_store.transcripts.segments import file_size, restore, segments_of
 
@@ -137,17 +139,22 @@ def restore_file(store: Store, file: SourceFile) -> Exported:
         CorruptObjectError: the restored bytes do not match the hash.
     """
     read = store.objects.read
-    pieces = restore(file.tip, read)
-    data: bytes | Iterator[bytes]
-    if file.size <= HELD_BYTES:
-        data = b"".join(pieces)
-        head = data[:HEAD_BYTES]
-    else:
-        head = next(pieces)[:HEAD_BYTES]
-        for _ in pieces:
-            pass
-        data = restore(file.tip, read)
-    return Exported(data, (), file_name(file, head), text=b"\0" not in head)
+    hasher, placeholders = Digester(), PlaceholderCount()
+    head, held = b"", []
+    for piece in restore(file.tip, read):
+        head = head or piece[:HEAD_BYTES]
+        hasher.update(piece)
+        placeholders.add(piece)
+        if file.size <= HELD_BYTES:
+            held.append(piece)
+    return Exported(
+        b"".join(held) if file.size <= HELD_BYTES else restore(file.tip, read),
+        (),
+        file_name(file, head),
+        text=b"\0" not in head,
+        blake3=hasher.digest().hex(),
+        placeholders=placeholders.number,
+    )
 
 
 def file_name(file: SourceFile, head: bytes) -> str:
@@ -165,6 +172,19 @@ def file_name(file: SourceFile, head: bytes) -> str:
         endings = [".jsonl"]
     name = f"agent-{file.agent}" if file.agent else file.session
     return name + endings[0]
+
+
+def free_name(file: SourceFile, name: str, taken: set[str]) -> str:
+    """Return a path for a file in a folder of all, and add it to those that are taken; case does not count."""
+    stem, ending = os.path.splitext(name)
+    candidates = [
+        os.path.join(file.format, name),
+        os.path.join(file.format, f"{stem}-{file.id}{ending}"),
+        os.path.join(file.format, f"{file.session}-{stem}-{file.id}{ending}"),
+    ]
+    free = next(each for each in candidates if each.casefold() not in taken)
+    taken.add(free.casefold())
+    return free
 
 
 def _files_of_session(store: Store, text: str) -> list[SourceFile]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store import commit_table, errors, maintenance
-from trace_store.context import snapshots
+from trace_store import commit_table, context, errors, maintenance
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.fold import Fold, apply_commits, commits_since
 from trace_store.files import files_below, read_file
@@ -176,11 +175,11 @@ def check_folds(store: Store) -> Iterator[Finding]:
         oid = bytes.fromhex(tip)
         try:
             data = read_file(store.disk, os.path.join(store.layout.folds_dir, name)) or b""
-            snapshots.unpack(oid, data)
+            context.snapshots.unpack(oid, data)
             line, at = commits_since(oid, read, known.__contains__)
             known[oid] = apply_commits(Fold() if at is None else known[at].copy(), line)
         except errors.TraceError:
             continue  # unused, or its history is incomplete
-        if snapshots.pack(oid, known[oid]) != data:
+        if context.snapshots.pack(oid, known[oid]) != data:
             detail = "the fold snapshot differs from the history; it can be deleted"
             yield Finding("kept-fold-differs", WARNING, f"cache/folds/{name}", detail)

@@ -27,6 +27,7 @@ from trace_store.odb.fingerprints import MAXIMUM_FORMS, SALT_BYTES, Fingerprint
 from trace_store.odb.fingerprints import find as find_text
 from trace_store.odb.tombstones import Tombstone, check_reason
 from trace_store.oid import ObjectId
+from trace_store.refs.summary import find_git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class PurgePlan:
         packed: names of packs with copies, which may be in git's history.
         loose: number of loose copies.
         unreadable: unreadable objects with the reason.
+        reappeared: objects purged before that are here again, such as after a git merge; they are removed, too.
         texts: texts that must not remain anywhere.
         named: contents of the objects named by id.
         contents: contents of all objects to purge; copies inside other objects may remain.
@@ -73,9 +75,26 @@ class PurgePlan:
     packed: tuple[str, ...]
     loose: int
     unreadable: dict[ObjectId, str]
+    reappeared: tuple[ObjectId, ...]
     texts: Needles
     named: Needles
     contents: Needles
+
+    def check_common(self) -> None:
+        """Raise if content named by id is so short that other messages will contain it.
+
+        Raises:
+            InvalidInputError: it is; the code is `common-content`.
+        """
+        if self.common:
+            count = len({each for holder in self.holders.commits for each in holder.messages})
+            uses = "1 message has it" if count == 1 else f"{count:,} messages have it"
+            raise errors.InvalidInputError(
+                f"blob {self.common[0].short()} has only {self.sizes[self.common[0]]} bytes: {uses},"
+                " and after the purge no message can contain it again",
+                code=errors.ErrorCode.COMMON_CONTENT,
+                messages=count,
+            )
 
 
 @value
@@ -90,6 +109,7 @@ class PurgeReport:
         damaged: names of unreadable packs, which may still hold the bytes.
         files: number of other files removed or changed.
         left: files that still hold the bytes, with the reason.
+        git_folder: path of `.trace` in the git work tree around it, whose history may have copies; "" without git.
         absence: result of the verification, if requested.
     """
 
@@ -100,6 +120,7 @@ class PurgeReport:
     damaged: tuple[str, ...]
     files: int
     left: tuple[tuple[str, str], ...]
+    git_folder: str
     absence: PurgeVerification | None
 
 
@@ -172,6 +193,7 @@ def plan_purge(
         packed=tuple(packs_holding(store, frozenset(purged))) if purged else (),
         loose=sum(database.loose.contains(oid) for oid in purged),
         unreadable=scan.unreadable,
+        reappeared=tuple(database.reappeared()),
         texts=asked,
         named=wanted,
         contents=Needles((oid.hex(), blob_content(data)) for oid, data in contents.items()),
@@ -211,7 +233,7 @@ def purge(
     if dry_run:
         return _report(store, plan, 0, Eraser(store, plan.texts, plan.contents), verify)
     if not force:
-        refuse_common(plan)
+        plan.check_common()
     now = store.clock.now()
     restore_missing(store)  # so that packs with only a second copy left are rewritten, too
     kept_out = keep_out and _keep_out(store, plan, now, by, why)
@@ -254,23 +276,6 @@ def purge_and_rewrite(
     return replace(report, plan=plan, tombstones=0, absence=absence), history
 
 
-def refuse_common(plan: PurgePlan) -> None:
-    """Raise if a plan names content so short that others will contain it.
-
-    Raises:
-        InvalidInputError: the plan names such content; the error code is `common-content`.
-    """
-    if plan.common:
-        count = len({each for holder in plan.holders.commits for each in holder.messages})
-        uses = "1 message has it" if count == 1 else f"{count:,} messages have it"
-        raise errors.InvalidInputError(
-            f"blob {plan.common[0].short()} has only {plan.sizes[plan.common[0]]} bytes: {uses},"
-            " and after the purge no message can contain it again",
-            code=errors.ErrorCode.COMMON_CONTENT,
-            messages=count,
-        )
-
-
 def is_guessable(data: bytes) -> bool:
     """Return True if the remaining id could confirm a guess of the content."""
     # A blob that begins so is an array of two: it has no salt.
@@ -295,8 +300,15 @@ def _report(
         damaged=tuple(work.damaged),
         files=work.files,
         left=tuple(work.left.items()),
+        git_folder=_git_folder(store),
         absence=search(store, purged, plan.texts, plan.contents) if verify else None,
     )
+
+
+def _git_folder(store: Store) -> str:
+    root = store.layout.root
+    git = find_git(store.disk, root)
+    return os.path.relpath(root, os.path.dirname(git)).replace(os.sep, "/") if git else ""
 
 
 def _named(database: ObjectDatabase, oids: Iterable[ObjectId]) -> dict[ObjectId, bytes]:

@@ -1,6 +1,6 @@
 """Repair: recovery of damaged data from other copies.
 
-The order is: packs, loose objects and journals; missing objects; refs and HEAD; derived data.
+The order is: the configuration; packs, loose objects and journals; missing objects; refs and HEAD; derived data.
 
 Invariant: nothing is deleted. Recovered data is in a durable pack before a damaged file moves to `lost-found/`. A
 repair can be interrupted and repeated, and a second one finds nothing to do. Purged objects are not recovered.
@@ -25,7 +25,7 @@ from trace_store.maintenance.object_copies import (
     objects_in,
 )
 from trace_store.maintenance.reachability import ReachableSet
-from trace_store.maintenance.repair_config import OpenedStore
+from trace_store.maintenance.repair_config import repair_config
 from trace_store.maintenance.repair_files import repair_derived, repair_files
 from trace_store.maintenance.repair_refs import RefRepair
 from trace_store.maintenance.repair_report import LostObject, RepairReport, RepairStep
@@ -55,7 +55,6 @@ def repair(
     source: Store | None = None,
     dry_run: bool = False,
     progress: Progress | None = None,
-    opened: OpenedStore | None = None,
 ) -> RepairReport:
     """Repair a repository and return the report.
 
@@ -64,7 +63,6 @@ def repair(
         source: another repository with copies, such as a clone.
         dry_run: write nothing, and report what would be done.
         progress: receives step, steps done and total.
-        opened: repairs needed to open the repository, for the report.
 
     Raises:
         InvalidInputError: the repository is in memory.
@@ -74,9 +72,9 @@ def repair(
     if not isinstance(store.objects, ObjectDatabase):
         raise errors.InvalidInputError("a repository in memory has no files to repair")
     work = _Repair(store, store.objects, source, dry_run, progress)
-    if opened is not None:
-        work.mended += opened.mended
-        work.kept += opened.kept
+    mended, kept = repair_config(store, source=source, dry_run=dry_run)
+    work.mended += mended
+    work.kept += kept
     if dry_run:
         work.contents()
         work.names()

@@ -10,39 +10,25 @@ from trace_store import errors
 from trace_store.config import Config, recovered_config
 from trace_store.contracts import DURABLE
 from trace_store.files import Disk, read_file, replace_file
-from trace_store.frozen import value
 from trace_store.ident import Randomness, SystemClock
 from trace_store.layout import CONFIG_NAME, Layout
 from trace_store.maintenance.lost_found import keep_file
 from trace_store.maintenance.repair_report import RepairStep
 from trace_store.store.handle import STORE_ID_BYTES, Store
 
-
-@value
-class OpenedStore:
-    """An opened repository, with the repairs that needed.
-
-    Attributes:
-        store: the repository.
-        mended: repairs done or, in a dry run, planned.
-        kept: files in `lost-found/`, relative to `.trace`.
-    """
-
-    store: Store
-    mended: tuple[RepairStep, ...] = ()
-    kept: tuple[str, ...] = ()
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.ident import Clock
 
 
 def open_damaged(
-    path: str, *, source: Store | None = None, dry_run: bool = False, disk: Disk | None = None
-) -> OpenedStore:
-    """Open a `.trace` directory, repairing its configuration if necessary.
-
-    Args:
-        path: the directory.
-        source: another copy, whose configuration is used.
-        dry_run: write nothing; the returned store has the repaired configuration.
-        disk: the file access to use.
+    path: str,
+    *,
+    durability: str = DURABLE,
+    clock: Clock | None = None,
+    disk: Disk | None = None,
+) -> Store:
+    """Open a `.trace` directory, with what is readable of its configuration; nothing is written.
 
     Raises:
         UnsupportedFormatError: a newer version wrote it.
@@ -51,25 +37,52 @@ def open_damaged(
     disk = disk or Disk()
     layout = Layout(path)
     try:
-        return OpenedStore(Store.open(path, disk=disk))
+        return Store.open(path, durability=durability, clock=clock, disk=disk)
     except errors.UnsupportedFormatError:
         raise
     except (errors.FormatError, errors.RepositoryNotFoundError):
         data = read_file(disk, layout.config_file)
+    text, _ = recovered_config(data or b"", Randomness().take(STORE_ID_BYTES).hex())
+    config = Config(disk, layout.config_file, text)
+    return Store(config, clock or SystemClock(), durability, disk, layout)
+
+
+def repair_config(
+    store: Store, *, source: Store | None = None, dry_run: bool = False
+) -> tuple[tuple[RepairStep, ...], tuple[str, ...]]:
+    """Rewrite the configuration of an open repository if its file is corrupt or missing.
+
+    Args:
+        store: the repository; it uses the repaired configuration from now on.
+        source: another copy, whose configuration is used.
+        dry_run: write nothing.
+
+    Returns:
+        The repairs, and the files set aside in `lost-found/`.
+
+    Raises:
+        StorageError: the disk refuses.
+    """
+    disk, path = store.disk, store.layout.config_file
+    try:
+        Config.load(disk, path)
+        return (), ()
+    except errors.UnsupportedFormatError:
+        raise
+    except (errors.FormatError, errors.RepositoryNotFoundError):
+        data = read_file(disk, path) or b""
     if source is not None:
-        text = read_file(disk, source.layout.config_file) or b""
+        made = (read_file(disk, source.layout.config_file) or b"").decode()
         detail = "taken from the other copy"
     else:
-        made, read = recovered_config(data or b"", Randomness().take(STORE_ID_BYTES).hex())
-        text, detail = made.encode(), _describe(read)
-    mended = (RepairStep("file", CONFIG_NAME, detail),)
-    config = Config(disk, layout.config_file, text.decode())
-    store = Store(config, SystemClock(), DURABLE, disk, layout)
-    if dry_run:
-        return OpenedStore(store, mended)
-    kept = keep_file(store, layout.config_file, remove=False)
-    replace_file(disk, layout.config_file, text, scratch=layout.tmp_dir)
-    return OpenedStore(store, mended, (kept,) if kept else ())
+        made, read = recovered_config(data, store.config.store_id)
+        detail = _describe(read)
+    store.config = Config(disk, path, made)
+    kept = None
+    if not dry_run:
+        kept = keep_file(store, path, remove=False)
+        replace_file(disk, path, made.encode(), scratch=store.layout.tmp_dir)
+    return (RepairStep("file", CONFIG_NAME, detail),), (kept,) if kept else ()
 
 
 def _describe(read: list[str]) -> str:

@@ -27,7 +27,7 @@ from trace_store.oid import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from trace_store.files import Disk
     from trace_store.odb.fingerprints import Fingerprint
@@ -166,6 +166,8 @@ class PurgeVerification:
         objects: number of objects hashed.
         found: remaining purged content.
         unread: unreadable files with the reason.
+        purged: number of purged objects searched for.
+        purged_texts: number of purges whose texts are on record, and were searched for.
     """
 
     files: int
@@ -174,6 +176,8 @@ class PurgeVerification:
     objects: int
     found: tuple[Remnant, ...]
     unread: tuple[tuple[str, str], ...]
+    purged: int
+    purged_texts: int
 
     @property
     def is_proven(self) -> bool:
@@ -182,7 +186,7 @@ class PurgeVerification:
 
 
 def search(
-    store: Store, oids: Container[bytes], texts: Needles, contents: Needles, *, below: str = ""
+    store: Store, oids: Collection[bytes], texts: Needles, contents: Needles, *, below: str = ""
 ) -> PurgeVerification:
     """Search every file of a repository on disk.
 
@@ -209,7 +213,7 @@ class _FileSearch:
         self,
         disk: Disk,
         root: str,
-        oids: Container[bytes],
+        oids: Collection[bytes],
         texts: Needles,
         contents: Needles,
     ) -> None:
@@ -233,6 +237,8 @@ class _FileSearch:
             self._objects,
             tuple(self._found),
             tuple(self._unread),
+            len(self._oids),
+            len(self.purged_texts),
         )
 
     def search_file(self, path: str) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from trace_store.bundles.create import create_bundle
 from trace_store.bundles.ingest import import_bundle
 from trace_store.bundles.verify import list_bundle, verify_bundle
-from trace_store.repo.handle import Handle, name_of
+from trace_store.repo.handle import Handle, check_flag, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from trace_store.bundles.create import BundleReport, Progress, Scan
+    from trace_store.bundles.create import BundleReport, Progress
     from trace_store.bundles.format import BundleHeader
     from trace_store.bundles.ingest import ImportedBundle
     from trace_store.repo.handle import Revision
@@ -32,8 +34,8 @@ class Bundles:
         since: Iterable[Revision] = (),
         overwrite: bool = False,
         level: int = 9,
+        scan: bool = False,
         progress: Progress | None = None,
-        look: Scan | None = None,
     ) -> BundleReport:
         """Write a bundle, and return what is in it.
 
@@ -45,8 +47,8 @@ class Bundles:
             since: commits whose history the receiver has.
             overwrite: replace an existing file.
             level: how hard to compress, from 1 to 19.
+            scan: search what is bundled for secrets, and count them in the report.
             progress: told how far it is.
-            look: given the bytes of each object.
 
         Raises:
             RevisionNotFoundError: there is no such ref.
@@ -54,7 +56,10 @@ class Bundles:
             AlreadyExistsError: the file exists.
             StorageError: the disk failed; no file is left.
         """
-        return create_bundle(
+        check_flag(everything=everything, trash=trash, overwrite=overwrite, scan=scan)
+        secrets: set[tuple[str, str]] = set()
+        find = self._handle.guard.scanner.find_bytes if scan else None
+        report = create_bundle(
             self._handle.store,
             file,
             [name_of(each, "names") for each in names],
@@ -64,8 +69,11 @@ class Bundles:
             overwrite=overwrite,
             level=level,
             progress=progress,
-            look=look,
+            look=None
+            if find is None
+            else lambda data: secrets.update((each.rule, each.id) for each in find(data)),
         )
+        return replace(report, secrets=len(secrets)) if scan else report
 
     def import_(
         self,
@@ -87,10 +95,18 @@ class Bundles:
         )
 
     def verify(
-        self, file: str | Callable[[int], bytes], *, progress: Progress | None = None
+        self,
+        file: str | Callable[[int], bytes],
+        *,
+        alone: bool = False,
+        progress: Progress | None = None,
     ) -> BundleReport:
-        """Check every object of a bundle, and that the commits it builds on are here; raises as `import_`."""
-        return verify_bundle(file, self._handle.store, progress=progress)
+        """Check every object of a bundle, and that the commits it builds on are here; raises as `import_`.
+
+        With `alone` only the bundle is checked; any repository can do that, such as `Repo.memory()`.
+        """
+        check_flag(alone=alone)
+        return verify_bundle(file, None if alone else self._handle.store, progress=progress)
 
     def list(self, file: str | Callable[[int], bytes]) -> BundleHeader:
         """Return the refs of a bundle; only its beginning is read.

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 from trace_store import errors, secrets
 from trace_store import maintenance as upkeep
 from trace_store.repo.handle import Handle, check_flag, check_text, name_of
 from trace_store.revision import resolve
+from trace_store.store.discovery import find
+from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,9 +28,9 @@ if TYPE_CHECKING:
     from trace_store.maintenance.seal import SealReport
     from trace_store.maintenance.secret_scan import SecretScan
     from trace_store.repo.handle import Revision
-    from trace_store.store.handle import Store
 
     Progress: TypeAlias = Callable[[str, int, int], None]
+    Path: TypeAlias = str | os.PathLike[str]
 
 
 GRACE_DAYS = 14
@@ -114,22 +118,33 @@ class Maintenance:
 
     def repair(
         self,
-        source: Store | None = None,
+        source: Path | None = None,
         *,
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> RepairReport:
-        """Recover damaged objects, packs, refs and indexes; what cannot be recovered goes to `lost-found`.
+        """Recover what is damaged: the configuration, objects, packs, refs and indexes.
+
+        What cannot be recovered goes to `lost-found`. A repository whose configuration is damaged opens with
+        `Repo.open(damaged=True)`.
 
         Args:
-            source: another copy of the repository to take objects from.
+            source: another copy of the repository to take objects from: its folder, or its `.trace` directory.
             dry_run: return what would be done, and write nothing.
             progress: as in `gc`.
 
         Raises:
             InvalidInputError: the repository is in memory.
+            RepositoryNotFoundError: the other copy is none.
         """
-        return upkeep.repair.repair(self._store, source=source, dry_run=dry_run, progress=progress)
+        check_flag(dry_run=dry_run)
+        if source is None:
+            return upkeep.repair.repair(self._store, dry_run=dry_run, progress=progress)
+        named = os.fspath(source)
+        with Store.open(find(named, self._handle.environment, explicit=named)) as other:
+            return upkeep.repair.repair(
+                self._store, source=other, dry_run=dry_run, progress=progress
+            )
 
     def doctor(self) -> list[Diagnosis]:
         """Check file system, permissions and git settings, and return advice."""
@@ -158,7 +173,7 @@ class Maintenance:
         """Return what a purge would remove: objects, and all content that holds one of some texts.
 
         Args:
-            objects: ids of content.
+            objects: ids of content, or their beginnings.
             texts: texts, which are found in every encoding.
             again: include content that holds a text which was purged before.
             progress: told how many objects were read.

@@ -31,7 +31,7 @@ def stored_secret(found: StoredSecret) -> dict[str, Any]:
     }
 
 
-def bundle(file: str, report: BundleReport, secret_count: int | None = None) -> dict[str, Any]:
+def bundle(file: str, report: BundleReport) -> dict[str, Any]:
     """Return a bundle."""
     return {
         "path": file,
@@ -41,7 +41,7 @@ def bundle(file: str, report: BundleReport, secret_count: int | None = None) -> 
         "packs": report.pack_count,
         "size_bytes": report.size_bytes,
         "head": report.head or None,
-        "secrets": secret_count,
+        "secrets": report.secrets,
     }
 
 

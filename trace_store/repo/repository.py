@@ -9,9 +9,7 @@ import os
 
 from trace_store import checkpoints, errors, history, maintenance, repo, search
 from trace_store.environment import Environment
-from trace_store.errors import RepositoryNotFoundError
 from trace_store.refs.names import full_name
-from trace_store.repo import stopped
 from trace_store.repo.handle import Handle, check_flag, check_text
 from trace_store.repo.line import Line
 from trace_store.store.discovery import find
@@ -58,8 +56,6 @@ class Repo(Line):
         secrets: str = "",
     ) -> None:
         super().__init__(Handle(store, author, tokenizer, environment, secrets))
-        if store.local and store.journal.lock_waiter is None:
-            store.journal.lock_waiter = maintenance.log.LoggingLockWaiter()
         self._closed = False
 
     @classmethod
@@ -83,13 +79,7 @@ class Repo(Line):
         _check_arguments(path=path, author=author, durability=durability, secrets=secrets)
         environment = environment or Environment.read()
         store = Store.init(os.fspath(path), clock=clock, durability=durability)
-        return cls(
-            store,
-            author=author or environment.author,
-            tokenizer=tokenizer,
-            environment=environment,
-            secrets=secrets,
-        )
+        return cls._opened(store, environment, author, tokenizer, secrets)
 
     @classmethod
     def open(
@@ -104,6 +94,7 @@ class Repo(Line):
         clock: Clock | None = None,
         tokenizer: Tokenizer | Callable[[str], int] | None = None,
         secrets: str = "",
+        damaged: bool = False,
     ) -> Repo:
         """Open the repository in a folder or the nearest folder above it.
 
@@ -120,18 +111,20 @@ class Repo(Line):
                 number.
             secrets: how to handle secrets in stored content: "redact", "block", "warn" or "off"; "" is the user's
                 setting, or "redact".
+            damaged: open it even if its configuration is corrupt or missing, for `repo.maintenance.repair`.
 
         Raises:
-            RepositoryNotFoundError: no repository is found and `create` is False, or `directory` is not a repository.
+            RepositoryNotFoundError: none is found and `create` is False, or the named directory is none.
+            FormatError: its configuration is corrupt or missing, and `damaged` is False.
             UnsupportedFormatError: a newer version wrote it.
         """
         _check_arguments(path=path, author=author, durability=durability, secrets=secrets)
-        check_flag(create=create)
+        check_flag(create=create, damaged=damaged)
         environment = environment or Environment.read()
         named = None if directory is None else os.fspath(directory)
         try:
-            found = find(os.fspath(path), environment, explicit=named)
-        except RepositoryNotFoundError:
+            found = find(os.fspath(path), environment, explicit=named, damaged=damaged)
+        except errors.RepositoryNotFoundError:
             if not create or named is not None or environment.trace_dir is not None:
                 raise
             return cls.init(
@@ -143,9 +136,28 @@ class Repo(Line):
                 tokenizer=tokenizer,
                 secrets=secrets,
             )
-        store = Store.open(found, durability=durability, clock=clock)
+        opens = maintenance.repair_config.open_damaged if damaged else Store.open
+        store = opens(found, durability=durability, clock=clock)
         if lacks_files(store):
             maintenance.second_copies.restore_missing(store)
+        return cls._opened(store, environment, author, tokenizer, secrets)
+
+    @classmethod
+    def open_or_init(cls, path: Path = ".", **options: Any) -> Repo:
+        """Open the repository of a folder or of one above it, or create one there; options and errors as in `open`."""
+        return cls.open(path, **{"create": True, **options})
+
+    @classmethod
+    def _opened(
+        cls,
+        store: Store,
+        environment: Environment,
+        author: str,
+        tokenizer: Tokenizer | Callable[[str], int] | None,
+        secrets: str,
+    ) -> Repo:
+        """Return a repository that logs when it waits for another process."""
+        store.journal.lock_waiter = maintenance.log.LoggingLockWaiter()
         return cls(
             store,
             author=author or environment.author,
@@ -153,11 +165,6 @@ class Repo(Line):
             environment=environment,
             secrets=secrets,
         )
-
-    @classmethod
-    def open_or_init(cls, path: Path = ".", **options: Any) -> Repo:
-        """Open the repository of a folder or of one above it, or create one there; options and errors as in `open`."""
-        return cls.open(path, **{"create": True, **options})
 
     @classmethod
     def memory(cls, *, author: str = "unknown", clock: Clock | None = None) -> Repo:
@@ -246,7 +253,7 @@ class Repo(Line):
     @property
     def in_progress(self) -> Stopped | None:
         """The merge, pick, revert or rebase that stopped at conflicts on any branch; None if there is none."""
-        return stopped.in_progress(self._handle)
+        return repo.stopped.in_progress(self._handle)
 
     def undo(self, *, dry_run: bool = False) -> UndoResult:
         """Undo the last command that moved a ref or HEAD in this working copy; call again for the one before.

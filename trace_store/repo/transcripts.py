@@ -6,10 +6,16 @@ import os
 
 from trace_store import exporters, history, importers, sessions
 from trace_store import secrets as secret_files
-from trace_store.errors import RenderError
+from trace_store.errors import (
+    CorruptObjectError,
+    InvalidInputError,
+    ObjectNotFoundError,
+    RenderError,
+)
 from trace_store.files import Disk
+from trace_store.frozen import replace
 from trace_store.refs.names import BRANCHES
-from trace_store.repo.handle import Handle, check_flag, check_text, name_of
+from trace_store.repo.handle import Handle, check_callable, check_flag, check_text, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import BinaryIO, TypeAlias
 
+    from trace_store.errors import TraceError
     from trace_store.exporters.contract import Exported, ExportSession
+    from trace_store.exporters.files import SavedFile, SavedOriginal, SavedPages
     from trace_store.exporters.source_files import SourceFile
     from trace_store.history.branches import DeletedRef
     from trace_store.history.repair import RepairReport
@@ -44,7 +52,7 @@ class Transcripts:
         format: str = "",
         onto: str = "",
         source: bool = True,
-        project: bool = False,
+        discovered: Sequence[Path] = (),
         stdin: BinaryIO | None = None,
         secrets: str = "",
         progress: Progress | None = None,
@@ -56,30 +64,23 @@ class Transcripts:
         Args:
             paths: files, or folders with files; "-" is `stdin`.
             format: the format of all files; "" detects it for each.
-            onto: append to this branch instead of creating branches.
-            source: also store the parts of each record that messages do not have, so that the file can be exported
-                byte for byte.
-            project: also import this project's sessions from the folders where agent programs store them.
-            stdin: the stream to read for "-".
-            secrets: "redact", "block", "warn" or "off"; "" uses the mode given to `Repo.open`.
-            progress: called with the path, the bytes read so far, and the file's size.
+            onto: append to this branch, and create none.
+            source: keep what messages do not carry of each record, so that the file can be exported byte for byte.
+            discovered: files to import, too, such as those of `discover`; one that cannot be imported is skipped.
+            stdin: what "-" reads.
+            secrets: "redact", "block", "warn" or "off"; "" is how the repository was opened.
+            progress: told the path, how many bytes are done, and of how many.
 
         Raises:
             UnreadableInputError: the only file is not a transcript, or is damaged.
             InvalidInputError: there is no such format.
         """
         check_text(format=format, onto=onto, secrets=secrets)
-        check_flag(source=source, project=project)
+        check_flag(source=source)
         handle, store = self._handle, self._handle.store
-        environment = handle.environment
-        guard = (
-            secret_files.guard.Guard.of(store, environment, secrets) if secrets else handle.guard
-        )
-        discovered: Sequence[str] = ()
-        if project:
-            discovered = importers.discovery.project_histories(
-                environment, os.path.dirname(store.layout.root)
-            )
+        guard = handle.guard
+        if secrets:
+            guard = secret_files.guard.Guard.of(store, handle.environment, secrets)
         report = importers.import_all.import_paths(
             store,
             [os.fspath(path) for path in paths],
@@ -88,11 +89,33 @@ class Transcripts:
             source=source,
             progress=progress,
             stdin=stdin,
-            discovered=discovered,
+            discovered=[os.fspath(path) for path in discovered],
             guard=guard,
         )
         self._handle.checkpoint_after_import(report)
         return report
+
+    def discover(self, folder: Path = "", format: str = "") -> List[str]:
+        """Return the transcripts of a project, from where each agent program keeps its own.
+
+        Args:
+            folder: the folder of the project; "" is the repository's.
+            format: only transcripts of this format.
+
+        Raises:
+            InvalidInputError: there is no such format.
+        """
+        check_text(format=format)
+        handle = self._handle
+        folder = os.path.abspath(folder or os.path.dirname(handle.store.layout.root))
+        if format:
+            named = importers.registry.format_named(format)
+            return [*named.histories(handle.environment, folder, Disk())]
+        return importers.discovery.project_histories(handle.environment, folder)
+
+    def projects(self) -> dict[str, int]:
+        """Return the folders that agent programs worked in, with the number of sessions of each, most first."""
+        return importers.discovery.other_folders(self._handle.environment)
 
     def list(self, *, progress: Callable[[int, int], None] | None = None) -> List[SessionInfo]:
         """Return all sessions and other branches, with sizes and times."""
@@ -156,7 +179,7 @@ class Transcripts:
 
     def export(
         self,
-        session: Revision = "HEAD",
+        session: Revision | ExportSession = "HEAD",
         format: str = "markdown",
         *,
         at: str = "",
@@ -168,55 +191,194 @@ class Transcripts:
         """Return a session in an export format, and a list of what the format cannot hold.
 
         Args:
-            session: the session, or any revision.
-            format: such as "claude-code", "html" or "markdown".
+            session: the session, or any revision; or what `read` returned, which `at` does not change.
+            format: such as "claude-code", "html" or "markdown"; "" is the one that it was imported from, and the losses
+                say that it is not the original file.
             at: as in `read`.
-            hidden: as in `read`.
+            hidden: as in `read`; only formats for readers hold hidden messages.
             strict: raise RenderError if anything would be lost.
-            path: a file to write the result to.
+            path: a file to write to, or a folder for a file of the suggested name.
             overwrite: replace an existing file.
 
         Raises:
-            InvalidInputError: there is no such format.
-            RenderError: something would be lost, and `strict` is set.
+            InvalidInputError: there is no such format, or it cannot hold hidden messages.
+            RenderError: the format holds nothing of the session; or something would be lost, and `strict` is set.
             AlreadyExistsError: the file exists.
             As `read`.
         """
         check_text(format=format)
-        exported = exporters.registry.writer_named(format).write(
-            self.read(session, at=at, hidden=hidden)
-        )
+        check_flag(hidden=hidden, strict=strict, overwrite=overwrite)
+        if not isinstance(session, exporters.contract.ExportSession):
+            session = self.read(session, at=at, hidden=hidden)
+        is_anew = not format
+        format = format or session.format
+        if not format:
+            raise InvalidInputError(f"{session.id} was not imported: name a format")
+        writer = exporters.registry.writer_named(format)
+        shows_hidden = getattr(writer, "SHOWS_HIDDEN", False)
+        if hidden and not shows_hidden:
+            raise InvalidInputError(f"{format} cannot hold messages hidden from the model")
+        if not session.turns and not shows_hidden:
+            raise RenderError(f"{session.id} has no messages that {format} could hold")
+        exported = writer.write(session)
+        if is_anew:
+            losses = (exporters.contract.Loss("original-bytes", 1), *exported.losses)
+            exported = replace(exported, losses=losses)
+        if shows_hidden and not hidden:
+            exported = replace(exported, hidden_count=session.hidden_count)
         if strict and exported.losses:
             raise RenderError(
                 f"{format} cannot hold the session without loss", losses=exported.losses
             )
-        return self._save(exported, path, overwrite)
+        if path:
+            self.save(exported, path, overwrite=overwrite)
+        return exported
 
-    def files(self) -> List[SourceFile]:
-        """Return the imported files whose records were kept, so that they can be exported byte for byte."""
-        return exporters.source_files.source_files(self._handle.store)
+    def export_pages(
+        self,
+        folder: Path,
+        *sessions: Revision,
+        hidden: bool = False,
+        overwrite: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> SavedPages:
+        """Write a page for each session to a folder, and an `index.html` that searches titles and prompts.
+
+        Args:
+            folder: the folder; it is created.
+            sessions: sessions, or revisions; without any, all branches.
+            hidden: as in `read`.
+            overwrite: replace files that are no pages of Trace.
+            progress: told how many pages are written, and of how many.
+
+        Raises:
+            AlreadyExistsError: a file exists that Trace did not write; pages before it are written.
+            As `read`.
+        """
+        check_flag(hidden=hidden, overwrite=overwrite)
+        disk, target = Disk(), os.path.abspath(folder)
+        disk.make_directory(target)
+        names: Sequence[Revision] = sessions
+        if not sessions:
+            names = [name for name, _ in self._handle.store.refs.iterate(BRANCHES)]
+        page, pages = exporters.html.index, []
+        for count, name in enumerate(names, 1):
+            session = self.read(name, hidden=hidden)
+            exported = exporters.html.write(session)
+            path = os.path.join(target, exported.file_name)
+            exporters.files.save_page(disk, path, exported, overwrite=overwrite)
+            pages.append(page.IndexEntry(session, exported.file_name))
+            if progress is not None:
+                progress(count, len(names))
+        index = page.index_page(pages)
+        path = os.path.join(target, index.file_name)
+        exporters.files.save_page(disk, path, index, overwrite=overwrite)
+        return exporters.files.SavedPages(path, tuple((e.session.id, e.file) for e in pages))
+
+    def originals(
+        self, *, lost: Callable[[str, TraceError], object] | None = None
+    ) -> List[SourceFile]:
+        """Return the imported files whose records were kept, so that they can be exported byte for byte.
+
+        With `lost`, that is told the ref and the error of each file that is damaged, and the others are returned.
+
+        Raises:
+            ObjectNotFoundError, CorruptObjectError: a file is damaged, and `lost` is not given.
+        """
+        check_callable(lost=lost)
+        return exporters.source_files.source_files(self._handle.store, lost=lost)
+
+    def original(self, session: str, *, file: str = "") -> SourceFile:
+        """Return the file that a session was imported from, without its content.
+
+        Args:
+            session: the session.
+            file: the id of one of several files, or its beginning.
+
+        Raises:
+            RevisionNotFoundError: no file of the session was kept.
+            AmbiguousRevisionError: several were.
+        """
+        check_text(session=session, file=file)
+        return exporters.source_files.find_file(self._handle.store, session, file=file)
 
     def export_original(
-        self, session: str, *, file: str = "", path: Path = "", overwrite: bool = False
+        self,
+        session: str | SourceFile,
+        *,
+        file: str = "",
+        path: Path = "",
+        overwrite: bool = False,
     ) -> Exported:
         """Return the file that a session was imported from, byte for byte, and checked by hash.
 
         Args:
-            session: the session.
-            file: the id of the file, if the session has several.
-            path: a file to write the result to.
+            session: the session; or what `original` or `originals` returned.
+            file: as in `original`.
+            path: a file to write to, or a folder for a file of the suggested name.
             overwrite: replace an existing file.
 
         Raises:
-            RevisionNotFoundError: no file of the session was kept.
-            AmbiguousRevisionError: several files were kept, and `file` is not given.
+            ObjectNotFoundError, CorruptObjectError: the file is damaged.
             AlreadyExistsError: the file exists.
+            As `original`.
         """
-        store = self._handle.store
-        exported = exporters.source_files.restore_file(
-            store, exporters.source_files.find_file(store, session, file=file)
-        )
-        return self._save(exported, path, overwrite)
+        check_flag(overwrite=overwrite)
+        kept = self.original(session, file=file) if isinstance(session, str) else session
+        exported = exporters.source_files.restore_file(self._handle.store, kept)
+        if path:
+            self.save(exported, path, overwrite=overwrite)
+        return exported
+
+    def export_originals(
+        self,
+        folder: Path,
+        *,
+        overwrite: bool = False,
+        lost: Callable[[str, TraceError], object] | None = None,
+    ) -> List[SavedOriginal]:
+        """Write all files of `originals` below a folder, those of each format in one of its own.
+
+        Args:
+            folder: the folder; it is created.
+            overwrite: replace existing files.
+            lost: told the ref and the error of each file that is damaged; the others are written.
+
+        Raises:
+            ObjectNotFoundError, CorruptObjectError: a file is damaged, and `lost` is not given.
+            AlreadyExistsError: a file exists; those before it are written.
+        """
+        check_flag(overwrite=overwrite)
+        disk, taken, saved = Disk(), set[str](), []
+        for kept in self.originals(lost=lost):
+            try:
+                exported = self.export_original(kept)
+            except (ObjectNotFoundError, CorruptObjectError) as error:
+                if lost is None:
+                    raise
+                lost(kept.ref, error)
+                continue
+            name = exporters.source_files.free_name(kept, exported.file_name, taken)
+            path = os.path.abspath(os.path.join(folder, name))
+            disk.make_directory(os.path.dirname(path))
+            exporters.files.save_file(disk, path, exported, overwrite=overwrite)
+            saved.append(
+                exporters.files.SavedOriginal(kept, path, exported.blake3, exported.placeholders)
+            )
+        return saved
+
+    def save(self, exported: Exported, path: Path, *, overwrite: bool = False) -> SavedFile:
+        """Write what was exported to a file, or under its suggested name to a folder.
+
+        Raises:
+            AlreadyExistsError: the file exists, and `overwrite` is not given.
+            StorageError: the disk failed; no file is left.
+        """
+        target = os.path.abspath(path)
+        if os.path.isdir(target):
+            target = os.path.join(target, exported.file_name)
+        size = exporters.files.save_file(Disk(), target, exported, overwrite=overwrite)
+        return exporters.files.SavedFile(target, size)
 
     def repair(
         self,
@@ -231,23 +393,24 @@ class Transcripts:
         The report lists the faults of the original, for which providers would refuse it.
 
         Args:
-            session: a branch, or any revision.
+            session: the session, or any revision.
             providers: repair only what these would refuse.
             in_place: commit on the branch itself.
             dry_run: write nothing.
 
         Raises:
-            RevisionNotFoundError: there is no such branch.
+            RevisionNotFoundError, AmbiguousRevisionError: no session is called so, or several are.
+            InvalidInputError: there is no such provider, or `in_place` is set and no branch is named.
         """
+        check_flag(in_place=in_place, dry_run=dry_run)
+        store = self._handle.store
+        name = sessions.listing.revision_of(store, name_of(session, "session"))
+        if not any(mark in name for mark in ("~", "^", "@")):
+            name = exporters.session.find_branch(store, name) or name
         return history.repair.repair(
             self._handle.contexts,
-            name_of(session, "session"),
+            name,
             providers=providers,
             in_place=in_place,
             dry_run=dry_run,
         )
-
-    def _save(self, exported: Exported, path: Path, overwrite: bool) -> Exported:
-        if path:
-            exporters.files.save_file(Disk(), os.path.abspath(path), exported, overwrite=overwrite)
-        return exported

@@ -6,25 +6,20 @@ from contextlib import contextmanager
 
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, QUIET, finish, opened_store
+from trace_cli.porcelain.common import JSON, QUIET, finish, opened
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, paint, size
 from trace_cli.subcommands import Group
-from trace_store import repo, secrets
+from trace_store import Repo, repo
 from trace_store.bundles import ingest as outcomes
-from trace_store.bundles.create import create_bundle
-from trace_store.bundles.ingest import import_bundle
-from trace_store.bundles.verify import list_bundle, verify_bundle
 from trace_store.errors import (
     AlreadyExistsError,
     ConflictError,
     ObjectNotFoundError,
     RepositoryNotFoundError,
 )
-from trace_store.store.discovery import find
-from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,34 +99,29 @@ def create(
     if trash and not everything:
         raise usage_error("--trash requires --all")
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened_store(invocation, quiet=quiet) as store, _advised():
-        find = secrets.guard.Guard.of(store, invocation.environment).scanner.find_bytes
-        found: set[tuple[str, str]] = set()
+    with opened(invocation, quiet=quiet) as here, _advised():
         try:
-            report = create_bundle(
-                store,
+            report = here.bundles.create(
                 invocation.write if stream else file,
-                words,
+                *words,
                 everything=everything,
                 trash=trash,
                 since=since,
                 overwrite=force,
                 level=level,
+                scan=not quiet,
                 progress=lambda done, whole: progress.tell(file, done, whole),
-                look=None
-                if quiet
-                else lambda data: found.update((each.rule, each.id) for each in find(data)),
             )
         finally:
             progress.clear()
     if quiet:
         return
-    if found and not as_json:
+    if report.secrets and not as_json:
         invocation.note(
-            f"warning: the bundle holds {counted(len(found), 'secret')}; `trace secrets scan` shows where"
+            f"warning: the bundle holds {counted(report.secrets, 'secret')}; `trace secrets scan` shows where"
         )
     if as_json:
-        write_record(invocation, repo.maintenance_records.bundle(file, report, len(found)))
+        write_record(invocation, repo.maintenance_records.bundle(file, report))
         return
     say = invocation.note if stream else invocation.line
     name = "standard output" if stream else safe(file)
@@ -148,18 +138,16 @@ def verify(invocation: Invocation, *, file: str, as_json: bool, quiet: bool) -> 
     bundle gives 12.
     """
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    store = _store(invocation)
-    try:
-        with _advised():
-            report = verify_bundle(
+    with _around(invocation) as here, _advised():
+        alone = not here.store.local
+        try:
+            report = here.bundles.verify(
                 _source(invocation, file),
-                store,
+                alone=alone,
                 progress=lambda done, whole: progress.tell(file, done, whole),
             )
-    finally:
-        progress.clear()
-        if store is not None:
-            store.close()
+        finally:
+            progress.clear()
     if quiet:
         return
     if as_json:
@@ -167,8 +155,8 @@ def verify(invocation: Invocation, *, file: str, as_json: bool, quiet: bool) -> 
         return
     invocation.line(f"{_shown(file)}: sound, {_contents(report)}")
     if report.prerequisites:
-        here = "not checked, since there is no repository here" if store is None else "found here"
-        invocation.line(f"it requires {_named(report.prerequisites)}: {here}")
+        where = "not checked, since there is no repository here" if alone else "found here"
+        invocation.line(f"it requires {_named(report.prerequisites)}: {where}")
 
 
 @takes(FILE, JSON)
@@ -177,7 +165,8 @@ def list_(invocation: Invocation, *, file: str, as_json: bool) -> None:
 
     Only the start of the file is read.
     """
-    header = list_bundle(_source(invocation, file))
+    with Repo.memory() as anywhere:
+        header = anywhere.bundles.list(_source(invocation, file))
     if as_json:
         record = {
             "refs": repo.maintenance_records.bundled_refs(header.refs),
@@ -213,18 +202,16 @@ def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, qu
     code is 3. Importing again changes nothing. If HEAD has no commit yet, it moves to the bundle's branch.
     """
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened_store(invocation, quiet=quiet) as store, _advised():
+    with opened(invocation, quiet=quiet) as here, _advised():
         try:
-            report = import_bundle(
-                store,
+            report = here.bundles.import_(
                 _source(invocation, file),
                 prefix=prefix,
-                author=invocation.environment.author,
                 progress=lambda done, whole: progress.tell(file, done, whole),
             )
         finally:
             progress.clear()
-        finish(invocation, store)
+        finish(invocation, here.store)
     if as_json:
         write_record(invocation, repo.maintenance_records.imported_bundle(file, report))
     elif not quiet:
@@ -262,15 +249,14 @@ def _shown(file: str) -> str:
     return "standard input" if file == STREAM else safe(file)
 
 
-def _store(invocation: Invocation) -> Store | None:
-    """Return the repository of this folder, if any; one given with --dir must exist."""
+def _around(invocation: Invocation) -> opened | Repo:
+    """Return the repository of this folder, or an empty one; one given with --dir must exist."""
     try:
-        found = find(invocation.folder, invocation.environment, explicit=invocation.directory)
+        return opened(invocation, quiet=True)
     except RepositoryNotFoundError:
         if invocation.directory is not None:
             raise
-        return None
-    return Store.open(found)
+        return Repo.memory()
 
 
 def _contents(report: BundleReport) -> str:

@@ -57,22 +57,21 @@ TARGETS = Argument(
 )
 
 
-def opened_store(invocation: Invocation, *, quiet: bool = False, hurried: bool = False) -> Store:
+def opened_store(
+    invocation: Invocation, *, quiet: bool = False, hurried: bool = False, damaged: bool = False
+) -> Store:
     """Open the repository of this run, and report what git changed in it.
 
-    The result is a context manager. Closing it does not seal. If `hurried`, only HEAD's branch is checked.
+    The result is a context manager. Closing it does not seal. If `hurried`, only HEAD's branch is checked. If
+    `damaged`, its configuration may be corrupt or missing.
 
     Raises:
         RepositoryNotFoundError: there is no repository here.
     """
-    where = find(invocation.folder, invocation.environment, explicit=invocation.directory)
-    return ready(invocation, Store.open(where), quiet=quiet, hurried=hurried)
-
-
-def ready(
-    invocation: Invocation, store: Store, *, quiet: bool = False, hurried: bool = False
-) -> Store:
-    """Prepare an open repository for a command, and report what git changed in it."""
+    where = find(
+        invocation.folder, invocation.environment, explicit=invocation.directory, damaged=damaged
+    )
+    store = maintenance.repair_config.open_damaged(where) if damaged else Store.open(where)
     if invocation.interactive:
         store.journal.lock_waiter = _TerminalLockWaiter(invocation)
     try:
@@ -124,9 +123,10 @@ class opened:  # noqa: N801 - it is called like a function
         *,
         quiet: bool = False,
         hurried: bool = False,
+        damaged: bool = False,
         secrets: str = "",
     ) -> None:
-        store = opened_store(invocation, quiet=quiet, hurried=hurried)
+        store = opened_store(invocation, quiet=quiet, hurried=hurried, damaged=damaged)
         environment = invocation.environment
         try:
             self._repo = trace_store.Repo(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, is_revision, opened_store
+from trace_cli.porcelain.common import JSON, is_revision, opened
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_data, write_record
@@ -16,32 +17,20 @@ from trace_cli.render.tables import counted, size
 from trace_cli.runtime import Invocation
 from trace_store.errors import (
     AlreadyExistsError,
-    CorruptObjectError,
-    ObjectNotFoundError,
+    NotFoundError,
     RenderError,
     RevisionNotFoundError,
     TraceError,
 )
-from trace_store.exporters.contract import Exported, Loss
-from trace_store.exporters.files import save_file
-from trace_store.exporters.html.index import IndexEntry, index_page
-from trace_store.exporters.html.page import MADE_BY
-from trace_store.exporters.registry import FORMS, writer_named, writer_names
-from trace_store.exporters.session import find_branch, read_session, session_name
-from trace_store.exporters.source_files import SourceFile, find_file, restore_file, source_files
-from trace_store.files import Disk, read_file
-from trace_store.frozen import replace
-from trace_store.oid import Digester
-from trace_store.refs.names import BRANCHES
-from trace_store.secrets.placeholders import PlaceholderCount
-from trace_store.sessions.listing import revision_of
-from trace_store.store.handle import Store
+from trace_store.exporters.registry import FORMS, writer_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trace_store.exporters.contract import ExportSession, Writer
+    from trace_store.exporters.contract import Exported, ExportSession, Loss
+    from trace_store.exporters.source_files import SourceFile
+    from trace_store.repo.repository import Repo
 
 
 def forms(incomplete: str) -> list[str]:
@@ -133,54 +122,96 @@ def export(
         raise usage_error("the report and the session cannot both be written to standard output")
     if force and not to_file:
         raise usage_error("--force requires -o FILE")
-    losses_before: tuple[Loss, ...] = ()
     if native or everything or file:
         if not native or form or at or hidden:
             raise usage_error(
                 "--native excludes --format, --at and --hidden; --all and --file require --native"
             )
-        with opened_store(invocation) as store:
-            if everything:
-                give_back_all(invocation, store, output, force=force, as_json=as_json)
-                return
-            form = kept_otherwise(store, revision, file=file)
-            if not form:
-                give_back(
-                    invocation, store, revision, output, file=file, force=force, as_json=as_json
-                )
-                return
-        losses_before = (Loss("original-bytes", 1),)
-    name = form or _form_of(output)
-    writer = writer_named(name)
-    if hidden and not getattr(writer, "SHOWS_HIDDEN", False):
-        raise usage_error(f"{name} cannot hold messages hidden from the model")
-    with opened_store(invocation) as store:
-        session = _session(store, revision, at, hidden=hidden)
-        if not session.turns and not getattr(writer, "SHOWS_HIDDEN", False):
-            raise RenderError(
-                f"{one_line(session.id)} has no messages that {name} could hold",
-                hint="`trace log` lists its commits",
-            )
-        exported = writer.write(session)
-        exported = replace(exported, losses=(*losses_before, *exported.losses))
-        if strict and exported.losses:
-            _tell(invocation, writer, session, exported.losses, hidden=hidden)
-            raise RenderError(
-                f"{name} cannot hold the session without loss",
-                hint="without --strict it is written anyway",
-            )
+        if everything and not to_file:
+            raise usage_error("--all requires a folder", "-o FOLDER")
+    else:
+        form = form or _form_of(output)
+    target = os.path.join(invocation.folder, output or "") if to_file else None
+    with opened(invocation) as here, _advised():
+        if everything:
+            _write_originals(invocation, here, target or "", force=force, as_json=as_json)
+            return
+        if native and (kept := _original(here, revision, file=file)) is not None:
+            _write_original(invocation, here, kept, output, force=force, as_json=as_json)
+            return
+        session = _session(here, revision, at, hidden=hidden)
+        exported = _exported(invocation, here, session, form or "", hidden=hidden, strict=strict)
         if not to_file and not as_json:
-            _tell(invocation, writer, session, exported.losses, hidden=hidden)
+            _tell(invocation, exported)
             _print(invocation, exported)
             return
-        path = _path(invocation, output or "", exported) if to_file else None
-        written = _save(path, exported, force=force) if path else _length(exported)
-        _tell(invocation, writer, session, exported.losses, hidden=hidden)
+        saved = here.transcripts.save(exported, target, overwrite=force) if target else None
+        written = saved.size if saved else sum(len(chunk) for chunk in exported.chunks())
+        _tell(invocation, exported)
+    path = saved.path if saved else None
     if as_json:
-        write_record(invocation, _record(session, name, exported, path, written))
+        record = _record(session, form or session.format, exported, path, written)
+        write_record(invocation, record)
     elif path:
-        shown = path if os.path.isabs(output or "") else os.path.relpath(path)
-        _tell_file(invocation, shown, len(session.turns), written, exported.resume)
+        _tell_file(invocation, _shown(path, output), len(session.turns), written, exported.resume)
+
+
+def _original(here: Repo, revision: str, *, file: str) -> SourceFile | None:
+    """Return the imported file of a session; None if it was not kept, but can be written anew.
+
+    Raises:
+        RevisionNotFoundError: there is no such session, or no writer for its format.
+        AmbiguousRevisionError: several sessions, or files of one, match.
+    """
+    try:
+        return here.transcripts.original(revision, file=file)
+    except RevisionNotFoundError as error:
+        try:
+            form = "" if file else here.transcripts.read(revision).format
+        except NotFoundError:
+            form = ""
+        if form not in writer_names():
+            advice = "--format exports any session; `trace import` keeps source files"
+            error.data.setdefault("hint", advice)
+            raise
+    return None
+
+
+def _exported(
+    invocation: Invocation,
+    here: Repo,
+    session: ExportSession,
+    form: str,
+    *,
+    hidden: bool,
+    strict: bool,
+) -> Exported:
+    """Return a session in a format; what a strict export would lose is printed before the error."""
+    try:
+        return here.transcripts.export(session, form, hidden=hidden, strict=strict)
+    except RenderError as error:
+        losses: Sequence[Loss] = getattr(error, "losses", ())
+        _tell_losses(invocation, losses)
+        advice = (
+            "without --strict it is written anyway" if losses else "`trace log` lists its commits"
+        )
+        error.data.setdefault("hint", advice)
+        raise
+
+
+@contextmanager
+def _advised() -> Iterator[None]:
+    """Add a hint to the error that a file exists."""
+    try:
+        yield
+    except AlreadyExistsError as error:
+        error.data.setdefault("hint", "--force overwrites it")
+        raise
+
+
+def _shown(path: str, output: str | None) -> str:
+    """Return a path as the user named it: absolute or relative."""
+    return path if os.path.isabs(output or "") else os.path.relpath(path)
 
 
 def _tell_file(
@@ -196,38 +227,22 @@ def _write_pages(
     invocation: Invocation, revision: str, folder: str, *, hidden: bool, force: bool, as_json: bool
 ) -> None:
     """Write a page for each session, and an index page."""
-    disk = Disk()
-    target = os.path.abspath(os.path.join(invocation.folder, folder))
-    disk.make_directory(target)
     progress = Progress(invocation, shown=invocation.interactive and not as_json)
-    entries: list[IndexEntry] = []
-    with opened_store(invocation) as store:
-        if revision == "HEAD":
-            names = [name for name, _ in store.refs.iterate(BRANCHES)]
-        else:
-            names = [revision_of(store, revision)]
-        for count, name in enumerate(names):
-            session = read_session(store, name, hidden=hidden)
-            exported = writer_named("html").write(session)
-            _save_page(disk, os.path.join(target, exported.file_name), exported, force=force)
-            entries.append(IndexEntry(session, exported.file_name))
-            progress.tell("writing", count + 1, len(names))
-        index = index_page(entries)
+    with opened(invocation) as here, _advised():
+        made = here.transcripts.export_pages(
+            os.path.join(invocation.folder, folder),
+            *([] if revision == "HEAD" else [revision]),
+            hidden=hidden,
+            overwrite=force,
+            progress=lambda done, whole: progress.tell("writing", done, whole),
+        )
     progress.clear()
-    path = os.path.join(target, index.file_name)
-    _save_page(disk, path, index, force=force)
     if as_json:
-        files = [{"session": each.session.id, "file": each.file} for each in entries]
-        write_record(invocation, {"index": path, "sessions": files})
+        files = [{"session": session, "file": file} for session, file in made.pages]
+        write_record(invocation, {"index": made.index, "sessions": files})
     else:
-        shown = path if os.path.isabs(folder) else os.path.relpath(path)
-        invocation.line(f"{safe(shown)}: {counted(len(entries), 'session')}")
-
-
-def _save_page(disk: Disk, path: str, exported: Exported, *, force: bool) -> None:
-    """Write a page; without `force` replace only files that Trace wrote."""
-    own = disk.exists(path) and MADE_BY in (read_file(disk, path, limit=1 << 30) or b"")[:8_000]
-    _save(path, exported, force=force or own)
+        count = counted(len(made.pages), "session")
+        invocation.line(f"{safe(_shown(made.index, folder))}: {count}")
 
 
 def _form_of(output: str | None) -> str:
@@ -241,26 +256,23 @@ def _form_of(output: str | None) -> str:
     return found[0]
 
 
-def _session(store: Store, revision: str, at: str, *, hidden: bool) -> ExportSession:
-    if at and is_revision(store, at):
+def _session(here: Repo, revision: str, at: str, *, hidden: bool) -> ExportSession:
+    if at and is_revision(here.store, at):
         if revision not in ("HEAD", "@"):
             raise usage_error(f"give {revision!r} or --at {at!r}, not both")
         revision, at = at, ""
-    return read_session(store, revision_of(store, revision), at=at, hidden=hidden)
+    return here.transcripts.read(revision, at=at, hidden=hidden)
 
 
-def _tell(
-    invocation: Invocation,
-    writer: Writer,
-    session: ExportSession,
-    losses: Sequence[Loss],
-    *,
-    hidden: bool,
-) -> None:
+def _tell(invocation: Invocation, exported: Exported) -> None:
     """Report omitted hidden messages, and losses of the format."""
-    if session.hidden_count and not hidden and getattr(writer, "SHOWS_HIDDEN", False):
-        count = counted(session.hidden_count, "message")
+    if exported.hidden_count:
+        count = counted(exported.hidden_count, "message")
         invocation.note(f"note: without {count} hidden from the model; --hidden includes them")
+    _tell_losses(invocation, exported.losses)
+
+
+def _tell_losses(invocation: Invocation, losses: Sequence[Loss]) -> None:
     for loss in losses:
         invocation.note(f"lost: {one_line(str(loss), 300)}")
 
@@ -275,24 +287,6 @@ def _print(invocation: Invocation, exported: Exported) -> None:
             "binary data cannot be written to a terminal", "-o FILE writes it to a file"
         )
     write_data(invocation, exported.to_bytes())
-
-
-def _path(invocation: Invocation, output: str, exported: Exported) -> str:
-    path = os.path.join(invocation.folder, output)
-    if os.path.isdir(path):
-        path = os.path.join(path, exported.file_name)
-    return os.path.abspath(path)
-
-
-def _save(path: str, exported: Exported, *, force: bool) -> int:
-    try:
-        return save_file(Disk(), path, exported, overwrite=force)
-    except AlreadyExistsError as error:
-        raise AlreadyExistsError(error.message, path=path, hint="--force overwrites it") from error
-
-
-def _length(exported: Exported) -> int:
-    return sum(len(chunk) for chunk in exported.chunks())
 
 
 def _record(
@@ -317,149 +311,76 @@ def _record(
     }
 
 
-def give_back_all(
-    invocation: Invocation, store: Store, output: str | None, *, force: bool, as_json: bool
+def _write_originals(
+    invocation: Invocation, here: Repo, folder: str, *, force: bool, as_json: bool
 ) -> None:
     """Write all kept source files to a folder; corrupt ones do not stop the others.
 
     Raises:
         AlreadyExistsError: a file exists; the files before it are written.
-        InvalidInputError: no folder is given.
         ObjectNotFoundError, CorruptObjectError: a file cannot be restored; all others are written.
     """
-    if output in (None, "-"):
-        raise usage_error("--all requires a folder", "-o FOLDER")
-    assert output is not None
     errors: list[TraceError] = []
 
     def lost(ref: str, error: TraceError) -> None:
         errors.append(error)
         invocation.note(f"note: {safe(ref)} cannot be restored: {one_line(error.message, 120)}")
 
-    disk = Disk()
-    taken: set[str] = set()
-    placeholders = PlaceholderCount()
-    whole = count = 0
-    for kept in source_files(store, lost=lost):
-        try:
-            exported = _counted(restore_file(store, kept), placeholders)
-        except (ObjectNotFoundError, CorruptObjectError) as error:
-            lost(kept.ref, error)
-            continue
-        name = _free_name(kept, exported.file_name, taken)
-        path = os.path.abspath(os.path.join(invocation.folder, output, name))
-        disk.make_directory(os.path.dirname(path))
-        whole += _save_source(disk, path, exported, force=force)
-        count += 1
-        if as_json:
-            write_record(invocation, _source_record(store, kept, path))
-    if not as_json:
-        invocation.line(f"{counted(count, 'file')}: {size(whole)}")
-    _tell_placeholders(invocation, placeholders)
+    saved = here.transcripts.export_originals(folder, overwrite=force, lost=lost)
+    if as_json:
+        for each in saved:
+            record = _source_record(each.source, each.path, each.blake3, each.placeholders)
+            write_record(invocation, record)
+    else:
+        whole = sum(each.source.size for each in saved)
+        invocation.line(f"{counted(len(saved), 'file')}: {size(whole)}")
+    _tell_placeholders(invocation, sum(each.placeholders for each in saved))
     if errors:
         raise errors[0]
 
 
-def give_back(
+def _write_original(
     invocation: Invocation,
-    store: Store,
-    text: str,
+    here: Repo,
+    kept: SourceFile,
     output: str | None,
     *,
-    file: str,
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write a session's kept source file to a path or standard output.
+    """Write a kept source file to a path or standard output.
 
     Raises:
-        RevisionNotFoundError: the session has no kept file.
-        AmbiguousRevisionError: it has several.
         AlreadyExistsError: the path exists.
     """
-    kept = find_file(store, text, file=file)
-    placeholders = PlaceholderCount()
-    exported = _counted(restore_file(store, kept), placeholders)
+    exported = here.transcripts.export_original(kept)
     path = None
     if output not in (None, "-"):
-        path = os.path.abspath(os.path.join(invocation.folder, output or ""))
-        if os.path.isdir(path):
-            path = os.path.join(path, exported.file_name)
-        _save_source(Disk(), path, exported, force=force)
+        target = os.path.join(invocation.folder, output or "")
+        path = here.transcripts.save(exported, target, overwrite=force).path
     elif not as_json:
         for chunk in exported.chunks():
             invocation.write(chunk)
     if as_json:
-        write_record(invocation, _source_record(store, kept, path))
+        record = _source_record(kept, path, exported.blake3, exported.placeholders)
+        write_record(invocation, record)
     elif path is not None:
-        shown = path if os.path.isabs(output or "") else os.path.relpath(path)
+        shown = _shown(path, output)
         invocation.line(f"{safe(shown)}: {size(kept.size)}, as it was imported")
-    _tell_placeholders(invocation, placeholders)
+    _tell_placeholders(invocation, exported.placeholders)
 
 
-def kept_otherwise(store: Store, text: str, *, file: str) -> str:
-    """Return "" if a session's file is kept, else the format to write it in.
-
-    Raises:
-        RevisionNotFoundError: there is no such session, or no writer for its format.
-        AmbiguousRevisionError: several sessions, or files of one, match.
-    """
-    try:
-        find_file(store, text, file=file)
-    except RevisionNotFoundError as error:
-        named = session_name(find_branch(store, text))
-        if file or named is None or named[0] not in writer_names():
-            hint = "--format exports any session; `trace import` keeps source files"
-            raise RevisionNotFoundError(error.message, revision=text, hint=hint) from error
-        return named[0]
-    return ""
-
-
-def _counted(exported: Exported, placeholders: PlaceholderCount) -> Exported:
-    """Count a file's placeholders while it is written."""
-
-    def chunks() -> Iterator[bytes]:
-        for chunk in exported.chunks():
-            placeholders.add(chunk)
-            yield chunk
-
-    return replace(exported, data=chunks())
-
-
-def _tell_placeholders(invocation: Invocation, placeholders: PlaceholderCount) -> None:
+def _tell_placeholders(invocation: Invocation, count: int) -> None:
     """Report how many placeholders the restored file has in place of secrets."""
-    if placeholders.number:
-        what = counted(placeholders.number, "placeholder")
-        verb = "stands" if placeholders.number == 1 else "stand"
+    if count:
+        what = counted(count, "placeholder")
+        verb = "stands" if count == 1 else "stand"
         invocation.note(f"note: {what} {verb} in place of secrets, whose values are not stored")
 
 
-def _free_name(kept: SourceFile, name: str, taken: set[str]) -> str:
-    """Return a path below the folder that no other file of this run has."""
-    stem, ending = os.path.splitext(name)
-    candidates = [
-        os.path.join(kept.format, name),
-        os.path.join(kept.format, f"{stem}-{kept.id}{ending}"),
-        os.path.join(kept.format, f"{kept.session}-{stem}-{kept.id}{ending}"),
-    ]
-    free = next(each for each in candidates if each.casefold() not in taken)
-    taken.add(free.casefold())
-    return free
-
-
-def _save_source(disk: Disk, path: str, exported: Exported, *, force: bool) -> int:
-    try:
-        return save_file(disk, path, exported, overwrite=force)
-    except AlreadyExistsError as error:
-        raise AlreadyExistsError(error.message, path=path, hint="--force overwrites it") from error
-
-
-def _source_record(store: Store, kept: SourceFile, path: str | None) -> dict[str, Any]:
-    hasher = Digester()
-    placeholders = PlaceholderCount()
-    for chunk in restore_file(store, kept).chunks():
-        hasher.update(chunk)
-        placeholders.add(chunk)
+def _source_record(
+    kept: SourceFile, path: str | None, blake3: str, placeholders: int
+) -> dict[str, Any]:
     return {
         "session": kept.session,
         "format": kept.format,
@@ -467,6 +388,6 @@ def _source_record(store: Store, kept: SourceFile, path: str | None) -> dict[str
         "ref": kept.ref,
         "file": path,
         "size": kept.size,
-        "blake3": hasher.digest().hex(),
-        "placeholders": placeholders.number,
+        "blake3": blake3,
+        "placeholders": placeholders,
     }

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
+from trace_cli import porcelain, render
 from trace_cli.arguments import Option, takes
 from trace_cli.failures import EXIT_DAMAGED, EXIT_OK, usage_error
-from trace_cli.porcelain.common import JSON, opened_store, ready
-from trace_cli.porcelain.progress import Progress
+from trace_cli.porcelain.common import JSON, opened
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, paint
-from trace_store import maintenance
-from trace_store.maintenance.fsck import fsck as check
 from trace_store.maintenance.fsck_objects import ERROR, INFO, WARNING
-from trace_store.maintenance.fsck_refs import check_derived
-from trace_store.store.discovery import find
-from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,12 +45,14 @@ def fsck(
         raise usage_error("--from and --dry-run require --repair")
     if repair:
         return repair_repository(invocation, source=source, dry_run=dry_run, as_json=as_json)
-    with opened_store(invocation) as store:
-        findings = check(store, also=[lambda: check_derived(store)])
+    with opened(invocation) as here:
+        findings = here.maintenance.fsck()
     if as_json:
         for finding in findings:
             fields = ("severity", "code", "what", "detail")
-            write_record(invocation, {name: getattr(finding, name) for name in fields})
+            render.records.write_record(
+                invocation, {name: getattr(finding, name) for name in fields}
+            )
         wrong = sum(finding.severity == ERROR for finding in findings)
         return EXIT_DAMAGED if wrong else EXIT_OK
     return tell_findings(invocation, findings)
@@ -79,24 +75,14 @@ def repair_repository(
     invocation: Invocation, *, source: str | None, dry_run: bool, as_json: bool
 ) -> int:
     """Repair the repository, print what was repaired or lost; return the exit code."""
-    progress = Progress(invocation, shown=invocation.interactive and not as_json)
-    folder, environment = invocation.folder, invocation.environment
-    path = find(folder, environment, explicit=invocation.directory, damaged=True)
-    other = None
+    progress = porcelain.progress.Progress(invocation, shown=invocation.interactive and not as_json)
     try:
-        if source is not None:
-            other = Store.open(find(folder, environment, explicit=source))
-        opened = maintenance.repair_config.open_damaged(path, source=other, dry_run=dry_run)
-        with ready(invocation, opened.store, quiet=as_json) as store:
-            report = maintenance.repair.repair(
-                store, source=other, dry_run=dry_run, progress=progress.tell, opened=opened
-            )
+        with opened(invocation, quiet=as_json, damaged=True) as here:
+            report = here.maintenance.repair(source, dry_run=dry_run, progress=progress.tell)
     finally:
         progress.clear()
-        if other is not None:
-            other.close()
     if as_json:
-        write_record(invocation, report.record())
+        render.records.write_record(invocation, report.record())
         return _exit_code(report)
     for each in report.mended:
         kind = paint(invocation, each.kind, "green")

@@ -13,7 +13,7 @@ from trace_cli.porcelain.common import (
     QUIET,
     SECRETS,
     finish,
-    opened_store,
+    opened,
     something_waits,
     tell_secrets,
 )
@@ -21,15 +21,10 @@ from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, number, paint, table
-from trace_store import checkpoints
-from trace_store.config import AUTOMATIC_SETTING
 from trace_store.errors import NotFoundError, TraceError, UnreadableInputError
-from trace_store.files import Disk
-from trace_store.importers.discovery import EMPTY, other_folders, project_histories
-from trace_store.importers.import_all import import_paths
-from trace_store.importers.registry import BUILT_IN, format_named, formats
+from trace_store.importers.discovery import EMPTY
+from trace_store.importers.registry import BUILT_IN, formats
 from trace_store.importers.report import NOT_READ
-from trace_store.secrets.guard import Guard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +33,7 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.environment import Environment
     from trace_store.importers.report import FileReport, ImportReport
+    from trace_store.repo.transcripts import Transcripts
 
 
 def formats_of(incomplete: str) -> list[str]:
@@ -112,43 +108,37 @@ def import_(
         trace import session.jsonl
         trace import --all
     """
-    with opened_store(invocation, quiet=quiet) as store:
-        found = _usual_places(invocation, form) if everything else []
+    with opened(invocation, quiet=quiet, secrets=secrets) as here:
+        found = _usual_places(invocation, here.transcripts, form or "") if everything else []
         if not paths and not found:
             raise usage_error("nothing to import", "name transcripts or use --all")
         progress = Progress(invocation, shown=invocation.interactive and not quiet)
-        guard = Guard.of(store, invocation.environment, secrets)
         try:
-            report = import_paths(
-                store,
-                paths,
-                format=form,
-                onto=onto,
+            report = here.transcripts.import_(
+                *paths,
+                format=form or "",
+                onto=onto or "",
                 source=source,
-                progress=progress.tell,
-                stdin=invocation.stdin,
                 discovered=found,
-                guard=guard,
+                stdin=invocation.stdin,
+                progress=progress.tell,
             )
-            if store.config.get(AUTOMATIC_SETTING):
-                author = invocation.environment.author
-                checkpoints.automatic.after_import(store, report, author=author)
         except KeyboardInterrupt:
             progress.clear()
             invocation.note(_how_far(progress.path))
             raise
         finally:
             progress.clear()
-            finish(invocation, store)
-        if not quiet and something_waits(store):
+            finish(invocation, here.store)
+        if not quiet and something_waits(here.store):
             moved = {branch.ref for file in report.files for branch in file.branches}
-            porcelain.in_progress.tell_stopped(invocation, store, moved)
+            porcelain.in_progress.tell_stopped(invocation, here.store, moved)
     if as_json and not quiet:
         write_record(invocation, report.as_map())
     elif not quiet:
         show_report(invocation, report, verbose=verbose)
     if not quiet:
-        tell_secrets(invocation, report.secrets, guard)
+        tell_secrets(invocation, report.secrets, here.guard)
     if report.errors:
         if len(report.errors) > 1:
             invocation.note(f"note: {len(report.errors)} files could not be imported; the first:")
@@ -169,14 +159,11 @@ def _how_far(path: str) -> str:
     return f"interrupted at {one_line(path, 200)}; everything read so far is imported; repeat the command to continue"
 
 
-def _usual_places(invocation: Invocation, form: str | None) -> list[str]:
+def _usual_places(invocation: Invocation, transcripts: Transcripts, form: str) -> list[str]:
     environment, folder = invocation.environment, invocation.folder
-    if form is None:
-        found = project_histories(environment, folder)
-    else:
-        found = format_named(form).histories(environment, folder, Disk())
+    found = transcripts.discover(folder, form)
     if not found:
-        others = list(other_folders(environment))
+        others = list(transcripts.projects())
         shown = ", ".join(one_line(each, 80) for each in others[:SHOWN_FOLDERS])
         more = len(others) - SHOWN_FOLDERS
         shown += f" and {more:,} more" if more > 0 else ""
@@ -193,8 +180,7 @@ def _usual_places(invocation: Invocation, form: str | None) -> list[str]:
 
 def _first_place(environment: Environment) -> str:
     """Return the first folder that exists and may hold sessions of agents."""
-    disk = Disk()
-    there = (path for path in _places(environment) if disk.exists(path))
+    there = (path for path in _places(environment) if os.path.exists(path))
     return next((_short(path, environment) for path in there), "FOLDER")
 
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
-
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
-from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.porcelain.common import JSON, opened
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
 from trace_store import repo
-from trace_store.maintenance.purge import plan_purge, purge_and_rewrite, refuse_common
-from trace_store.maintenance.purge import purge as purge_planned
 from trace_store.maintenance.verify_purged import ENCODINGS
 from trace_store.objects.content import text_of
-from trace_store.revision import resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +19,7 @@ if TYPE_CHECKING:
     from trace_store.maintenance.holders import ContentHolder
     from trace_store.maintenance.purge import PurgePlan, PurgeReport
     from trace_store.maintenance.rewrite_history import RewrittenHistory
-    from trace_store.store.handle import Store
+    from trace_store.maintenance.verify_purged import PurgeVerification
 
 _SHOWN = 20
 """Lines of a list that are printed for people; `--json` has all."""
@@ -95,33 +90,30 @@ def purge(
     if not (oids or texts or again or verify):
         raise usage_error("nothing to purge: give ids, --match-file, --again or --verify")
     progress = Progress(invocation, shown=invocation.interactive and not as_json)
-    with opened_store(invocation) as store:
-        named = [resolve(store, oid) for oid in oids]
-        plan = plan_purge(
-            store,
-            named,
-            texts,
+    with opened(invocation) as here:
+        upkeep = here.maintenance
+        plan = upkeep.plan_purge(
+            *oids,
+            texts=texts,
             again=again,
             progress=lambda done: progress.tell("looking", done, done),
         )
         progress.clear()
-        back = store.objects.reappeared()
         issued: RewrittenHistory | None = None
         only_verify = verify and not (oids or again or texts)
         if dry_run or only_verify:
-            report = purge_planned(store, plan, dry_run=True, verify=verify)
+            report = upkeep.purge(plan, dry_run=True, verify=verify)
         else:
             if not as_json:
-                _show_plan(invocation, plan, len(back))
+                _show_plan(invocation, plan)
             if not (force or rewrite):
-                refuse_common(plan)
-            if (plan.objects or back) and not yes:
-                _ask(invocation, len(plan.objects) or len(back))
-            by = invocation.environment.author
+                plan.check_common()
+            if (plan.objects or plan.reappeared) and not yes:
+                _ask(invocation, len(plan.objects) or len(plan.reappeared))
             if rewrite:
-                report, issued = purge_and_rewrite(store, plan, why=reason, by=by, verify=verify)
+                report, issued = upkeep.purge_and_rewrite(plan, why=reason, verify=verify)
             else:
-                report = purge_planned(store, plan, why=reason, by=by, verify=verify, force=force)
+                report = upkeep.purge(plan, why=reason, verify=verify, force=force)
         if as_json:
             write_record(
                 invocation,
@@ -129,9 +121,9 @@ def purge(
             )
         else:
             if dry_run:
-                _show_plan(invocation, plan, len(back))
+                _show_plan(invocation, plan)
             done = not (dry_run or only_verify)
-            _show(invocation, store, report, done=done, rewritten=issued is not None)
+            _show(invocation, report, done=done, rewritten=issued is not None)
             if issued is not None:
                 _show_issued(invocation, issued)
     unproven = report.absence is not None and not report.absence.is_proven
@@ -163,7 +155,7 @@ def _ask(invocation: Invocation, count: int) -> None:
         raise usage_error("nothing was purged", "--yes skips the question")
 
 
-def _show_plan(invocation: Invocation, plan: PurgePlan, back: int) -> None:
+def _show_plan(invocation: Invocation, plan: PurgePlan) -> None:
     """Print what would be deleted, and the commits and refs that hold it."""
     for oid in plan.objects[:_SHOWN]:
         size = plan.sizes.get(oid)
@@ -180,8 +172,9 @@ def _show_plan(invocation: Invocation, plan: PurgePlan, back: int) -> None:
         who = " ".join(filter(None, (sent.provider, sent.model))) or "a provider"
         invocation.line(f"sent to {one_line(who)}: the context of {sent.commit.short()}")
     _more(invocation, len(plan.holders.contexts))
-    if back:
-        invocation.line(f"{counted(back, 'object')} purged before are here again")
+    if plan.reappeared:
+        back = counted(len(plan.reappeared), "object")
+        invocation.line(f"{back} purged before are here again")
 
 
 def _show_issued(invocation: Invocation, issued: RewrittenHistory) -> None:
@@ -196,9 +189,7 @@ def _show_issued(invocation: Invocation, issued: RewrittenHistory) -> None:
     )
 
 
-def _show(
-    invocation: Invocation, store: Store, report: PurgeReport, *, done: bool, rewritten: bool
-) -> None:
+def _show(invocation: Invocation, report: PurgeReport, *, done: bool, rewritten: bool) -> None:
     """Print what was deleted, what is left, and what to do about it."""
     plan = report.plan
     if done:
@@ -211,9 +202,9 @@ def _show(
     for name in report.damaged:
         invocation.line(f"left: pack {one_line(name)} is corrupt; see `trace fsck`")
     _warn(invocation, report, rewritten=rewritten)
-    _show_absence(invocation, store, report)
-    if done and (plan.packed or plan.loose):
-        _show_git(invocation, store, plan)
+    _show_absence(invocation, report)
+    if done and report.git_folder and (plan.packed or plan.loose):
+        _show_git(invocation, report.git_folder, plan)
 
 
 def _warn(invocation: Invocation, report: PurgeReport, *, rewritten: bool) -> None:
@@ -244,11 +235,11 @@ def _warn(invocation: Invocation, report: PurgeReport, *, rewritten: bool) -> No
         note(f"note: {counted(len(plan.unreadable), 'object')} could not be read")
 
 
-def _proof(store: Store, plan: PurgePlan) -> str:
+def _proof(absence: PurgeVerification, plan: PurgePlan) -> str:
     """Return what a search proved, for the given texts or for recorded fingerprints."""
     if plan.texts:
         return "not found in any file of .trace"
-    objects, texts = len(store.objects.purged), len(getattr(store.objects, "purged_texts", ()))
+    objects, texts = absence.purged, absence.purged_texts
     if not objects and not texts:
         return "nothing to search for: nothing was purged here"
     said = f"{counted(objects, 'purged object')}: not an object in any file of .trace"
@@ -257,7 +248,7 @@ def _proof(store: Store, plan: PurgePlan) -> str:
     return f"{said}; no text was searched for, since none is on record"
 
 
-def _show_absence(invocation: Invocation, store: Store, report: PurgeReport) -> None:
+def _show_absence(invocation: Invocation, report: PurgeReport) -> None:
     absence = report.absence
     if absence is None:
         return
@@ -270,18 +261,15 @@ def _show_absence(invocation: Invocation, store: Store, report: PurgeReport) -> 
         f" {counted(absence.objects, 'object')} hashed"
     )
     if absence.is_proven:
-        invocation.line(f"verified: {_proof(store, report.plan)} ({read})")
+        invocation.line(f"verified: {_proof(absence, report.plan)} ({read})")
         if report.plan.texts:
             invocation.note(f"searched for: {'; '.join(ENCODINGS)}")
     else:
         invocation.line(f"not proven: {counted(len(absence.found), 'place')} ({read})")
 
 
-def _show_git(invocation: Invocation, store: Store, plan: PurgePlan) -> None:
+def _show_git(invocation: Invocation, prefix: str, plan: PurgePlan) -> None:
     """Print how to delete copies in git and on other machines."""
-    prefix = _path_in_git(store)
-    if prefix is None:
-        return
     paths = [f"{prefix}/objects/pack/{name}.pack" for name in plan.packed]
     invocation.note("git may have copies in its history. To remove them:")
     invocation.note("  1. revoke the credential, if it is one")
@@ -299,16 +287,6 @@ def _show_git(invocation: Invocation, store: Store, plan: PurgePlan) -> None:
     invocation.note(
         "  4. git push --force; have others clone again, and ask the host to delete cached copies"
     )
-
-
-def _path_in_git(store: Store) -> str | None:
-    """Return the repository's path in its git working tree; None without git."""
-    folder = root = store.layout.root
-    while (parent := os.path.dirname(folder)) != folder:
-        folder = parent
-        if store.disk.stat(os.path.join(folder, ".git")) is not None:
-            return os.path.relpath(root, folder).replace(os.sep, "/")
-    return None
 
 
 def _addresses(holder: ContentHolder, *, short: bool) -> list[str]:

@@ -5,19 +5,14 @@ from __future__ import annotations
 from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
-from trace_cli.porcelain.common import JSON, QUIET, finish, opened_store, something_waits
+from trace_cli.porcelain.common import JSON, QUIET, finish, opened, something_waits
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, number, paint
-from trace_store import importers, repo
-from trace_store.context.compiler import ContextCompiler
+from trace_store import Repo, Store, repo
 from trace_store.context.repair.faults import PROVIDERS
-from trace_store.exporters.session import find_branch
 from trace_store.history.repair import BROKEN, REPAIRED, SOUND
-from trace_store.history.repair import repair as repair_context
-from trace_store.secrets.guard import Guard
-from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,48 +94,36 @@ def repair(
     taken: ImportReport | None = None
     if file is not None and dry_run:
         # A dry run on a transcript needs no repository and stores nothing.
-        with Store.memory() as store:
-            taken = _imported(invocation, store, file, form, silent=as_json or quiet)
-            found = _each_branch(store, taken.files, chosen, dry_run=True)
+        with Repo(Store.memory(), environment=invocation.environment) as here:
+            taken = _imported(invocation, here, file, form, silent=as_json or quiet)
+            found = _each_branch(here, taken.files, chosen, dry_run=True)
         return _tell(invocation, found, taken, as_json=as_json, quiet=quiet)
-    with opened_store(invocation, quiet=quiet) as store:
+    with opened(invocation, quiet=quiet) as here:
         if file is not None:
-            taken = _imported(invocation, store, file, form, silent=as_json or quiet)
-            found = _each_branch(store, taken.files, chosen, in_place=in_place)
+            taken = _imported(invocation, here, file, form, silent=as_json or quiet)
+            found = _each_branch(here, taken.files, chosen, in_place=in_place)
         else:
-            report = repair_context(
-                ContextCompiler(store),
-                _revision(store, session or "HEAD"),
-                providers=chosen,
-                in_place=in_place,
-                dry_run=dry_run,
+            report = here.transcripts.repair(
+                session or "HEAD", providers=chosen, in_place=in_place, dry_run=dry_run
             )
             found = [(report, None)]
         if not dry_run:
-            finish(invocation, store)
-            if not quiet and something_waits(store):
+            finish(invocation, here.store)
+            if not quiet and something_waits(here.store):
                 porcelain.in_progress.tell_stopped(
-                    invocation, store, [each.repaired for each, _ in found]
+                    invocation, here.store, [each.repaired for each, _ in found]
                 )
     return _tell(invocation, found, taken, as_json=as_json, quiet=quiet)
 
 
-def _revision(store: Store, text: str) -> str:
-    """Return the branch of a session id, or any other revision unchanged."""
-    if text in ("HEAD", "@") or any(mark in text for mark in ("~", "^", "@{")):
-        return text
-    return find_branch(store, text) or text
-
-
 def _imported(
-    invocation: Invocation, store: Store, path: str, form: str | None, *, silent: bool
+    invocation: Invocation, here: Repo, path: str, form: str | None, *, silent: bool
 ) -> ImportReport:
     progress = Progress(invocation, shown=invocation.interactive and not silent)
     stdin = invocation.stdin if path == "-" else None
     try:
-        guard = Guard.of(store, invocation.environment)
-        report = importers.import_all.import_paths(
-            store, [path], format=form, progress=progress.tell, stdin=stdin, guard=guard
+        report = here.transcripts.import_(
+            path, format=form or "", progress=progress.tell, stdin=stdin
         )
     finally:
         progress.clear()
@@ -150,7 +133,7 @@ def _imported(
 
 
 def _each_branch(
-    store: Store,
+    here: Repo,
     files: Sequence[FileReport],
     providers: Sequence[str],
     *,
@@ -158,11 +141,10 @@ def _each_branch(
     dry_run: bool = False,
 ) -> list[Found]:
     """Repair each imported branch: sessions, subagents and rewinds."""
-    contexts = ContextCompiler(store)
     return [
         (
-            repair_context(
-                contexts, branch.ref, providers=providers, in_place=in_place, dry_run=dry_run
+            here.transcripts.repair(
+                branch.ref, providers=providers, in_place=in_place, dry_run=dry_run
             ),
             file,
         )

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 from trace_store.exporters.contract import Exported, ExportSession, Losses, file_name
 from trace_store.exporters.html.page import page_of
+from trace_store.lazy_import import submodules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.exporters.html import index as index
+    from trace_store.exporters.html import page as page
 
 NAME = "html"
 SUFFIX = ".html"
 SHOWS_HIDDEN = True
 
 __all__ = ["NAME", "SHOWS_HIDDEN", "SUFFIX", "write"]
+
+__getattr__ = submodules(__name__)
 
 
 def write(session: ExportSession) -> Exported:
