@@ -59,7 +59,7 @@ class JournalFile:
         at_end: whether the last scan reached the end of the file or zeros, without an end frame or damage.
         passing: number of bytes of passing frames read. They are not kept, since nothing depends on them.
         frames: the lasting frames read.
-        objects: the frame of each object.
+        objects: (id, offset, size) of each object, the very tuple of its frame.
     """
 
     def __init__(self, number: int, path: str, fd: int, identity: tuple[int, int]) -> None:
@@ -78,7 +78,7 @@ class JournalFile:
         self.refused: Frame | None = None
         self.passing = 0
         self.frames: list[Frame] = []
-        self.objects: dict[bytes, Frame] = {}
+        self.objects: dict[bytes, tuple[ObjectId, int, int]] = {}
         self.at_end = False
         self._ahead = _FIRST_READ
         self._limit: int | None = None
@@ -175,31 +175,25 @@ class JournalFile:
             self.passing += frame.end - frame.start
             return
         self.frames.append(frame)
-        for oid, _, _ in frame.objects:
-            self.objects[oid] = frame
+        for placed in frame.objects:
+            self.objects[placed[0]] = placed
         if frame.kind == END:
             self.closed = True
         elif frame.kind == VOID and self.frames[-2].kind == TRANSACTION:
             voided = self.frames[-2]
             voided.voided = True
-            for oid, _, _ in voided.objects:
-                if self.objects.get(oid) is voided:
-                    del self.objects[oid]
+            for placed in voided.objects:
+                if self.objects.get(placed[0]) is placed:
+                    del self.objects[placed[0]]
 
     def place(self, oid: bytes) -> tuple[int, int] | None:
         """Return (offset, size) of an object; None if it is not in this journal."""
-        frame = self.objects.get(oid)
-        return None if frame is None else frame.place_of(oid)
+        placed = self.objects.get(oid)
+        return None if placed is None else placed[1:]
 
     def places(self) -> dict[ObjectId, tuple[int, int]]:
         """Return (offset, size) of each object."""
-        held = self.objects
-        return {
-            oid: (offset, size)
-            for frame in self.frames
-            for oid, offset, size in frame.objects
-            if held.get(oid) is frame
-        }
+        return {oid: (offset, size) for oid, offset, size in self.objects.values()}
 
     def begin(self, disk: Disk) -> bytes:
         """Return its line, from the first frame alone; empty if its number is wrong."""

@@ -61,8 +61,6 @@ _ENTRY = struct.Struct("<32sI")
 ENTRY_BYTES = _ENTRY.size
 _OID_HEAD = b"\xc4\x20"
 _NOTHING = b"\xc0"
-_FEW = 8
-"""Up to this many objects of a frame are searched linearly; for more, a dictionary of their places is built."""
 _EMPTY = b"\x80"
 
 
@@ -97,7 +95,6 @@ class Frame:
 
     __slots__ = (
         "_objects",
-        "_places",
         "author",
         "closed_line",
         "closes",
@@ -141,7 +138,6 @@ class Frame:
         self.voided = False
         self.entries = entries
         self._objects: list[tuple[ObjectId, int, int]] | None = None
-        self._places: dict[bytes, tuple[int, int]] | None = None
 
     @property
     def objects(self) -> list[tuple[ObjectId, int, int]]:
@@ -154,15 +150,6 @@ class Frame:
                 offset += size
         return self._objects
 
-    def place_of(self, oid: bytes) -> tuple[int, int] | None:
-        """Return (offset in the journal, size) of an object; None if the frame lacks it."""
-        if self._places is None:
-            if len(self.objects) <= _FEW:
-                found = [(offset, size) for each, offset, size in self.objects if each == oid]
-                return found[-1] if found else None
-            self._places = {each: (offset, size) for each, offset, size in self.objects}
-        return self._places.get(oid)
-
     def place(self, start: int, size: int, objects: Mapping[ObjectId, bytes]) -> None:
         """Set the position of the frame and its objects after it was written."""
         self.start = start
@@ -173,7 +160,7 @@ class Frame:
             size = len(data)
             placed.append((oid, offset, size))
             offset += size
-        self._objects, self._places = placed, None
+        self._objects = placed
 
     def has_same_content(self, other: Frame) -> bool:
         """Return True if another frame has the same content; its position may differ."""

@@ -50,8 +50,6 @@ class RefMoves:
         """Apply a frame's moves; return True if they took effect."""
         if frame.kind != TRANSACTION or frame.voided or not frame.moves:
             return False
-        if len(frame.moves) == 1:
-            return self._apply_one(frame)
         reached: dict[str, ObjectId | None] = {}
         for move in frame.moves:
             known = self.refs.get(move.name)
@@ -67,19 +65,6 @@ class RefMoves:
                 fold = self.refs[move.name] = RefFold(move.old)
             fold.passed.add(move.old)
             fold.value = move.new
-        self.frames.append(frame)
-        return True
-
-    def _apply_one(self, frame: Frame) -> bool:
-        [move] = frame.moves
-        fold = self.refs.get(move.name)
-        if fold is None:
-            fold = self.refs[move.name] = RefFold(move.old)
-        elif fold.value != move.old:
-            self.refused.append(frame)
-            return False
-        fold.passed.add(move.old)
-        fold.value = move.new
         self.frames.append(frame)
         return True
 
