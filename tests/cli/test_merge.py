@@ -158,7 +158,7 @@ def test_a_revert_on_a_detached_head(ok: Ok, trace: Trace) -> None:
     ok("edit", "HEAD~3.0", "d", "-q")
     assert trace("revert", "HEAD~2").code == 3
     ok("symbolic-ref", "HEAD", "refs/heads/main")
-    assert "where the revert started" in trace("revert", "--continue").err
+    assert "HEAD is no longer detached" in trace("revert", "--continue").err
 
 
 @pytest.fixture

@@ -216,7 +216,7 @@ def tip_of(store: Store, stop: Stop) -> ObjectId | None:
     head = store.refs.head()
     if head.ref is not None:
         raise errors.RefChangedError(
-            f"HEAD is no longer detached, as it was when {stop.said} began", ref=stop.ref
+            "HEAD is no longer detached, as it was when the revert started", ref=stop.ref
         )
     return head.oid
 

@@ -49,8 +49,10 @@ def add_new_commits(store: Store, stop: in_progress.Stop) -> None:
     Raises:
         RefChangedError: the branch no longer contains its old tip.
     """
+    if stop.kind != in_progress.REBASE:
+        return
     tip, before = store.refs.read(stop.ref), stop.before
-    if stop.kind != in_progress.REBASE or tip == before:
+    if tip == before:
         return
     new = [] if tip is None or before is None else commits_since(store, before, tip)
     if not new or parents_of(store.objects.read(new[0]))[:1] != [before]:
