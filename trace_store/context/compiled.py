@@ -41,15 +41,11 @@ if TYPE_CHECKING:
     from trace_store.context.tokens.models import TokenCounting
     from trace_store.context.tokens.tokenizer import Tokenizer
 
-    class ObjectSource(Protocol):
-        """Reads objects and commits."""
+    class MessageSource(Protocol):
+        """Reads the objects and commits of messages."""
 
         def read(self, oid: bytes) -> bytes: ...
         def read_commit(self, oid: bytes) -> Commit: ...
-
-    class MessageSource(ObjectSource, Protocol):
-        """Reads the objects and commits of messages."""
-
         def read_data(self, oids: Iterable[bytes]) -> Iterator[bytes]: ...
         def labels(self, tip: bytes, address: Address) -> frozenset[str]: ...
 
@@ -239,7 +235,7 @@ def stored_message(record: MessageRecord, read_commit: ReadCommit) -> Mapping[st
     return {**ops.without_state(stored), "parts": parts}
 
 
-def ghost_of(record: MessageRecord, source: ObjectSource) -> str:
+def ghost_of(record: MessageRecord, source: MessageSource) -> str:
     """Return the placeholder of a removed message; the message's own commit and content are read.
 
     Raises:
