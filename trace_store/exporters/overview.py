@@ -17,6 +17,7 @@ from trace_store.ident import format_time
 from trace_store.objects.address import Address
 from trace_store.objects.message import default_kind
 from trace_store.objects.parts import ToolCall, ToolResult
+from trace_store.providers.wire import refuse_constant
 
 TITLE_CHARACTERS = 90
 ENCRYPTED_REASONING = "reasoning that only the provider can read"
@@ -172,7 +173,7 @@ def parse_exact_json(arguments: str) -> Any:
     """
     try:
         return json.loads(
-            arguments, object_pairs_hook=_object, parse_float=_float, parse_constant=_constant
+            arguments, object_pairs_hook=_object, parse_float=_float, parse_constant=refuse_constant
         )
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
@@ -268,7 +269,3 @@ def _float(text: str) -> float:
     if repr(value) != text:
         raise ValueError("number does not survive a round trip")
     return value
-
-
-def _constant(text: str) -> float:
-    raise ValueError(f"not JSON: {text}")

@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 from trace_store.importers.contract import Skip
 from trace_store.importers.decode import Line
 from trace_store.objects.content import bytes_of
+from trace_store.providers.wire import finite, refuse_constant
 from trace_store.transcripts.records import Record
 
 MAXIMUM_NESTING = 200
@@ -40,10 +41,6 @@ _ZEROS = b" \t\r\0"
 MARK = "\ufeff"
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
 def _finite_or_text(text: str) -> float | str:
     value = float(text)
     return text if value in (float("inf"), float("-inf")) else value
@@ -56,14 +53,7 @@ def _whole_or_text(text: str) -> int | str:
         return text
 
 
-def _finite(text: str) -> float:
-    value = float(text)
-    if value in (float("inf"), float("-inf")):
-        raise ValueError(f"{text[:40]} is too large")
-    return value
-
-
-_strict = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+_strict = json.JSONDecoder(parse_constant=refuse_constant, parse_float=finite)
 _scan_once: Callable[[str, int], tuple[Any, int]] = _strict.scan_once  # type: ignore[attr-defined]
 scan = json.JSONDecoder(
     parse_constant=lambda _: None, parse_float=_finite_or_text, parse_int=_whole_or_text

@@ -42,7 +42,7 @@ def parse_json(text: str, levels: int = MAXIMUM_DEPTH) -> Any:
     import json
 
     try:
-        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        value = json.loads(text, parse_constant=refuse_constant, parse_float=finite)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     # Text with fewer brackets cannot be too deep.
@@ -131,11 +131,13 @@ def _has_surrogates(text: str) -> bool:
     return False
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
+    """Raise ValueError for NaN and Infinity, which Python's decoder accepts."""
     raise ValueError(f"{name} is not JSON")
 
 
-def _finite(text: str) -> float:
+def finite(text: str) -> float:
+    """Return a number; raise ValueError if it is too large for a float."""
     value = float(text)
     if value in (float("inf"), float("-inf")):
         raise ValueError(f"{text[:40]} is out of range")
