@@ -26,7 +26,7 @@ LONG = 5_000
 """Minimum tokens of a long transcript."""
 
 
-@pytest.mark.parametrize("path", each_chosen_file())
+@pytest.mark.parametrize("path", each_chosen_file(longest=True))
 @pytest.mark.parametrize("kind", ["extractive", "model"])
 def test_every_long_transcript(path: Path, kind: str) -> None:
     store = Store.memory()

@@ -192,7 +192,7 @@ def test_an_unborn_branch_has_nothing_to_trim() -> None:
         trimmed(empty, 10)
 
 
-@pytest.mark.parametrize("path", each_chosen_file())
+@pytest.mark.parametrize("path", each_chosen_file(longest=True))
 def test_real_sessions_fit_or_the_rest_is_explained(path: Path) -> None:
     with Repo.memory() as repo:
         import_paths(repo.store, [str(path)])

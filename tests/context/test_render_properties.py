@@ -30,7 +30,7 @@ options = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=examples(1000, daily=150), deadline=None)
+@settings(max_examples=examples(1000, daily=75), deadline=None)
 @given(contexts, tools, options)
 def test_every_context_gives_valid_requests(
     messages: list[Message], schemas: list[dict[str, Any]], chosen: dict[str, Any]

@@ -53,7 +53,7 @@ def stored(messages: list[Message]) -> tuple[list[bytes], list[list[bytes]]]:
 
 @pytest.mark.parametrize("form", PROVIDERS)
 def test_a_providers_form_loses_what_is_documented_and_nothing_else(form: str) -> None:
-    @settings(max_examples=examples(250, daily=40), deadline=None)
+    @settings(max_examples=examples(250, daily=15), deadline=None)
     @given(sound_contexts(form))
     def check(messages: list[Message]) -> None:
         told = {repair.code for repair in render(form, messages, model=MODELS[form]).repairs}

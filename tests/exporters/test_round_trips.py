@@ -99,7 +99,7 @@ def of_path(path: Path) -> Iterator[ExportSession]:
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_lost_but_what_is_listed(name: str) -> None:
     @settings(
-        max_examples=examples(80, daily=15), deadline=None, suppress_health_check=list(HealthCheck)
+        max_examples=examples(80, daily=10), deadline=None, suppress_health_check=list(HealthCheck)
     )
     @given(sessions())
     def check(session: ExportSession) -> None:
@@ -241,7 +241,7 @@ def assert_taken(exported: Exported, name: str, *, signed: bool = True) -> None:
 @pytest.mark.parametrize("name", sorted(CHECKS))
 def test_requests_are_taken_by_their_providers(name: str) -> None:
     @settings(
-        max_examples=examples(80, daily=15), deadline=None, suppress_health_check=list(HealthCheck)
+        max_examples=examples(80, daily=10), deadline=None, suppress_health_check=list(HealthCheck)
     )
     @given(sessions(tell_apart=False))
     def check(session: ExportSession) -> None:

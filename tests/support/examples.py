@@ -9,5 +9,5 @@ FULL = "TRACE_TEST_FULL" in os.environ
 
 
 def examples(number: int, *, daily: int = 0) -> int:
-    """Return a number of examples in the long form; in the daily one a third of it, or as many as are given."""
-    return number if FULL else daily or max(10, number // 3)
+    """Return a number of examples in the long form; in the daily one a sixth of it, or as many as are given."""
+    return number if FULL else daily or max(10, number // 6)

@@ -48,21 +48,24 @@ def each_real_file() -> list[Any]:
     return _params([path for path in real_files() if real_format(path)])
 
 
-def chosen_files() -> list[Path]:
-    """Of each format the file of middle size and the longest, for slow tests; all of them in the long form."""
+def chosen_files(*, longest: bool = False) -> list[Path]:
+    """Of each format a file of middle size and a long one, or the longest; all of them in the long form."""
     by_format: dict[str, list[Path]] = defaultdict(list)
     for path in sorted(real_files(), key=lambda path: path.stat().st_size):
         by_format[real_format(path)].append(path)
     by_format.pop("", None)
     some = {
-        path for of in by_format.values() for path in (of if FULL else (of[len(of) // 2], of[-1]))
+        path
+        for of in by_format.values()
+        for path in (of if FULL else (of[len(of) // 2], of[-1 if longest else len(of) * 3 // 4]))
     }
     return sorted(some)
 
 
-def each_chosen_file(*names: str) -> list[Any]:
+def each_chosen_file(*names: str, longest: bool = False) -> list[Any]:
     """Parameters for a test that takes long: the chosen real transcripts, of some formats or of all."""
-    return _params([path for path in chosen_files() if not names or real_format(path) in names])
+    found = chosen_files(longest=longest)
+    return _params([path for path in found if not names or real_format(path) in names])
 
 
 def _params(found: list[Path]) -> list[Any]:
