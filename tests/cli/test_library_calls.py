@@ -14,6 +14,8 @@ from trace_cli.commands import BY_NAME, COMMANDS, PLUMBING
 IDEA = ["switch -c idea", "edit HEAD.0 other", "switch main"]
 """A branch `idea` with another wording."""
 RUNS: dict[str, list[str]] = {
+    "init": ["init other"],
+    "commit": ["commit --user c"],
     **{name: [name] for name in ("doctor", "adopt", "pack", "gc", "prune", "du")},
     "tag": ["tag v1"],
     "branch": ["branch"],
@@ -50,7 +52,7 @@ RUNS: dict[str, list[str]] = {
 """How to run each command whose function is a method of `Repo`; the last of its commands is followed."""
 
 AROUND = {
-    *("init", "import", "export", "status", "log", "diff", "bisect", "view", "show", "commit"),
+    *("import", "export", "status", "log", "diff", "bisect", "view", "show"),
     *("compile", "repair", "bundle", "config", "model", "trust", "fsck", "purge", "demo"),
     *("completion", "help", "version"),
 }

@@ -106,8 +106,8 @@ WITH_JSON_OR_PROCESSES = [["show", "--json"], ["compile", "-f", "openai"], ["du"
 MOST_MODULES = {
     "version": 14,
     "config": 71,
-    "commit -q --no-seal": 86,
-    "commit -q": 99,
+    "commit -q --no-seal": 93,
+    "commit -q": 107,
     "log": 85,
     "status": 95,
     "compile": 103,

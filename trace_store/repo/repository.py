@@ -6,9 +6,7 @@ import os
 
 from trace_store import checkpoints, errors, history, maintenance, repo, search
 from trace_store.environment import Environment
-from trace_store.errors import RepositoryNotFoundError
 from trace_store.refs.names import full_name
-from trace_store.repo import stopped
 from trace_store.repo.handle import Handle, check_flag, check_text
 from trace_store.repo.line import Line
 from trace_store.store.discovery import find
@@ -52,8 +50,6 @@ class Repo(Line):
         secrets: str = "",
     ) -> None:
         super().__init__(Handle(store, author, tokenizer, environment, secrets))
-        if store.local and store.journal.patience is None:
-            store.journal.patience = maintenance.log.LoggedPatience()
         self._closed = False
 
     @classmethod
@@ -62,13 +58,14 @@ class Repo(Line):
         path: Path = ".",
         *,
         author: str = "",
+        directory: Path | None = None,
         environment: Environment | None = None,
         clock: Clock | None = None,
         durability: str = "durable",
         tokenizer: Tokenizer | Callable[[str], int] | None = None,
         secrets: str = "",
     ) -> Repo:
-        """Create `.trace/` in a folder and open it; arguments as in `open`.
+        """Create `.trace/` in a folder, or another directory, and open it; arguments as in `open`.
 
         Raises:
             AlreadyExistsError: the folder has one.
@@ -76,14 +73,9 @@ class Repo(Line):
         """
         _check_opening(path=path, author=author, durability=durability, secrets=secrets)
         environment = environment or Environment.read()
-        store = Store.init(os.fspath(path), clock=clock, durability=durability)
-        return cls(
-            store,
-            author=author or environment.author,
-            tokenizer=tokenizer,
-            environment=environment,
-            secrets=secrets,
-        )
+        named = None if directory is None else os.fspath(directory)
+        store = Store.init(os.fspath(path), directory=named, clock=clock, durability=durability)
+        return cls._opened(store, environment, author, tokenizer, secrets)
 
     @classmethod
     def open(
@@ -125,7 +117,7 @@ class Repo(Line):
         named = None if directory is None else os.fspath(directory)
         try:
             found = find(os.fspath(path), environment, explicit=named)
-        except RepositoryNotFoundError:
+        except errors.RepositoryNotFoundError:
             if not create or named is not None or environment.trace_dir is not None:
                 raise
             return cls.init(
@@ -140,6 +132,24 @@ class Repo(Line):
         store = Store.open(found, durability=durability, clock=clock)
         if lacks_files(store):
             maintenance.second_copies.restore_missing(store)
+        return cls._opened(store, environment, author, tokenizer, secrets)
+
+    @classmethod
+    def open_or_init(cls, path: Path = ".", **options: Any) -> Repo:
+        """Open the repository of a folder or of one above it, or create one there; options and errors as in `open`."""
+        return cls.open(path, **{"create": True, **options})
+
+    @classmethod
+    def _opened(
+        cls,
+        store: Store,
+        environment: Environment,
+        author: str,
+        tokenizer: Tokenizer | Callable[[str], int] | None,
+        secrets: str,
+    ) -> Repo:
+        """Return a repository that logs when it waits for another process."""
+        store.journal.patience = maintenance.log.LoggedPatience()
         return cls(
             store,
             author=author or environment.author,
@@ -147,11 +157,6 @@ class Repo(Line):
             environment=environment,
             secrets=secrets,
         )
-
-    @classmethod
-    def open_or_init(cls, path: Path = ".", **options: Any) -> Repo:
-        """Open the repository of a folder or of one above it, or create one there; options and errors as in `open`."""
-        return cls.open(path, **{"create": True, **options})
 
     @classmethod
     def memory(cls, *, author: str = "unknown", clock: Clock | None = None) -> Repo:
@@ -240,7 +245,8 @@ class Repo(Line):
     @property
     def in_progress(self) -> Stopped | None:
         """The merge, pick, revert or rebase that stopped at conflicts on any branch; None if there is none."""
-        return stopped.in_progress(self._handle)
+        self.store.check_open()
+        return repo.stopped.in_progress(self._handle) if self._handle.is_stopped else None
 
     def undo(self, *, dry_run: bool = False) -> UndoResult:
         """Undo the last command that moved a ref or HEAD in this working copy; call again for the one before.
