@@ -16,6 +16,7 @@ IDEA = ["switch -c idea", "edit HEAD.0 other", "switch main"]
 RUNS: dict[str, list[str]] = {
     "init": ["init other"],
     "commit": ["commit --user c"],
+    "compile": ["compile"],
     **{name: [name] for name in ("doctor", "adopt", "pack", "gc", "prune", "du")},
     "tag": ["tag v1"],
     "branch": ["branch"],
@@ -53,7 +54,7 @@ RUNS: dict[str, list[str]] = {
 
 AROUND = {
     *("import", "export", "status", "log", "diff", "bisect", "view", "show"),
-    *("compile", "repair", "bundle", "config", "model", "trust", "fsck", "purge", "demo"),
+    *("repair", "bundle", "config", "model", "trust", "fsck", "purge", "demo"),
     *("completion", "help", "version"),
 }
 """Commands that call layers below `Repo`."""

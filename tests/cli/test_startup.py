@@ -110,7 +110,7 @@ MOST_MODULES = {
     "commit -q": 107,
     "log": 85,
     "status": 95,
-    "compile": 103,
+    "compile": 104,
     "show": 92,
     "fsck": 103,
 }

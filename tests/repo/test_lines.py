@@ -107,6 +107,8 @@ def test_every_verb_of_messages_works_on_the_branch(repo: Repo, how: str) -> Non
     assert [each.text for each in line.versions(first, **on)] == ["a", "a, reworded"]
     (report,) = line.usage(**on)
     assert (report.fields["input_total"], report.model) == (5, "m")
+    shown = repo.compression.in_full(last, ref="idea")
+    assert "b" in [each.text for each in line.compile(compiler=shown, **on)]
     assert line.status(**on).branch == "idea"
     assert [each.message for each in line.log(meta="ticket", **on)] == ["asked"]
     assert [each.message for each in line.log(follow=first, operation="edit", **on)] == ["clearer"]

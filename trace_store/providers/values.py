@@ -6,7 +6,7 @@ Invariant: values only. Every repair is listed. `FAULTS` are those that mean tha
 
 from __future__ import annotations
 
-from trace_store import errors
+from trace_store import errors, providers
 from trace_store.frozen import value
 
 TYPE_CHECKING = False
@@ -213,6 +213,10 @@ class Rendered:
     repairs: tuple[Repair, ...]
     renderer: str
     version: int
+
+    def to_bytes(self) -> bytes:
+        """Return the request as UTF-8: JSON without spaces, or the text itself."""
+        return providers.wire.to_bytes(self.request)
 
 
 @value

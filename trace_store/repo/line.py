@@ -412,13 +412,13 @@ class Line:
             at: another revision, or a time: then the newest commit along first parents that is not younger.
             strategy: "full" for all visible content; "messages" shows each commit as one line.
             reasoning: whether reasoning is rendered.
-            compiler: makes other messages of the context.
+            compiler: makes other messages of the context, such as `repo.compression.in_full(address)`.
             budget: the most tokens; None is the configured budget, if any.
             strict: raise BudgetError if the context is over budget.
 
         Raises:
             BudgetError: the context is over budget; `needed` and `allowed` say by how much.
-            InvalidInputError: there is no such strategy.
+            InvalidInputError: there is no such strategy, or it makes its own messages and a compiler is given.
             RevisionNotFoundError: there is no such commit.
         """
         check_text(at=at, model=model)
