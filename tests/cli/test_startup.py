@@ -109,7 +109,7 @@ MOST_MODULES = {
     "commit -q --no-seal": 93,
     "commit -q": 107,
     "log": 85,
-    "status": 95,
+    "status": 100,
     "compile": 104,
     "show": 92,
     "fsck": 103,

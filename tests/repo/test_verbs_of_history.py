@@ -109,6 +109,7 @@ def test_branches_are_made_listed_renamed_and_deleted(repo: Repo) -> None:
     assert [each.name for each in related(merged=first.oid)] == ["idea"]
     assert [each.name for each in related("m*", unmerged="idea")] == ["main"]
     compared = repo.branches.track("idea", "main").tracking
+    assert repo.line("idea").status().tracking == compared
     assert compared is not None
     assert (compared.ahead, compared.behind) == (0, 1)
     assert repo.branches.track("idea", None).tracking is None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trace_store.context.entries import Entry
     from trace_store.history.bisect import Verdict
     from trace_store.history.blame import Blame, MessageOperation
-    from trace_store.history.branches import Branch, Tracking
+    from trace_store.history.branches import Branch
     from trace_store.history.diff import ContextDiff, MessageChange
     from trace_store.history.draft import CommitResult
     from trace_store.history.log import LogEntry
@@ -93,8 +93,9 @@ def staged_commit(result: StagedCommit) -> dict[str, object]:
     }
 
 
-def status(found: Status, compared: Tracking | None) -> dict[str, Any]:
-    """Return the status of a repository."""
+def status(found: Status, fork: Fork | None, stopped: Waiting | None) -> dict[str, Any]:
+    """Return the status of a repository, of the branch as a fork, and of what is in progress."""
+    compared = found.tracking
     return {
         "branch": found.branch,
         "ref": found.ref,
@@ -118,6 +119,11 @@ def status(found: Status, compared: Tracking | None) -> dict[str, Any]:
         "upstream": None if compared is None else compared.upstream,
         "ahead": None if compared is None else compared.ahead,
         "behind": None if compared is None else compared.behind,
+        "staged": _hex(found.staged),
+        "bisecting": found.is_bisecting,
+        "fork_of": None if fork is None else fork.parent or None,
+        "fork_point": None if fork is None else str(fork.point),
+        "waiting": waiting(stopped),
     }
 
 
