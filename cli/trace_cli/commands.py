@@ -67,7 +67,7 @@ class Command:
 
 
 _PORCELAIN = (
-    ("init", "commit:init", "store.handle.Store.init", "Create a repository in a folder"),
+    ("init", "commit:init", "repo.repository.Repo.init", "Create a repository in a folder"),
     (
         "import",
         "import_:import_",

@@ -20,6 +20,9 @@ RUNS: dict[str, list[str]] = {
     "export": ["export -f markdown"],
     "repair": ["repair"],
     "bundle": ["bundle create all.bundle --all"],
+    "init": ["init other"],
+    "commit": ["commit --user c"],
+    **{name: [name] for name in ("compile", "status")},
     "tag": ["tag v1"],
     "branch": ["branch"],
     "switch": ["branch idea", "switch idea"],
@@ -55,8 +58,8 @@ RUNS: dict[str, list[str]] = {
 """How to run each command whose function is a method of `Repo`; the last of its commands is followed."""
 
 AROUND = {
-    *("init", "status", "log", "diff", "bisect", "view", "show", "commit"),
-    *("compile", "config", "model", "trust", "demo"),
+    *("log", "diff", "bisect", "view", "show"),
+    *("config", "model", "trust", "demo"),
     *("completion", "help", "version"),
 }
 """Commands that call layers below `Repo`."""

@@ -106,11 +106,11 @@ WITH_JSON_OR_PROCESSES = [["show", "--json"], ["compile", "-f", "openai"], ["du"
 MOST_MODULES = {
     "version": 14,
     "config": 71,
-    "commit -q --no-seal": 86,
-    "commit -q": 99,
+    "commit -q --no-seal": 93,
+    "commit -q": 107,
     "log": 85,
-    "status": 95,
-    "compile": 103,
+    "status": 100,
+    "compile": 104,
     "show": 92,
     "fsck": 103,
 }

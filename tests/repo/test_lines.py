@@ -107,7 +107,10 @@ def test_every_verb_of_messages_works_on_the_branch(repo: Repo, how: str) -> Non
     assert [each.text for each in line.versions(first, **on)] == ["a", "a, reworded"]
     (report,) = line.usage(**on)
     assert (report.fields["input_total"], report.model) == (5, "m")
-    assert line.status(**on).branch == "idea"
+    shown = repo.compression.in_full(last, ref="idea")
+    assert "b" in [each.text for each in line.compile(compiler=shown, **on)]
+    status = line.status(**on)
+    assert (status.branch, status.summary) == ("idea", next(line.log(**on)).summary())
     assert [each.message for each in line.log(meta="ticket", **on)] == ["asked"]
     assert [each.message for each in line.log(follow=first, operation="edit", **on)] == ["clearer"]
     assert len(list(line.blame(**on))) == 4
@@ -128,6 +131,8 @@ def test_every_verb_of_history_works_on_the_branch(repo: Repo, how: str) -> None
     assert done.ref == "refs/heads/idea"
     assert "main 2" not in texts(repo.line("idea"))
     assert line.reset("HEAD~2", **on).ref == "refs/heads/idea"
+    assert line.status(**on).is_staged_here
+    assert not repo.status().staged
     assert line.commit_staged("again", **on).ref == "refs/heads/idea"
     line.reset(mine, hard=True, **on)
     assert line.cherry_pick(other, **on).ref == "refs/heads/idea"

@@ -50,6 +50,22 @@ def two_wordings(repo: Repo) -> tuple[bytes, int]:
     return asked
 
 
+def test_a_repository_may_have_another_directory(tmp_path: Path) -> None:
+    with Repo.init(tmp_path, directory=tmp_path / "kept", environment=ADA) as repo:
+        repo.append("user", "a")
+    assert not (tmp_path / ".trace").exists()
+    with Repo.open(directory=tmp_path / "kept") as repo:
+        assert said(repo) == ["a"]
+
+
+def test_a_commit_says_what_it_did(repo: Repo) -> None:
+    added = repo.append("user", "Which store?")
+    assert added.summary() == next(repo.log()).summary() == "user: Which store?"
+    assert added.summary(5) == next(repo.log()).summary(5)
+    assert repo.annotate("HEAD.0", priority="pinned").summary() == next(repo.log()).summary()
+    assert repo.append("user", "Which?", ref="idea").summary() == "user: Which?"
+
+
 def test_what_has_an_id_names_its_commit(repo: Repo) -> None:
     first = repo.append("user", "a")
     second = repo.append("user", "b")
@@ -93,6 +109,7 @@ def test_branches_are_made_listed_renamed_and_deleted(repo: Repo) -> None:
     assert [each.name for each in related(merged=first.oid)] == ["idea"]
     assert [each.name for each in related("m*", unmerged="idea")] == ["main"]
     compared = repo.branches.track("idea", "main").tracking
+    assert repo.line("idea").status().tracking == compared
     assert compared is not None
     assert (compared.ahead, compared.behind) == (0, 1)
     assert repo.branches.track("idea", None).tracking is None
@@ -157,7 +174,10 @@ def test_steps_back_and_forth(repo: Repo) -> None:
     repo.append("user", "c")
     end = repo.resolve("HEAD")
     assert repo.reset("HEAD~2").count == 2
-    assert repo.commit_staged("b and c").message_count == 2
+    staged = repo.commit_staged("b and c, not AKIAQXTR4ZWMPLNS7YBD")
+    assert staged.message_count == 2
+    assert sum(staged.secrets.values()) == 1
+    assert "AKIA" not in repo.get("HEAD").message
     assert said(repo) == ["a", "b", "c"]
     done = repo.reset("HEAD~1", hard=True)
     assert said(repo) == ["a"]

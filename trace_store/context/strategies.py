@@ -46,13 +46,15 @@ def compile(
         compiler: returns other messages for the context; their tokens are counted again.
 
     Raises:
-        InvalidInputError: unknown strategy.
+        InvalidInputError: unknown strategy, or one that makes its own messages, and a compiler.
         RevisionNotFoundError: there is no such commit.
     """
     if strategy not in STRATEGIES:
         raise errors.InvalidInputError(
             f"unknown strategy {strategy!r}; expected one of {', '.join(STRATEGIES)}"
         )
+    if compiler is not None and strategy != "full":
+        raise errors.InvalidInputError(f"a compiler cannot change the strategy {strategy!r}")
     where: str | ObjectId = _commit_at(contexts, revision, at) if at else revision
     context = contexts.compile(where, model=model, reasoning=reasoning)
     if strategy == "messages":

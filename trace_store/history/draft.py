@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from _collections_abc import Mapping  # the same class as in collections.abc, but cheap to import
 
-from trace_store import context, errors, providers
+from trace_store import context, errors, history, providers
 from trace_store.objects import operations as ops
 from trace_store.objects.address import HERE, Address
-from trace_store.objects.commit import Operation
+from trace_store.objects.commit import Operation, read_commit
 from trace_store.objects.content import ObjectCollector, bytes_of
 from trace_store.objects.message import Message, message_parts, store_message, store_parts
 from trace_store.objects.parts import Part
@@ -21,17 +21,27 @@ from trace_store.oid import OID_BYTES, ObjectId
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any, TypeAlias
+    from typing import Any, Protocol, TypeAlias
 
+    from trace_store.context.compiler import ContextCompiler
     from trace_store.context.usage import Usage
     from trace_store.objects.content import Salt
     from trace_store.providers.documents import Given
+    from trace_store.store.handle import Store
 
     Fact: TypeAlias = str | int | float | bool
     Target: TypeAlias = str | tuple[bytes, int]
     Content: TypeAlias = str | Sequence[Part]
     Reword: TypeAlias = Callable[[Address, str, str], Sequence[Part]]
     """Returns a message's parts with a new text, for the message or one call's result."""
+
+    class Writer(Protocol):
+        """What wrote a commit."""
+
+        store: Store
+
+        @property
+        def contexts(self) -> ContextCompiler: ...
 
 
 NO_SECRETS: Mapping[str, int] = {}
@@ -48,12 +58,12 @@ class CommitResult:
         secrets: how many secrets of each kind were found.
         redacted: how many of each kind were replaced by placeholders: all of them, or none.
         also: messages that were changed along with a call or result of their unit.
-        weigh: counts the tokens of the messages that a commit adds, or None.
+        line: the line that wrote it, which reads it again; None without one.
     """
 
-    __slots__ = ("also", "message_count", "oid", "parents", "redacted", "ref", "secrets", "weigh")
+    __slots__ = ("also", "line", "message_count", "oid", "parents", "redacted", "ref", "secrets")
 
-    weigh: Callable[[ObjectId], int] | None
+    line: Writer | None
 
     def __init__(
         self,
@@ -73,7 +83,7 @@ class CommitResult:
         self.ref = ref
         self.message_count = message_count
         self.parents = parents
-        self.weigh = None
+        self.line = None
 
     def __repr__(self) -> str:
         return f"CommitResult({self.oid.short()}, {self.ref}, {self.message_count} messages)"
@@ -88,13 +98,21 @@ class CommitResult:
         """Tokens of the messages that it adds, counted on first access.
 
         Raises:
-            StateError: it was not created by a `Repo`, so there is no token counter.
+            StateError: it was not created by a `Repo`.
         """
-        if not self.message_count:
-            return 0
-        if self.weigh is None:
-            raise errors.StateError("there is no token counter: commit with a Repo")
-        return self.weigh(self.oid)
+        return self._line.contexts.weigh_added(self.oid) if self.message_count else 0
+
+    def summary(self, width: int = 72) -> str:
+        """Return a one-line summary that quotes at most `width` characters of a message; raises as `token_count`."""
+        store = self._line.store
+        commit = read_commit(self.oid, store.objects.read)
+        return history.summary.summary(store, commit, width)
+
+    @property
+    def _line(self) -> Writer:
+        if self.line is None:
+            raise errors.StateError("only the result of a Repo can be read again")
+        return self.line
 
 
 class Savepoint:

@@ -31,10 +31,11 @@ from trace_store.revision import commits_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from trace_store.contracts import RefReader
     from trace_store.objects.address import Address
+    from trace_store.secrets.guard import Guard
     from trace_store.store.handle import Store
 
 
@@ -143,12 +144,21 @@ class Staged:
 
 @value
 class StagedCommit:
-    """The result of committing staged commits; `ref` is None if HEAD is detached."""
+    """The result of committing staged commits.
+
+    Attributes:
+        oid: the id of the commit.
+        ref: the branch that now points to it; None if HEAD is detached.
+        addresses: of the messages that it adds.
+        staged: the commits that it was made of.
+        secrets: how many secrets of each kind were found in its message.
+    """
 
     oid: ObjectId
     ref: str | None
     addresses: tuple[Address, ...]
     staged: Staged
+    secrets: Mapping[str, int]
 
     @property
     def message_count(self) -> int:
@@ -196,17 +206,24 @@ def staged(store: Store) -> Staged | None:
     return Staged(ref, tip, tuple(reversed(found)))
 
 
-def commit_staged(store: Store, *, author: str, message: str = "") -> StagedCommit:
+def commit_staged(
+    store: Store, *, author: str, message: str = "", guard: Guard | None = None
+) -> StagedCommit:
     """Commit everything staged as one commit and return it; the original commits go to the trash.
 
     Args:
         store: the repository's store.
         author: the author.
         message: the commit message; by default, the messages of the staged commits.
+        guard: redacts secrets in the message; None checks nothing.
 
     Raises:
         StateError: nothing is staged, or the branch has moved.
+        SecretFoundError: the message holds a secret, and the guard refuses secrets.
     """
+    gathering = None if guard is None or not message else guard.gathering()
+    if gathering is not None:
+        message = gathering.text(message)
     head = store.refs.head()
     check_author(author)
     ready = staged(store)
@@ -231,7 +248,8 @@ def commit_staged(store: Store, *, author: str, message: str = "") -> StagedComm
         store.transact(lambda _: Transaction([(oid, data)]))
         keep_and_move(store, head, oid, said, author, keep)
     addresses = tuple(address for address, _ in ops.added_messages(made, oid))
-    return StagedCommit(oid, head.ref, addresses, ready)
+    found = {} if gathering is None else gathering.secrets
+    return StagedCommit(oid, head.ref, addresses, ready, found)
 
 
 def squash(

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from trace_store import history
 from trace_store.frozen import value
+from trace_store.objects.commit import read_commit
 from trace_store.oid import ObjectId
+from trace_store.refs.head import NAME
+from trace_store.refs.names import BRANCHES, FORKS, staged_ref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.context.compiler import ContextCompiler
+    from trace_store.history.branches import Tracking
+    from trace_store.refs.head import Head
+    from trace_store.store.handle import Store
 
 
 @value
@@ -17,6 +24,8 @@ class Status:
     Attributes:
         ref: full name of HEAD's branch; None if it is detached.
         oid: HEAD's commit; None on a branch without one.
+        time: the time of that commit in milliseconds; 0 without one.
+        summary: a line about that commit; "" without one.
         message_count: messages of the compiled context.
         token_count: their tokens; None if not counted.
         token_source: how they were counted.
@@ -31,10 +40,17 @@ class Status:
         unsealed_transactions: transactions in the journal, which git sees only after a seal.
         unsealed_bytes: bytes of their objects.
         returned: purged objects that are stored again.
+        tracking: how far the branch and its upstream are apart; None without an upstream.
+        staged: the last of the commits that a reset staged; None without any.
+        is_staged_here: whether the staged commits continue HEAD, so that they can be committed.
+        is_fork: whether the branch is a fork: `repo.branches.fork.of` says of what.
+        is_bisecting: whether a bisection is in progress.
     """
 
     ref: str | None
     oid: ObjectId | None
+    time: int
+    summary: str
     message_count: int
     token_count: int | None
     token_source: str
@@ -49,6 +65,11 @@ class Status:
     unsealed_transactions: int
     unsealed_bytes: int
     returned: tuple[ObjectId, ...]
+    tracking: Tracking | None
+    staged: ObjectId | None
+    is_staged_here: bool
+    is_fork: bool
+    is_bisecting: bool
 
     @property
     def branch(self) -> str | None:
@@ -76,9 +97,13 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
     context = contexts.compile("HEAD", model=model)
     unsealed = store.unsealed()
     refs = store.refs.status()
+    commit = None if head.oid is None else read_commit(head.oid, store.objects.read)
+    staged, is_staged_here = _staged(store, head)
     return Status(
         ref=head.ref,
         oid=head.oid,
+        time=0 if commit is None else commit.time,
+        summary="" if commit is None else history.summary.summary(store, commit),
         message_count=len(context),
         token_count=context.token_count if count_tokens else None,
         token_source=context.token_source if count_tokens else context.estimate_source,
@@ -93,4 +118,26 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
         unsealed_transactions=unsealed.transactions,
         unsealed_bytes=unsealed.bytes,
         returned=tuple(store.objects.reappeared()),
+        tracking=_tracking(store, head),
+        staged=staged,
+        is_staged_here=is_staged_here,
+        is_fork=bool(head.ref and store.refs.read(FORKS + head.ref.removeprefix(BRANCHES))),
+        is_bisecting=store.local and store.disk.exists(store.layout.bisect_file),
     )
+
+
+def _tracking(store: Store, head: Head) -> Tracking | None:
+    """Compare the branch with its upstream; None without one, the common case."""
+    if head.ref is None or not store.local or not store.disk.exists(store.layout.upstreams_file):
+        return None
+    return history.branches.tracking(store, head.ref, head.oid)
+
+
+def _staged(store: Store, head: Head) -> tuple[ObjectId | None, bool]:
+    """Return the last staged commit, and whether the staged commits continue HEAD."""
+    if store.refs.read(staged_ref(head.ref or NAME)) is None:
+        return None, False
+    tip = history.reset.staged_tip(store)
+    if tip is None:
+        return None, False
+    return tip, head.oid is None or history.trash.goes_on(store, tip, head.oid)

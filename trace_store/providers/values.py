@@ -6,7 +6,7 @@ Invariant: values only. Every repair is listed. `FAULTS` are those that mean tha
 
 from __future__ import annotations
 
-from trace_store import errors
+from trace_store import errors, providers
 from trace_store.frozen import value
 from trace_store.providers.wire import scrub
 
@@ -221,6 +221,10 @@ class Rendered:
     repairs: tuple[Repair, ...]
     renderer: str
     version: int
+
+    def to_bytes(self) -> bytes:
+        """Return the request as UTF-8: JSON without spaces, or the text itself."""
+        return providers.wire.to_bytes(self.request)
 
 
 @value

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from trace_store.compression.report import SummaryReport
     from trace_store.compression.suggest import Suggestion, Suggestions
     from trace_store.compression.trim import TrimResult
+    from trace_store.context.compiled import CompiledContext
+    from trace_store.context.strategies import Compiler
     from trace_store.history.draft import CommitResult
     from trace_store.llm.contract import Model
     from trace_store.objects.address import Address
@@ -176,6 +178,15 @@ class Compression:
             author=self._handle.author,
             message=self._handle.redacted(message),
         )
+
+    def in_full(self, *targets: str | Address, ref: str = "") -> Compiler:
+        """Return a compiler for `compile`: it shows messages in full, as `expand` does, and writes nothing."""
+        store, names = self._on(ref), [name_of(each, "targets") for each in targets]
+        return lambda context: compression.expand.expanded_messages(store, context, names)
+
+    def heat(self, context: CompiledContext) -> list[float]:
+        """Return how much later messages use each message of a context, from 0 to 1."""
+        return compression.heat.Heat(context.messages).values
 
     def _on(self, ref: str, *, writes: bool = False) -> Store:
         """Return the store as seen from a branch; if a verb writes, no operation may be in progress on it."""

@@ -139,9 +139,14 @@ class Handle:
 
     def check_not_stopped(self, *refs: str) -> None:
         """Raise StateError while a merge, pick, revert or rebase is in progress; with refs, only if on one of them."""
+        if self.is_stopped:
+            merge.in_progress.refuse_while_stopped(self.store, refs)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a merge, pick, revert or rebase is in progress. This costs one file lookup."""
         store = self.store
-        if store.local and store.disk.exists(store.layout.stopped_file):
-            merge.in_progress.refuse_while_stopped(store, refs)
+        return store.local and store.disk.exists(store.layout.stopped_file)
 
 
 def name_of(what: Revision | Address, argument: str = "revision") -> str:

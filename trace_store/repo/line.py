@@ -295,13 +295,10 @@ class Line:
             sources: the messages that the model was shown.
         """
         named = targets_of(targets)
-        how: dict[str, Any] = {
-            "reason": reason,
-            "model": model,
-            "prompt": prompt,
-            "sources": sources,
-        }
-        return self._one(lambda draft: draft.replace(named, messages, **how), ref, message, meta)
+        how: dict[str, Any] = {"model": model, "prompt": prompt, "sources": sources}
+        return self._one(
+            lambda draft: draft.replace(named, messages, reason=reason, **how), ref, message, meta
+        )
 
     def move(
         self,
@@ -388,14 +385,10 @@ class Line:
         oid = (
             None if about is None else revisions.resolve_commit(line.store, name_of(about, "about"))
         )
-        sender: dict[str, Any] = {
-            "renderer": renderer,
-            "renderer_version": renderer_version,
-            "sent": sent,
-        }
+        sender: dict[str, Any] = {"renderer": renderer, "renderer_version": renderer_version}
 
         def add(draft: Draft) -> None:
-            draft.record_usage(usage, model=model, about=oid, **sender)
+            draft.record_usage(usage, model=model, about=oid, sent=sent, **sender)
 
         return line._one(add, "", message)
 
@@ -419,13 +412,13 @@ class Line:
             at: another revision, or a time: then the newest commit along first parents that is not younger.
             strategy: "full" for all visible content; "messages" shows each commit as one line.
             reasoning: whether reasoning is rendered.
-            compiler: makes other messages of the context.
+            compiler: makes other messages of the context, such as `repo.compression.in_full(address)`.
             budget: the most tokens; None is the configured budget, if any.
             strict: raise BudgetError if the context is over budget.
 
         Raises:
             BudgetError: the context is over budget; `needed` and `allowed` say by how much.
-            InvalidInputError: there is no such strategy.
+            InvalidInputError: there is no such strategy, or it makes its own messages and a compiler is given.
             RevisionNotFoundError: there is no such commit.
         """
         check_text(at=at, model=model)
@@ -744,10 +737,12 @@ class Line:
             StateError: nothing is staged, the branch has moved since, or it has an operation in progress.
             SecretFoundError: the message holds a secret, and `secrets` is "block".
         """
-        line = self._on(ref)
+        line, handle = self._on(ref), self._handle
+        check_text(message=message)
         line._check_not_stopped()
-        message = self._handle.redacted(message)
-        return history.reset.commit_staged(line.store, author=self._handle.author, message=message)
+        return history.reset.commit_staged(
+            line.store, author=handle.author, message=message, guard=handle.guard
+        )
 
     def _on(self, ref: str) -> Line:
         """Return the line of a branch; "" is this one."""
@@ -787,11 +782,8 @@ class Line:
         result = history.commit.write(line.store, draft, author=handle.author, message=message)
         return line._written(result)
 
-    def _weigh(self, oid: ObjectId) -> int:
-        return self.contexts.weigh_added(oid)
-
     def _written(self, result: CommitResult) -> CommitResult:
-        result.weigh = self._weigh
+        result.line = self
         self._handle.checkpoint_after(lambda: self.contexts, result)
         self._handle.schedule.seal_if_due()
         return result

@@ -15,7 +15,7 @@ from trace_store.objects.operations import META, SETTINGS, added_messages, facts
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any
+    from typing import Any, Protocol
 
     from trace_store.checkpoints.forks import Choice, Fork
     from trace_store.checkpoints.hard import Checkpoint, Restored
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from trace_store.context.entries import Entry
     from trace_store.history.bisect import Verdict
     from trace_store.history.blame import Blame, MessageOperation
-    from trace_store.history.branches import Branch, Tracking
+    from trace_store.history.branches import Branch
     from trace_store.history.diff import ContextDiff, MessageChange
     from trace_store.history.draft import CommitResult
     from trace_store.history.log import LogEntry
     from trace_store.history.lookup import UsageTotal
+    from trace_store.history.reset import StagedCommit
     from trace_store.history.status import Status
     from trace_store.history.tags import TagEntry
     from trace_store.history.token_history import TokenGrowth
@@ -42,13 +43,18 @@ if TYPE_CHECKING:
     from trace_store.history.undo import UndoResult
     from trace_store.history.whohas import VersionHolders
     from trace_store.merge.conflicts import Conflict
-    from trace_store.merge.in_progress import Stop
     from trace_store.merge.meaning_warnings import MeaningWarning
     from trace_store.merge.result import Merge, Rewrite
     from trace_store.merge.revert import Revert, RevertedCommit
     from trace_store.oid import ObjectId
     from trace_store.providers.values import Rendered
     from trace_store.store.handle import Store
+
+    class Waiting(Protocol):
+        """An operation in progress."""
+
+        kind: str
+        ref: str
 
 
 VERSION = 1
@@ -71,13 +77,25 @@ def commit_result(result: CommitResult) -> dict[str, object]:
     }
 
 
-def waiting(found: Stop | None) -> dict[str, str] | None:
-    """Return the stopped operation, or None."""
-    return None if found is None else {"kind": found.kind, "ref": found.ref}
+def waiting(found: Waiting | None) -> dict[str, str] | None:
+    """Return the stopped operation; None without one, or if its file is damaged."""
+    return {"kind": found.kind, "ref": found.ref} if found and found.kind else None
 
 
-def status(found: Status, compared: Tracking | None) -> dict[str, Any]:
-    """Return the status of a repository."""
+def staged_commit(result: StagedCommit) -> dict[str, object]:
+    """Return a commit of what was staged."""
+    return {
+        "commit": str(result.oid),
+        "ref": result.ref,
+        "message_count": result.message_count,
+        "addresses": [address.hex for address in result.addresses],
+        "secrets": dict(result.secrets),
+    }
+
+
+def status(found: Status, fork: Fork | None, stopped: Waiting | None) -> dict[str, Any]:
+    """Return the status of a repository, of the branch as a fork, and of what is in progress."""
+    compared = found.tracking
     return {
         "branch": found.branch,
         "ref": found.ref,
@@ -101,6 +119,11 @@ def status(found: Status, compared: Tracking | None) -> dict[str, Any]:
         "upstream": None if compared is None else compared.upstream,
         "ahead": None if compared is None else compared.ahead,
         "behind": None if compared is None else compared.behind,
+        "staged": _hex(found.staged),
+        "bisecting": found.is_bisecting,
+        "fork_of": None if fork is None else fork.parent or None,
+        "fork_point": None if fork is None else str(fork.point),
+        "waiting": waiting(stopped),
     }
 
 

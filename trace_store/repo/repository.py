@@ -64,13 +64,14 @@ class Repo(Line):
         path: Path = ".",
         *,
         author: str = "",
+        directory: Path | None = None,
         environment: Environment | None = None,
         clock: Clock | None = None,
         durability: str = "durable",
         tokenizer: Tokenizer | Callable[[str], int] | None = None,
         secrets: str = "",
     ) -> Repo:
-        """Create `.trace/` in a folder and open it; arguments as in `open`.
+        """Create `.trace/` in a folder, or another directory, and open it; arguments as in `open`.
 
         Raises:
             AlreadyExistsError: the folder already has a repository.
@@ -78,7 +79,8 @@ class Repo(Line):
         """
         _check_arguments(path=path, author=author, durability=durability, secrets=secrets)
         environment = environment or Environment.read()
-        store = Store.init(os.fspath(path), clock=clock, durability=durability)
+        named = None if directory is None else os.fspath(directory)
+        store = Store.init(os.fspath(path), directory=named, clock=clock, durability=durability)
         return cls._opened(store, environment, author, tokenizer, secrets)
 
     @classmethod
@@ -253,7 +255,8 @@ class Repo(Line):
     @property
     def in_progress(self) -> Stopped | None:
         """The merge, pick, revert or rebase that stopped at conflicts on any branch; None if there is none."""
-        return repo.stopped.in_progress(self._handle)
+        self.store.check_open()
+        return repo.stopped.in_progress(self._handle) if self._handle.is_stopped else None
 
     def undo(self, *, dry_run: bool = False) -> UndoResult:
         """Undo the last command that moved a ref or HEAD in this working copy; call again for the one before.

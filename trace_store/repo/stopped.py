@@ -211,7 +211,6 @@ def _identity(stop: Stop) -> tuple[object, ...]:
 
 def in_progress(handle: Handle) -> Stopped | None:
     """Return the merge, pick, revert or rebase that is in progress in a repository, or None."""
-    handle.store.check_open()
     try:
         stop = merge.in_progress.read_stop(handle.store)
     except errors.FormatError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import trace_store
 from trace_cli import porcelain, render
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
@@ -9,30 +10,23 @@ from trace_cli.porcelain.common import (
     MESSAGE,
     QUIET,
     SECRETS,
-    check_nothing_waits,
     finish,
-    guarded_message,
-    opened_store,
-    tell_written,
+    opened,
+    recorded,
+    tell_secrets,
 )
 from trace_cli.porcelain.input import argument_text, messages_from, text_from
 from trace_cli.render.escape import safe
 from trace_cli.render.tables import counted
-from trace_store import checkpoints, context, errors, history
-from trace_store import secrets as secret_files
-from trace_store.config import AUTOMATIC_SETTING
+from trace_store import errors
 from trace_store.objects.message import Message
 from trace_store.objects.parts import ToolResult
-from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trace_cli.runtime import Invocation
-    from trace_store.history.draft import CommitResult
-    from trace_store.objects.content import Salt
-    from trace_store.secrets.guard import Guard
 
 
 @takes(
@@ -49,8 +43,11 @@ def init(invocation: Invocation, *, path: str | None, as_json: bool, quiet: bool
     if path is not None and invocation.directory is not None:
         raise usage_error("give --dir or FOLDER, not both")
     named = invocation.directory or (invocation.environment.trace_dir if path is None else None)
-    with Store.init(path or ".", directory=named) as store:
-        directory = store.layout.root
+    created = trace_store.Repo.init(
+        path or ".", directory=named, environment=invocation.environment
+    )
+    directory = created.store.layout.root
+    created.store.close()
     if quiet:
         return
     if as_json:
@@ -155,7 +152,14 @@ def commit(
     if staged:
         if text or said or file or from_json or from_jsonl or branch or private or meta or settings:
             raise usage_error("--staged takes no messages")
-        commit_staged(invocation, message=message, as_json=as_json, quiet=quiet, seals=not no_seal)
+        commit_staged(
+            invocation,
+            message=message,
+            secrets=secrets,
+            as_json=as_json,
+            quiet=quiet,
+            seals=not no_seal,
+        )
         return
     if from_json and from_jsonl:
         raise usage_error("give --json or --jsonl, not both")
@@ -181,34 +185,22 @@ def commit(
         raise usage_error("there is nothing to commit")
     facts, generated = _facts(meta), _facts(settings)
 
-    with opened_store(invocation, quiet=quiet, hurried=no_seal) as store:
-
-        def write() -> tuple[CommitResult, Guard]:
-            environment = invocation.environment
-            guard = secret_files.guard.Guard.of(store, environment, secrets)
-            salt = _salt(invocation, store) if private else None
-            draft = history.commit.new_draft(store, salt=salt, guard=guard)
-            draft.extend(messages)
-            if facts or generated:
-                draft.configure(meta=facts, settings=generated)
-            author = environment.author
-            done = history.commit.write(store, draft, author=author, message=message, branch=branch)
-            if store.config.get(AUTOMATIC_SETTING):
-                contexts = context.compiler.ContextCompiler(store)
-                checkpoints.automatic.after(contexts, done.oid, done.ref, author=author)
-            return done, guard
-
-        seals = not no_seal
-        tell_written(
-            *(invocation, store, write), as_json=as_json, quiet=quiet, branch=branch, seals=seals
-        )
-
-
-def _salt(invocation: Invocation, store: Store) -> Salt:
-    """Return what private content is salted with: the user's key for this repository."""
-    keys, store_id = secret_files.user_files, store.config.store_id
-    key = keys.store_key(invocation.environment, store_id, store.layout.root, store.disk)
-    return keys.content_salt(key)
+    recorded(
+        invocation,
+        lambda repo: repo.commit(
+            messages,
+            message=message,
+            private=private,
+            meta=facts,
+            settings=generated,
+            ref=branch or "",
+        ),
+        as_json=as_json,
+        quiet=quiet,
+        secrets=secrets,
+        branch=branch or "",
+        seals=not no_seal,
+    )
 
 
 def _facts(given: Sequence[str]) -> dict[str, str]:
@@ -261,26 +253,26 @@ def _read(
 
 
 def commit_staged(
-    invocation: Invocation, *, message: str, as_json: bool, quiet: bool, seals: bool
+    invocation: Invocation,
+    *,
+    message: str,
+    secrets: str,
+    as_json: bool,
+    quiet: bool,
+    seals: bool,
 ) -> None:
     """Commit what is staged for HEAD's branch, seal, and print the result."""
-    with opened_store(invocation, quiet=quiet) as store:
-        check_nothing_waits(store)
-        author = invocation.environment.author
-        message = guarded_message(invocation, store, message)
-        done = history.reset.commit_staged(store, author=author, message=message)
-        finish(invocation, store, seals=seals)
+    with opened(invocation, quiet=quiet, secrets=secrets) as repo:
+        done = repo.commit_staged(message)
+        finish(invocation, repo.store, seals=seals)
+        if quiet:
+            return
+        tell_secrets(invocation, done.secrets, repo.guard)
         if as_json:
-            record: dict[str, object] = {
-                "commit": str(done.oid),
-                "ref": done.ref,
-                "message_count": done.message_count,
-                "addresses": [render.records.address_text(address) for address in done.addresses],
-                "secrets": {},
-                "waiting": None,
-            }
+            waits = trace_store.records.waiting(repo.in_progress)
+            record = {**trace_store.records.staged_commit(done), "waiting": waits}
             render.records.write_record(invocation, record)
-        elif not quiet:
-            name = done.oid.short() if invocation.terminal else str(done.oid)
-            made_of = counted(len(done.staged.commits), "staged commit")
-            invocation.line(f"{name} {counted(done.message_count, 'message')}, from {made_of}")
+            return
+        name = done.oid.short() if invocation.terminal else str(done.oid)
+        made_of = counted(len(done.staged.commits), "staged commit")
+        invocation.line(f"{name} {counted(done.message_count, 'message')}, from {made_of}")

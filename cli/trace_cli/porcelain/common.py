@@ -7,12 +7,11 @@ from trace_cli import porcelain, render
 from trace_cli.arguments import SOME, Argument, Option
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.tables import counted
-from trace_store import context, errors, history, maintenance
+from trace_store import context, errors, maintenance
 from trace_store import secrets as secret_files
-from trace_store.objects.commit import read_commit
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.names import FILES, TRASH
-from trace_store.revision import ref_of, resolve_commit
+from trace_store.revision import resolve_commit
 from trace_store.store.discovery import find
 from trace_store.store.handle import Store, lacks_files
 
@@ -184,68 +183,55 @@ def recorded(
     as_json: bool,
     quiet: bool,
     secrets: str = "",
-) -> None:
-    """Let `write` make one commit, seal, and print the result."""
-    with opened(invocation, quiet=quiet, secrets=secrets) as repo:
-        tell_written(
-            invocation, repo.store, lambda: (write(repo), repo.guard), as_json=as_json, quiet=quiet
-        )
-
-
-def tell_written(
-    invocation: Invocation,
-    store: Store,
-    write: Callable[[], tuple[CommitResult, Guard]],
-    *,
-    as_json: bool,
-    quiet: bool,
-    branch: str | None = None,
+    branch: str = "",
     seals: bool = True,
 ) -> None:
     """Let `write` make one commit on HEAD or a branch, seal, and print the result.
 
     Tokens are printed on a terminal only: a script should not wait for the tokenizer to load.
     """
-    tells_tokens = invocation.terminal and not (quiet or as_json)
-    before = _context_tokens(store, branch) if tells_tokens else 0
-    result, guard = write()
-    finish(invocation, store, seals=seals)
-    if quiet:
-        return
-    stopped = something_waits(store)
-    if stopped:
-        porcelain.in_progress.tell_stopped(invocation, store, [result.ref])
-    tell_secrets(invocation, result.secrets, guard)
-    if branch and not result.parents and store.refs.head().oid is not None:
-        invocation.note(f"note: {safe(branch)} is a new branch; this commit is its first")
-    if as_json:
-        waits = (
-            trace_store.records.waiting(porcelain.in_progress.what_waits(store))
-            if stopped
-            else None
-        )
-        render.records.write_record(
-            invocation, {**trace_store.records.commit_result(result), "waiting": waits}
-        )
-        return
-    if result.also:
-        names = ", ".join(map(render.records.short_address, result.also[:4]))
-        more = f" and {len(result.also) - 4} more" if len(result.also) > 4 else ""
-        verbs = (
-            "belongs to the same call and goes"
-            if len(result.also) == 1
-            else "belong to the same call and go"
-        )
-        invocation.note(f"note: {names}{more} {verbs} with it")
-    if tells_tokens:
-        after = _context_tokens(store, branch)
-        what = _line(store, result.oid.short(), result)
-        invocation.line(f"{what}, {after - before:+,} tokens: the context has {after:,}")
-    else:
-        invocation.line(_line(store, str(result.oid), result))
+    with opened(invocation, quiet=quiet, hurried=not seals, secrets=secrets) as repo:
+        tells_tokens = invocation.terminal and not (quiet or as_json)
+        before = repo.compile(ref=branch).token_count if tells_tokens else 0
+        result = write(repo)
+        finish(invocation, repo.store, seals=seals)
+        if quiet:
+            return
+        stopped = repo.in_progress
+        if stopped is not None:
+            porcelain.in_progress.tell_stopped(invocation, repo.store, [result.ref])
+        tell_secrets(invocation, result.secrets, repo.guard)
+        if branch and not result.parents and repo.head.oid is not None:
+            invocation.note(f"note: {safe(branch)} is a new branch; this commit is its first")
+        if as_json:
+            record = trace_store.records.commit_result(result)
+            waits = trace_store.records.waiting(stopped)
+            render.records.write_record(invocation, {**record, "waiting": waits})
+            return
+        _tell_unit(invocation, result)
+        if tells_tokens:
+            after = repo.compile(ref=branch).token_count
+            what = _line(result.oid.short(), result)
+            invocation.line(f"{what}, {after - before:+,} tokens: the context has {after:,}")
+        else:
+            invocation.line(_line(str(result.oid), result))
 
 
-def guarded_message(invocation: Invocation, store: Store, message: str) -> str:
+def _tell_unit(invocation: Invocation, result: CommitResult) -> None:
+    """Report which messages were changed along with a call or result of their unit."""
+    if not result.also:
+        return
+    names = ", ".join(map(render.records.short_address, result.also[:4]))
+    more = f" and {len(result.also) - 4} more" if len(result.also) > 4 else ""
+    verbs = (
+        "belongs to the same call and goes"
+        if len(result.also) == 1
+        else "belong to the same call and go"
+    )
+    invocation.note(f"note: {names}{more} {verbs} with it")
+
+
+def guarded_message(invocation: Invocation, repo: Repo, message: str) -> str:
     """Redact secrets from the message of a commit or a tag.
 
     Raises:
@@ -253,10 +239,9 @@ def guarded_message(invocation: Invocation, store: Store, message: str) -> str:
     """
     if not message:
         return message
-    guard = secret_files.guard.Guard.of(store, invocation.environment, "")
-    gathering = guard.gathering()
+    gathering = repo.guard.gathering()
     message = gathering.text(message)
-    tell_secrets(invocation, gathering.secrets, guard)
+    tell_secrets(invocation, gathering.secrets, repo.guard)
     return message
 
 
@@ -270,18 +255,11 @@ def tell_secrets(invocation: Invocation, found: Mapping[str, int], guard: Guard)
         invocation.note(f"{counted(sum(found.values()), 'secret')} {became} ({kinds})")
 
 
-def _line(store: Store, name: str, result: CommitResult) -> str:
+def _line(name: str, result: CommitResult) -> str:
     """Return a commit's id and number of messages, or its summary if it has none."""
     if result.message_count:
         return f"{name} {counted(result.message_count, 'message')}"
-    commit = read_commit(result.oid, store.objects.read)
-    return f"{name} {one_line(history.summary.summary(store, commit), 100)}"
-
-
-def _context_tokens(store: Store, branch: str | None) -> int:
-    if branch is not None and ref_of(store, branch) is None:
-        return 0
-    return context.compiler.ContextCompiler(store).compile(branch or "HEAD").token_count
+    return f"{name} {one_line(result.summary(), 100)}"
 
 
 def _put_back(invocation: Invocation, store: Store) -> bool:
@@ -335,12 +313,3 @@ def tell_unknown_model(invocation: Invocation, model: str) -> None:
         invocation.note(
             f"note: unknown model {one_line(model, 60)!r}: its tokens are estimated{meant}"
         )
-
-
-def check_nothing_waits(store: Store, *refs: str) -> None:
-    """Raise StateError if a merge, pick, revert or rebase is in progress.
-
-    With `refs`, only if it moves one of them.
-    """
-    if something_waits(store):
-        porcelain.in_progress.refuse_while_stopped(store, refs)

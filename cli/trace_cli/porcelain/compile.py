@@ -4,29 +4,25 @@ from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_DAMAGED, EXIT_OK, usage_error
-from trace_cli.porcelain.common import JSON, is_revision, opened_store, tell_unknown_model
+from trace_cli.porcelain.common import JSON, opened, tell_unknown_model
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import json_bytes, short_address, write_data
 from trace_cli.render.tables import LEFT, RIGHT, ROLE_STYLES, counted, number, share, table, weight
 from trace_cli.runtime import Invocation
 from trace_store import compression, errors, providers, repo
-from trace_store.context.compiled import CompiledContext
-from trace_store.context.compiler import ContextCompiler
 from trace_store.context.line import call_line, result_line
-from trace_store.context.strategies import compile as compile_context
 from trace_store.objects.parts import Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers import FORMATS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
-    from trace_store.objects.message import Message
+    from trace_store.context.compiled import CompiledContext
     from trace_store.objects.parts import Part
-    from trace_store.oid import ObjectId
     from trace_store.providers.values import Rendered
-    from trace_store.store.handle import Store
+    from trace_store.repo.repository import Repo
 
 
 # How many adaptations of each kind are printed; a session of another provider needs one per message.
@@ -137,78 +133,59 @@ def compile_(
     reader = (
         Invocation(environment=invocation.environment, terminal=False) if to_file else invocation
     )
-    with opened_store(invocation) as store:
+    if expand and strategy != "full":
+        raise usage_error("--expand requires the strategy full")
+    with opened(invocation) as here:
         if output in (None, "-"):
             invocation.page()
-        if at and revision not in ("HEAD", "@") and is_revision(store, at):
+        if at and revision not in ("HEAD", "@") and _is_commit(here, at):
             raise usage_error(f"give {revision!r} or --at {at!r}, not both")
         tell_unknown_model(invocation, model)
-        contexts = ContextCompiler(store)
-        context = compile_context(
-            *(contexts, revision),
+        if verify and not _verified(invocation, here, revision, at):
+            return EXIT_DAMAGED
+        context = here.compile(
+            revision,
             at=at,
             strategy=strategy,
             reasoning=reasoning,
             model=model,
-            compiler=_expander(store, expand, strategy),
+            compiler=here.compression.in_full(*expand) if expand else None,
+            strict=strict,
         )
-        if verify and not _verified(invocation, contexts, context.commit if at else revision):
-            return EXIT_DAMAGED
-        _check_budget(invocation, store, context, strict=strict)
-        options: dict[str, Any] = {"strict": strict, "cache": "stable" if cache else "none"}
+        budget = here.store.config.budget
+        if budget and context.token_count > budget:
+            said = f"{share(context.token_count, budget)} of {counted(budget, 'token')}"
+            invocation.note(f"note: the context is over its budget: {said}")
         if as_table and not as_json:
-            lines = _table(reader, store, context, plain=plain, largest=largest, heat=heat)
+            lines = _table(reader, here, context, plain=plain, largest=largest, heat=heat)
             _write(invocation, "".join(f"{each}\n" for each in lines).encode(), output, safe=True)
             return EXIT_OK
+        options: dict[str, Any] = {"strict": strict, "cache": "stable" if cache else "none"}
         rendered = context.render(form or "text", **options)
         if as_json:
             summary = repo.records.compiled(context, rendered, as_table=as_table)
             data = json_bytes(summary, ascii_only=reader.terminal)
         else:
             _tell_repairs(invocation, rendered)
-            data = providers.wire.to_bytes(rendered.request)
+            data = rendered.to_bytes()
         data = data if data.endswith(b"\n") or not data else data + b"\n"
         _write(invocation, data, output, safe=as_json)
     return EXIT_OK
 
 
-def _expander(
-    store: Store, targets: Sequence[str], strategy: str
-) -> Callable[[CompiledContext], list[Message]] | None:
-    """Return the function that expands the given messages; None if none are given."""
-    if not targets:
-        return None
-    if strategy != "full":
-        raise usage_error("--expand requires the strategy full")
-    return lambda context: compression.expand.expanded_messages(store, context, targets)
+def _is_commit(here: Repo, text: str) -> bool:
+    """Return True if a text names a commit rather than a time."""
+    try:
+        here.resolve(f"{text}^{{commit}}")
+    except (errors.NotFoundError, errors.InvalidInputError):
+        return False
+    return True
 
 
-def _check_budget(
-    invocation: Invocation, store: Store, context: CompiledContext, *, strict: bool
-) -> None:
-    """Report that a context is over its budget.
-
-    Raises:
-        BudgetError: it is over its budget, and `strict` is set.
-    """
-    budget = store.config.budget
-    if not budget or context.token_count <= budget:
-        return
-    if strict:
-        raise errors.BudgetError(
-            f"the context has {counted(context.token_count, 'token')}, "
-            f"and its budget is {number(budget)}",
-            needed=context.token_count,
-            allowed=budget,
-        )
-    said = f"{share(context.token_count, budget)} of {counted(budget, 'token')}"
-    invocation.note(f"note: the context is over its budget: {said}")
-
-
-def _verified(
-    invocation: Invocation, contexts: ContextCompiler, revision: str | ObjectId | None
-) -> bool:
-    found = contexts.verify("HEAD" if revision is None else revision)
+def _verified(invocation: Invocation, here: Repo, revision: str, at: str) -> bool:
+    """Compare the cached context with one from its history, and report the result."""
+    commit = here.compile(revision, at=at).commit
+    found = here.contexts.verify(revision if commit is None or not at else commit)
     if found.matches:
         invocation.note(
             f"verified: {counted(found.message_count, 'message')}, same as a fresh context"
@@ -252,7 +229,7 @@ def _tell_repairs(invocation: Invocation, rendered: Rendered) -> None:
 
 def _table(
     invocation: Invocation,
-    store: Store,
+    here: Repo,
     context: CompiledContext,
     *,
     plain: bool,
@@ -262,10 +239,10 @@ def _table(
     if not context.has_addresses:
         raise usage_error("--table requires the strategy full, without --expand")
     weighed = list(zip(context.messages, context.message_tokens(), strict=True))
-    heats = compression.heat.Heat([message for message, _ in weighed]).values if heat else []
     if largest is not None:
         weighed = sorted(weighed, key=lambda each: -each[1][0])[:largest]
-    budget = store.config.budget
+    heats = here.compression.heat(context) if heat else []
+    budget = here.store.config.budget
     whole = budget or context.estimated_token_count
     rows, styles = [], []
     for message, (tokens, _) in weighed:

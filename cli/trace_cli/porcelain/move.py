@@ -61,7 +61,7 @@ def move(
             after=after or None,
             before=before or None,
             last=last,
-            message=guarded_message(invocation, store, message),
+            message=guarded_message(invocation, here, message),
             dry_run=dry_run,
         )
         finish(invocation, store)

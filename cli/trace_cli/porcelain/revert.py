@@ -81,7 +81,7 @@ def revert(
     def begin(here: Repo) -> Revert | Stopped:
         if is_count(message):
             _refuse_mainline(here.store, wanted, message)
-        said = guarded_message(invocation, here.store, message)
+        said = guarded_message(invocation, here, message)
         return here.revert(*wanted, message=said, favour=favour)
 
     def tell(store: Store, found: Revert) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, QUIET, check_nothing_waits, finish, opened
+from trace_cli.porcelain.common import JSON, QUIET, finish, opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, moment, paint
@@ -64,7 +64,6 @@ def reset(
     if soft and hard:
         raise usage_error("--soft and --hard exclude each other")
     with opened(invocation, quiet=quiet) as repo:
-        check_nothing_waits(repo.store)
         done = repo.reset(revision, hard=hard)
         finish(invocation, repo.store)
         if as_json:
