@@ -98,7 +98,7 @@ _PORCELAIN = (
     (
         "bisect",
         "bisect:GROUP",
-        "history.bisect.next_step",
+        "repo.branches.Branches.start_bisection",
         "Find the commit or message that changed an outcome",
     ),
     ("sessions", "sessions:GROUP", "repo.transcripts.Transcripts.list", "List agent sessions"),

@@ -19,6 +19,7 @@ RUNS: dict[str, list[str]] = {
     "import": ["export -f openai -o chat.json", "import chat.json"],
     "export": ["export -f markdown"],
     "repair": ["repair"],
+    "bisect": ["bisect start HEAD"],
     "bundle": ["bundle create all.bundle --all"],
     "tag": ["tag v1"],
     "branch": ["branch"],
@@ -55,7 +56,7 @@ RUNS: dict[str, list[str]] = {
 """How to run each command whose function is a method of `Repo`; the last of its commands is followed."""
 
 AROUND = {
-    *("init", "status", "log", "diff", "bisect", "view", "show", "commit"),
+    *("init", "status", "log", "diff", "view", "show", "commit"),
     *("compile", "config", "model", "trust", "demo"),
     *("completion", "help", "version"),
 }
