@@ -238,11 +238,11 @@ _PORCELAIN = (
     ),
 )
 _ANCILLARY = (
-    ("config", "config:config", "config.Config", "Show and change settings"),
+    ("config", "config:config", "config.Config.set", "Show and change settings"),
     (
         "model",
         "model:GROUP",
-        "llm.http_model.HttpModel",
+        "llm.settings.read_settings",
         "Show which model Trace asks, and test it",
     ),
     (
