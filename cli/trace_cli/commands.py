@@ -98,7 +98,7 @@ _PORCELAIN = (
     (
         "bisect",
         "bisect:GROUP",
-        "history.bisect.next_step",
+        "repo.branches.Branches.start_bisection",
         "Find the commit or message that changed an outcome",
     ),
     ("sessions", "sessions:GROUP", "repo.transcripts.Transcripts.list", "List agent sessions"),
@@ -238,11 +238,11 @@ _PORCELAIN = (
     ),
 )
 _ANCILLARY = (
-    ("config", "config:config", "config.Config", "Show and change settings"),
+    ("config", "config:config", "config.Config.set", "Show and change settings"),
     (
         "model",
         "model:GROUP",
-        "llm.http_model.HttpModel",
+        "llm.settings.read_settings",
         "Show which model Trace asks, and test it",
     ),
     (

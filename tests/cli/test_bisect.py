@@ -95,7 +95,7 @@ def test_what_cannot_be_told(repository: Trace, talk: Run) -> None:
     refused(repository("bisect", "run", "--", "no-such-program"), 6, "cannot run")
     outcome = repository("bisect", "run", "--", *program("sys.exit(0)"))
     assert outcome.code == 6
-    assert "was marked bad, but the command reports good" in outcome.err
+    assert "was marked bad, but the test says good" in outcome.err
 
 
 def test_a_command_that_is_not_deterministic(repository: Trace, talk: Run, tmp_path: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.command_line import Outcome
 from trace_cli.commands import BY_NAME, COMMANDS, PLUMBING
+from trace_store import Environment
 
 IDEA = ["switch -c idea", "edit HEAD.0 other", "switch main"]
 """A branch `idea` with another wording."""
@@ -19,10 +21,14 @@ RUNS: dict[str, list[str]] = {
     "import": ["export -f openai -o chat.json", "import chat.json"],
     "export": ["export -f markdown"],
     "repair": ["repair"],
+    "bisect": ["bisect start HEAD"],
     "bundle": ["bundle create all.bundle --all"],
     "init": ["init other"],
     "commit": ["commit --user c"],
     **{name: [name] for name in ("compile", "status")},
+    "config": ["config budget 200k"],
+    "model": ["model"],
+    "trust": ["trust"],
     "tag": ["tag v1"],
     "branch": ["branch"],
     "switch": ["branch idea", "switch idea"],
@@ -55,20 +61,18 @@ RUNS: dict[str, list[str]] = {
     "tools": ["tools set -"],
     "usage": ['usage record {"input_tokens":3,"output_tokens":1}'],
 }
-"""How to run each command whose function is a method of `Repo`; the last of its commands is followed."""
+"""How to run each command that calls the function of its row; the last of its commands is followed."""
 
-AROUND = {
-    *("log", "diff", "bisect", "view", "show"),
-    *("config", "model", "trust", "demo"),
-    *("completion", "help", "version"),
-}
+AROUND = {"log", "diff", "view", "show"}
 """Commands that call layers below `Repo`."""
+WITHOUT_REPOSITORY = {"demo", "completion", "help", "version"}
+"""Commands that need no open repository, and call no function of the library for it."""
 
 
 def test_every_command_is_followed_or_known_to_go_around() -> None:
     named = {row.name for row in COMMANDS if row.category != PLUMBING}
-    assert named == RUNS.keys() | AROUND
-    assert not RUNS.keys() & AROUND
+    assert named == RUNS.keys() | AROUND | WITHOUT_REPOSITORY
+    assert len(named) == len(RUNS) + len(AROUND) + len(WITHOUT_REPOSITORY)
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -76,6 +80,7 @@ def test_the_function_of_the_row_is_called(
     trace: Callable[..., Outcome],
     ok: Callable[..., Outcome],
     monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
     name: str,
 ) -> None:
     for text in ("a " * 400, "b"):
@@ -93,5 +98,11 @@ def test_the_function_of_the_row_is_called(
         return function(*given, **named)
 
     monkeypatch.setattr(found, method, spied)
-    assert trace(*followed.split(), stdin=b"[]").code in (0, 7)
+    user = Environment(
+        author="Ada",
+        discovery=False,
+        config_dir=str(tmp_path / "settings"),
+        secrets=[("TRACE_MODEL", "small"), ("TRACE_MODEL_KEY", "key")],
+    )
+    assert trace(*followed.split(), stdin=b"[]", environment=user).code in (0, 7)
     assert calls == [name]

@@ -95,6 +95,8 @@ class ErrorCode:
     NAME_TAKEN_HERE = "name-taken-here"
     NAMELESS = "nameless"
     NOT_IN_TRASH = "not-in-trash"
+    BISECTION_FINISHED = "bisection-finished"
+    INCONCLUSIVE = "inconclusive"
 
 
 class TraceError(Exception):

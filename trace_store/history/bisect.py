@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
     Outcomes: TypeAlias = Mapping[str, str]
+    Test: TypeAlias = Callable[[CompiledContext], bool | None]
 
 GOOD, BAD, SKIP = "good", "bad", "skip"
 WORDS = (GOOD, BAD, SKIP)
@@ -238,41 +239,132 @@ def _merged_lines(store: Store, point: str, goods: Sequence[ObjectId]) -> list[l
     return [line for line in lines if line]
 
 
-def find_first_bad(
+def begin(
     contexts: ContextCompiler,
-    test: Callable[[CompiledContext], bool | None],
     bad: str = "HEAD",
     goods: Sequence[str] = (),
-) -> tuple[ObjectId, ...]:
-    """Return the first commit whose context fails a test.
-
-    Several commits are returned, in order, if the test cannot decide between them.
+    *,
+    messages: bool = False,
+) -> Bisection:
+    """Return a bisection of commits, or of the messages of a context; nothing is saved.
 
     Args:
         contexts: compiles the contexts.
-        test: returns True if a context passes, False if it fails, None if that cannot be decided.
-        bad: a commit that fails.
-        goods: ancestors of it that pass.
+        bad: a bad commit.
+        goods: good ancestors of it.
+        messages: bisect the messages of the bad commit's context.
 
     Raises:
-        StateError: the test contradicts `bad` or `goods`.
         RevisionNotFoundError: there is no such commit.
+        InvalidInputError: a good commit is not an ancestor of the bad one, or is given for messages.
+        StateError: the context has no messages.
     """
     store = contexts.store
     end, *starts = (resolve_commit(store, each) for each in (bad, *goods))
-    verdicts = (Verdict(BAD, str(end)), *(Verdict(GOOD, str(each)) for each in starts))
-    search = Bisection(COMMITS, end, verdicts)
+    if not messages:
+        verdicts = (Verdict(BAD, str(end)), *(Verdict(GOOD, str(each)) for each in starts))
+        search = Bisection(COMMITS, end, verdicts)
+        next_step(store, search)  # checks the commits
+        return search
+    if starts:
+        raise errors.InvalidInputError("a bisection of messages takes one commit")
+    count = len(contexts.compile(end))
+    if not count:
+        raise errors.StateError("the context has no messages")
+    return Bisection(MESSAGES, end, (Verdict(BAD, str(count)),))
 
-    def word(point: str) -> str:
-        found = test(contexts.compile(ObjectId.parse(point)))
-        return SKIP if found is None else GOOD if found else BAD
 
-    for each in verdicts:
-        found = word(each.point)
-        if found not in (each.word, SKIP):
-            raise errors.StateError(
-                f"{each.point[:12]} was given as {each.word}, but the test says {found}"
+def message_count(contexts: ContextCompiler, search: Bisection) -> int:
+    """Return the number of messages that are bisected; 0 for commits."""
+    return len(contexts.compile(search.commit)) if search.kind == MESSAGES else 0
+
+
+def context_at(contexts: ContextCompiler, search: Bisection, point: str) -> CompiledContext:
+    """Return the context of a commit, or the context up to a message."""
+    if search.kind == COMMITS:
+        return contexts.compile(ObjectId.parse(point))
+    whole = contexts.compile(search.commit)
+    return whole.plain([each.message() for each in whole.messages[: int(point)]])
+
+
+def point_of(contexts: ContextCompiler, search: Bisection, text: str) -> str:
+    """Return a point in its stored form, given a revision or the number of a message.
+
+    Raises:
+        RevisionNotFoundError: there is no such commit.
+        InvalidInputError: there is no message of this number.
+    """
+    if search.kind == COMMITS:
+        return str(resolve_commit(contexts.store, text))
+    count = message_count(contexts, search)
+    if not (text.isascii() and text.isdigit() and 0 < int(text) <= count):
+        raise errors.InvalidInputError(f"not a message number from 1 to {count:,}: {text[:40]!r}")
+    return str(int(text))
+
+
+def run(
+    contexts: ContextCompiler,
+    search: Bisection,
+    test: Test,
+    *,
+    repeat: int = 1,
+    threshold: int | None = None,
+    told: Callable[[Verdict], object] | None = None,
+    keep: Callable[[Bisection], object] | None = None,
+) -> tuple[Bisection, Step]:
+    """Test points until the result is known. Points that were marked by hand are tested first.
+
+    Args:
+        contexts: compiles the contexts.
+        search: the bisection so far.
+        test: returns True if a context passes, False if it fails, None if that cannot be decided.
+        repeat: how often each point is tested.
+        threshold: how many failures make a point bad; None requires that all runs agree.
+        told: told each verdict; its word is "" if the runs disagree.
+        keep: given the bisection after each verdict.
+
+    Raises:
+        StateError: the test contradicts a mark.
+        ConflictError: runs disagree, and there is no threshold.
+    """
+    count = message_count(contexts, search)
+
+    def verdict_on(point: str) -> Verdict:
+        verdict = _verdict(context_at(contexts, search, point), point, test, repeat, threshold)
+        if told is not None:
+            told(verdict)
+        if not verdict.word:
+            raise errors.ConflictError(
+                f"inconclusive: {verdict.failed} of {repeat} runs failed at {point[:12]}",
+                code=errors.ErrorCode.INCONCLUSIVE,
             )
-    while not (step := next_step(store, search)).is_done:
-        search = search.with_verdict(Verdict(word(step.point), step.point))
-    return tuple(ObjectId.parse(point) for point in step.found)
+        return verdict
+
+    for marked in {each.point: each for each in search.verdicts}.values():
+        if marked.word == SKIP or marked.runs:
+            continue
+        found = verdict_on(marked.point)
+        if found.word not in (marked.word, SKIP):
+            raise errors.StateError(
+                f"{marked.point[:12]} was marked {marked.word}, but the test says {found.word}"
+            )
+        search = search.with_verdict(Verdict(marked.word, marked.point, found.failed, found.runs))
+    while not (step := next_step(contexts.store, search, count)).is_done:
+        search = search.with_verdict(verdict_on(step.point))
+        if keep is not None:
+            keep(search)
+    if keep is not None:
+        keep(search)
+    return search, step
+
+
+def _verdict(
+    context: CompiledContext, point: str, test: Test, repeat: int, threshold: int | None
+) -> Verdict:
+    failed = 0
+    for _ in range(repeat):
+        passes = test(context)
+        if passes is None:
+            return Verdict(SKIP, point)
+        failed += not passes
+    return Verdict(verdict_for(failed, repeat, threshold), point, failed, repeat)

@@ -15,11 +15,14 @@ from trace_store.revision import commits_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
     from trace_store.merge.conflicts import Resolver
     from trace_store.merge.llm_assist.review import Judge
     from trace_store.secrets.guard import Guard
     from trace_store.store.handle import Store
+
+    Plan: TypeAlias = Callable[[Sequence[Step]], Sequence[Step] | None]
 
 
 def to_rebase(
@@ -46,12 +49,13 @@ def rebase(
     *,
     author: str,
     onto: str = "",
-    plan: Callable[[Sequence[Step]], Sequence[Step]] | None = None,
+    plan: Plan | None = None,
     drop_pinned: bool = False,
     favour: str = "",
     guard: Guard | None = None,
     resolver: Resolver | None = None,
     judge: Judge | None = None,
+    begin: Callable[[], object] | None = None,
 ) -> Rewrite:
     """Reapply the commits of HEAD's branch on top of another base.
 
@@ -62,13 +66,14 @@ def rebase(
         upstream: this revision and its ancestors are not rebased; "" is the branch's upstream, None rebases everything.
         author: who runs the command.
         onto: the new base; "" is `upstream`.
-        plan: gets a step for each commit, oldest first, and returns the steps to do; None does all. Commits that are
-            made meanwhile are rebased at the end.
+        plan: gets a step for each commit, oldest first, and returns the steps to do, or None to do nothing; without
+            it all are done. Commits that are made meanwhile are rebased at the end.
         drop_pinned: allow dropping pinned messages.
         favour: "ours" or "theirs" resolves every conflict that allows it; ours is the new base.
         guard: redacts secrets in texts that resolve conflicts.
         resolver: as in `merge`.
         judge: reviews changes of meaning, as `judging.Judge`; None skips the review.
+        begin: called before the steps are done.
 
     Raises:
         StateError: another operation is in progress.
@@ -88,7 +93,12 @@ def rebase(
     start = revisions.resolve_commit(store, onto) if onto else base
     commits = to_rebase(store, base, tip, start)
     every = [Step(PICK, oid) for oid in commits]
-    steps = every if plan is None else checked(plan(every), commits)
+    planned = every if plan is None else plan(every)
+    if planned is None:
+        return Rewrite(UP_TO_DATE, ref, tip, tip)
+    steps = checked(planned, commits)
+    if begin is not None:
+        begin()
     ranks = {step.oid: rank for rank, step in enumerate(every)}
     order = [ranks.get(step.oid, -1) for step in steps if step.action != DROP]
     inputs = {

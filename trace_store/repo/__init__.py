@@ -11,6 +11,7 @@ from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_store.repo import bisection as bisection
     from trace_store.repo import branches as branches
     from trace_store.repo import bundles as bundles
     from trace_store.repo import compression as compression

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from itertools import islice
 
-from trace_store import checkpoints, errors, history, revision
+from trace_store import checkpoints, errors, history, repo, revision
 from trace_store.errors import DetachedHeadError, RefNotFoundError
 from trace_store.frozen import replace
 from trace_store.objects.codec import COMMIT, kind_of
+from trace_store.oid import ObjectId
 from trace_store.repo.handle import Handle, check_callable, check_count, check_flag, name_of
 
 TYPE_CHECKING = False
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from trace_store.history.switch import SwitchResult
     from trace_store.history.whohas import VersionHolders
     from trace_store.objects.address import Address
-    from trace_store.oid import ObjectId
     from trace_store.refs.reflog import ReflogEntry
+    from trace_store.repo.bisection import OngoingBisection
     from trace_store.repo.handle import Revision
 
 
@@ -196,12 +197,48 @@ class Branches:
         """
         check_callable(test=test)
         several: Sequence[Any] = good if isinstance(good, list | tuple) else [good]
-        return history.bisect.find_first_bad(
-            self._handle.contexts,
-            test,
-            name_of(bad, "bad"),
-            [name_of(each, "good") for each in several],
+        contexts, goods = self._handle.contexts, [name_of(each, "good") for each in several]
+        search = history.bisect.begin(contexts, name_of(bad, "bad"), goods)
+        _, step = history.bisect.run(contexts, search, test)
+        return tuple(ObjectId.parse(point) for point in step.found)
+
+    def start_bisection(
+        self, bad: Revision = "HEAD", *good: Revision, messages: bool = False
+    ) -> OngoingBisection:
+        """Start a bisection that can be continued later, also by another process; an earlier one is replaced.
+
+        Args:
+            bad: a bad commit.
+            good: good ancestors of it; without any, the search covers the whole history.
+            messages: search the messages of the bad commit's context instead.
+
+        Raises:
+            RevisionNotFoundError: there is no such commit.
+            InvalidInputError: a good commit is not an ancestor of the bad one, or is given for messages.
+            StateError: the context has no messages.
+        """
+        check_flag(messages=messages)
+        goods = [name_of(each, "good") for each in good]
+        search = history.bisect.begin(
+            self._handle.contexts, name_of(bad, "bad"), goods, messages=messages
         )
+        if self._store.local:
+            history.bisect.save(self._store, search)
+        return repo.bisection.OngoingBisection(self._handle, search)
+
+    @property
+    def bisection(self) -> OngoingBisection | None:
+        """The bisection in progress; None if there is none, and always in memory.
+
+        Raises:
+            StateError: its file is damaged; `end_bisection` removes it.
+        """
+        search = history.bisect.load(self._store) if self._store.local else None
+        return None if search is None else repo.bisection.OngoingBisection(self._handle, search)
+
+    def end_bisection(self) -> bool:
+        """End the bisection in progress; return False if there is none."""
+        return self._store.local and history.bisect.forget(self._store)
 
     @property
     def fork(self) -> Forks:

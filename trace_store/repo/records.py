@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from trace_store.compression.trim import TrimResult
     from trace_store.context.compiled import CompiledContext, CompiledMessage
     from trace_store.context.entries import Entry
-    from trace_store.history.bisect import Verdict
+    from trace_store.history.bisect import Bisection, Step, Verdict
     from trace_store.history.blame import Blame, MessageOperation
     from trace_store.history.branches import Branch
     from trace_store.history.diff import ContextDiff, MessageChange
@@ -247,6 +247,18 @@ def found(found: VersionHolders) -> dict[str, Any]:
             {"ref": each.ref, "state": each.state, "position": each.position}
             for each in found.holders
         ],
+    }
+
+
+def bisection(search: Bisection, step: Step) -> dict[str, Any]:
+    """Return a bisection, with its next step or its result."""
+    return {
+        "kind": search.kind,
+        "commit": str(search.commit),
+        "next": step.point or None,
+        "left": step.left,
+        "found": list(step.found),
+        "told": [bisect_answer(each) for each in search.verdicts],
     }
 
 

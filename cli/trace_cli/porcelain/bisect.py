@@ -8,27 +8,25 @@ import tempfile
 
 from trace_cli.arguments import ANY, COMMAND, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.porcelain.common import JSON, opened
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
 from trace_cli.subcommands import Group
 from trace_store import errors, history, providers, repo
-from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import message_line
-from trace_store.history import bisect
-from trace_store.history.bisect import BAD, COMMITS, GOOD, MESSAGES, SKIP, Bisection, Step, Verdict
-from trace_store.objects.commit import read_commit
-from trace_store.oid import ObjectId
+from trace_store.history.bisect import BAD, COMMITS, GOOD, SKIP
 from trace_store.providers import FORMATS
-from trace_store.revision import resolve_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from trace_cli.runtime import Invocation
-    from trace_store.store.handle import Store
+    from trace_store.context.compiled import CompiledContext
+    from trace_store.history.bisect import Step, Verdict
+    from trace_store.repo.bisection import OngoingBisection
+    from trace_store.repo.repository import Repo
 
 HELP = """A search starts with a bad commit and an earlier good one. Trace then picks a commit between them. Mark it
 with `trace bisect good`, `bad` or `skip`, or let `trace bisect run` run a command on each. With --messages Trace
@@ -53,23 +51,17 @@ def start(invocation: Invocation, *, revisions: list[str], messages: bool, as_js
 
     Without a good commit, the search covers the whole history.
     """
-    with opened_store(invocation) as store:
-        bad, *goods = [resolve_commit(store, each) for each in revisions or ["HEAD"]]
-        if messages and goods:
-            raise usage_error("--messages takes one commit")
-        told = [Verdict(BAD, str(bad)), *(Verdict(GOOD, str(each)) for each in goods)]
-        count = len(ContextCompiler(store).compile(bad)) if messages else 0
-        if messages:
-            if not count:
-                raise errors.StateError("the context has no messages")
-            told = [Verdict(BAD, str(count))]
-        search = Bisection(MESSAGES if messages else COMMITS, bad, tuple(told))
-        step = bisect.next_step(store, search, count)
-        bisect.save(store, search)
-        _say(invocation, store, search, step, as_json=as_json)
+    if messages and len(revisions) > 1:
+        raise usage_error("--messages takes one commit")
+    with opened(invocation) as here:
+        search = here.branches.start_bisection(*revisions, messages=messages)
+        step = search.next
+        _say(invocation, here, search, step, as_json=as_json)
         if invocation.terminal and not step.is_done and not as_json:
             shown = (
-                f"`trace compile {bad.short()}`, cut" if messages else "`trace compile ID` shows it"
+                f"`trace compile {search.state.commit.short()}`, cut"
+                if messages
+                else "`trace compile ID` shows it"
             )
             invocation.note(
                 f"note: HEAD does not move; {shown}; then mark it with `trace bisect good` or `bad`. "
@@ -85,13 +77,10 @@ def _marking(word: str, text: str) -> Callable[..., None]:
         JSON,
     )
     def mark(invocation: Invocation, *, points: list[str], as_json: bool) -> None:
-        with opened_store(invocation) as store:
-            search, count = _going_on(store)
-            for point in points or [_current(store, search, count)]:
-                search = search.with_verdict(Verdict(word, _point(store, search, count, point)))
-            step = bisect.next_step(store, search, count)
-            bisect.save(store, search)
-            _say(invocation, store, search, step, as_json=as_json)
+        with opened(invocation) as here:
+            search = _going_on(here)
+            step = search.mark(word, *points)
+            _say(invocation, here, search, step, as_json=as_json)
 
     mark.__doc__ = text
     return mark
@@ -100,26 +89,24 @@ def _marking(word: str, text: str) -> Callable[..., None]:
 @takes(JSON)
 def next_(invocation: Invocation, *, as_json: bool) -> None:
     """Print the current commit again."""
-    with opened_store(invocation) as store:
-        search, count = _going_on(store)
-        step = bisect.next_step(store, search, count)
-        _say(invocation, store, search, step, as_json=as_json)
+    with opened(invocation) as here:
+        search = _going_on(here)
+        _say(invocation, here, search, search.next, as_json=as_json)
 
 
 @takes()
 def reset(invocation: Invocation) -> None:
     """End the search."""
-    with opened_store(invocation) as store:
-        if not bisect.forget(store):
+    with opened(invocation) as here:
+        if not here.branches.end_bisection():
             invocation.note("no search was in progress")
 
 
 @takes(JSON)
 def log(invocation: Invocation, *, as_json: bool) -> None:
     """List the results so far."""
-    with opened_store(invocation) as store:
-        search, _ = _going_on(store)
-        for each in search.verdicts:
+    with opened(invocation) as here:
+        for each in _going_on(here).state.verdicts:
             if as_json:
                 write_record(invocation, repo.records.bisect_answer(each))
             else:
@@ -175,25 +162,11 @@ def run(
         raise usage_error(f"unknown format {form!r}", f"formats: {', '.join(FORMATS)}")
     if threshold is not None and threshold > repeat:
         raise usage_error("--threshold cannot exceed --repeat")
-    with opened_store(invocation) as store:
-        search, count = _going_on(store)
-        trial = _Trial(invocation, store, search, command, form)
-        for each in {each.point: each for each in search.verdicts}.values():
-            if each.word == SKIP or each.runs:
-                continue
-            told = trial.told(each.point, repeat, threshold)
-            if told.word not in (each.word, SKIP):
-                raise errors.StateError(
-                    f"{each.point[:12]} was marked {each.word}, but the command reports {told.word}"
-                )
-            search = search.with_verdict(Verdict(each.word, each.point, told.failed, told.runs))
-        step = bisect.next_step(store, search, count)
-        while not step.is_done:
-            search = search.with_verdict(trial.told(step.point, repeat, threshold))
-            bisect.save(store, search)
-            step = bisect.next_step(store, search, count)
-        bisect.save(store, search)
-        _say(invocation, store, search, step, as_json=as_json)
+    with opened(invocation) as here:
+        search = _going_on(here)
+        trial = _Trial(invocation, command, form)
+        step = search.run(trial.passes, repeat=repeat, threshold=threshold, told=trial.tell)
+        _say(invocation, here, search, step, as_json=as_json)
         if len(step.found) > 1:
             raise errors.ConflictError(
                 f"any of {len(step.found)} may be the first bad one, since some were skipped",
@@ -204,51 +177,28 @@ def run(
 class _Trial:
     """Runs a command on contexts."""
 
-    def __init__(
-        self,
-        invocation: Invocation,
-        store: Store,
-        search: Bisection,
-        command: Sequence[str],
-        form: str,
-    ) -> None:
+    def __init__(self, invocation: Invocation, command: Sequence[str], form: str) -> None:
         self._invocation = invocation
-        self._contexts = ContextCompiler(store)
-        self._search = search
         self._command = command
         self._form = form
+        self._last: tuple[CompiledContext, bytes] | None = None
 
-    def told(self, point: str, repeat: int, threshold: int | None) -> Verdict:
-        """Run the command on a point and return its verdict.
+    def passes(self, context: CompiledContext) -> bool | None:
+        """Run the command on a context; return None if it cannot tell.
 
         Raises:
-            ConflictError: its runs disagree, and there is no threshold.
             StateError: the command cannot be run, or was killed.
         """
-        data = self._context(point)
-        failed = 0
-        for _ in range(repeat):
-            code = self._once(data)
-            if code == SKIPS:
-                self._invocation.note(f"{point[:12]}: untestable")
-                return Verdict(SKIP, point)
-            failed += code != 0
-        word = bisect.verdict_for(failed, repeat, threshold)
-        self._invocation.note(f"{point[:12]}: {failed} of {repeat} failed{word and f', {word}'}")
-        if not word:
-            raise errors.ConflictError(
-                f"inconclusive: {failed} of {repeat} runs failed at {point[:12]}",
-                hint="--threshold K sets how many failures are bad; `trace bisect skip` skips it",
-            )
-        return Verdict(word, point, failed, repeat)
+        if self._last is None or self._last[0] is not context:
+            data = providers.wire.to_bytes(context.render(self._form).request)
+            self._last = context, data
+        code = self._once(self._last[1])
+        return None if code == SKIPS else not code
 
-    def _context(self, point: str) -> bytes:
-        if self._search.kind == MESSAGES:
-            whole = self._contexts.compile(self._search.commit)
-            messages = [each.message() for each in whole.messages[: int(point)]]
-            return providers.wire.to_bytes(whole.plain(messages).render(self._form).request)
-        context = self._contexts.compile(ObjectId.parse(point))
-        return providers.wire.to_bytes(context.render(self._form).request)
+    def tell(self, told: Verdict) -> None:
+        """Print a verdict."""
+        said = f"{told.failed} of {told.runs} failed{told.word and f', {told.word}'}"
+        self._invocation.note(f"{told.point[:12]}: {'untestable' if told.word == SKIP else said}")
 
     def _once(self, data: bytes) -> int:
         """Return the exit code of the command on a context."""
@@ -280,78 +230,48 @@ class _Trial:
         return done.returncode
 
 
-def _going_on(store: Store) -> tuple[Bisection, int]:
-    """Return the search in progress, and its number of messages (0 for commits)."""
-    search = bisect.load(store)
+def _going_on(here: Repo) -> OngoingBisection:
+    search = here.branches.bisection
     if search is None:
         raise errors.StateError(
             "no search is in progress", hint="`trace bisect start BAD GOOD` starts one"
         )
-    if search.kind == COMMITS:
-        return search, 0
-    return search, len(ContextCompiler(store).compile(search.commit))
-
-
-def _current(store: Store, search: Bisection, count: int) -> str:
-    step = bisect.next_step(store, search, count)
-    if step.is_done:
-        raise errors.StateError(
-            "the search is finished", hint="`trace bisect reset` ends the search"
-        )
-    return step.point
-
-
-def _point(store: Store, search: Bisection, count: int, text: str) -> str:
-    """Return a point in its stored form."""
-    if search.kind == COMMITS:
-        return str(resolve_commit(store, text))
-    if not (text.isascii() and text.isdigit() and 0 < int(text) <= count):
-        raise usage_error(f"not a message number from 1 to {count:,}: {text[:40]!r}")
-    return str(int(text))
+    return search
 
 
 def _say(
-    invocation: Invocation, store: Store, search: Bisection, step: Step, *, as_json: bool
+    invocation: Invocation, here: Repo, search: OngoingBisection, step: Step, *, as_json: bool
 ) -> None:
     """Print the next point to test, or the result."""
     if as_json:
-        record = {
-            "kind": search.kind,
-            "commit": str(search.commit),
-            "next": step.point or None,
-            "left": step.left,
-            "found": list(step.found),
-            "told": [repo.records.bisect_answer(each) for each in search.verdicts],
-        }
-        write_record(invocation, record)
+        write_record(invocation, repo.records.bisection(search.state, step))
         return
+    kind = "commit" if search.state.kind == COMMITS else "message"
     if not step.is_done:
         steps = max(step.left - 1, 1).bit_length()
-        what = counted(step.left, "commit" if search.kind == COMMITS else "message")
+        what = counted(step.left, kind)
         invocation.line(f"{what} left, about {counted(steps, 'step')}; try this:")
-        invocation.line(_described(store, search, step.point))
+        invocation.line(_described(here, search, step.point))
         return
     if len(step.found) > 1:
         invocation.line("some were skipped; the first bad one is among these:")
     else:
-        invocation.line(f"the first bad {'commit' if search.kind == COMMITS else 'message'}:")
-    last = {each.point: each for each in search.verdicts}
+        invocation.line(f"the first bad {kind}:")
+    last = {each.point: each for each in search.state.verdicts}
     for point in step.found:
         told = last.get(point)
         runs = _runs(told) if told is not None else ""
-        invocation.line(f"{_described(store, search, point)}{runs}")
+        invocation.line(f"{_described(here, search, point)}{runs}")
 
 
-def _described(store: Store, search: Bisection, point: str) -> str:
+def _described(here: Repo, search: OngoingBisection, point: str) -> str:
     """Return a line about a point."""
-    read = store.objects.read
-    if search.kind == COMMITS:
-        oid = ObjectId.parse(point)
-        said = history.summary.summary(store, read_commit(oid, read), 80)
-        return f"{oid.short()}  {one_line(said, 120)}"
-    contexts = ContextCompiler(store)
-    message = contexts.compile(search.commit).messages[int(point) - 1]
-    said = "" if message.ghost else message_line(message.stored, read, 80)
+    if search.state.kind == COMMITS:
+        commit = here.get(point)
+        said = history.summary.summary(here.store, commit, 80)
+        return f"{point[:12]}  {one_line(said, 120)}"
+    message = here.compile(search.state.commit).messages[int(point) - 1]
+    said = "" if message.ghost else message_line(message.stored, here.store.objects.read, 80)
     return f"{point} messages, the last of them {message.address}  {one_line(said, 120)}"
 
 

@@ -13,14 +13,13 @@ from trace_cli.porcelain.meaning_warnings import warn
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
-from trace_store import context, errors, history, merge, repo
+from trace_store import context, errors, history, repo
 from trace_store.context.content import message_line
 from trace_store.merge import todo
 from trace_store.merge.in_progress import CHERRY_PICK, REBASE
 from trace_store.merge.result import UP_TO_DATE
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
-from trace_store.revision import resolve_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,14 +33,6 @@ if TYPE_CHECKING:
     from trace_store.repo.repository import Repo
     from trace_store.repo.stopped import Stopped
     from trace_store.store.handle import Store
-
-
-def first_list(store: Store, upstream: str | None, onto: str) -> list[Step]:
-    """Return the default to-do list of a rebase."""
-    tip = resolve_commit(store, "HEAD")
-    base = None if upstream is None else resolve_commit(store, upstream)
-    start = resolve_commit(store, onto) if onto else base
-    return [todo.Step(todo.PICK, oid) for oid in merge.rebase.to_rebase(store, base, tip, start)]
 
 
 def printed(store: Store, steps: Sequence[Step]) -> Iterable[str]:
@@ -243,22 +234,21 @@ def rebase(
         raise usage_error("--root takes no UPSTREAM")
 
     def begin(here: Repo) -> Rewrite | Stopped | None:
-        def plan(steps: Sequence[Step]) -> Sequence[Step]:
+        def plan(steps: Sequence[Step]) -> Sequence[Step] | None:
+            if print_todo:
+                _print_todo(invocation, here.store, steps, as_json=as_json)
+                return None
             return planned(invocation, here.store, steps, todo_file)
 
-        if print_todo:
-            base = None if root else upstream or history.branches.required_upstream(here.store)
-            steps = first_list(here.store, base, onto)
-            _print_todo(invocation, here.store, steps, as_json=as_json)
-            return None
-        return here.rebase(
+        found = here.rebase(
             None if root else upstream or "",
             onto=onto,
-            plan=plan if interactive or todo_file is not None else None,
+            plan=plan if interactive or print_todo or todo_file is not None else None,
             drop_pinned=drop_pinned,
             favour=favour,
             judge=asked_model(invocation, here) if judge else None,
         )
+        return None if print_todo else found
 
     _carry_out(invocation, run, REBASE, begin, judge=judge, quiet=quiet, drop_pinned=drop_pinned)
 
