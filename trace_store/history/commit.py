@@ -429,7 +429,7 @@ class _Writer:
         for operation in made.operations:
             if operation.name == ops.EDIT:
                 self._check_guarded_edit(state, operation)
-        named = [each for o in made.operations for each in ops.targets_of(o, HERE)]
+        named = {each: None for o in made.operations for each in ops.targets_of(o, HERE)}
         try:
             units = state.units(a for a in named if a in state)
             along = units if any(map(_acts_on_units, made.operations)) else []
