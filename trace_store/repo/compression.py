@@ -81,6 +81,7 @@ class Compression:
             partial=partial,
             dry_run=dry_run,
             message=self._handle.redacted(message),
+            salt=self._handle.salt,
         )
 
     def dedupe(self, *, dry_run: bool = False, message: str = "", ref: str = "") -> TrimResult:
@@ -93,6 +94,7 @@ class Compression:
             steps=compression.trim.DEDUPLICATION,
             dry_run=dry_run,
             message=self._handle.redacted(message),
+            salt=self._handle.salt,
         )
 
     def suggest(self, *, ref: str = "") -> Suggestions:
@@ -112,6 +114,7 @@ class Compression:
             *(self._on(ref, writes=True), suggestions),
             author=self._handle.author,
             message=self._handle.redacted(message),
+            salt=self._handle.salt,
         )
 
     def plan(self, to: int | None = None, range: str = "", *, ref: str = "") -> Plan:
@@ -163,6 +166,7 @@ class Compression:
             force=force,
             message=handle.redacted(message),
             guard=handle.guard,
+            salt=handle.salt,
         )
 
     def report(self, summary: str | Address = "", *, ref: str = "") -> list[SummaryReport]:
