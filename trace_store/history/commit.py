@@ -9,7 +9,7 @@ from __future__ import annotations
 from trace_store import context, errors
 from trace_store import revision as revisions
 from trace_store.context.calls import CALL, Calls, find_in_history, link_operations, link_wording
-from trace_store.contracts import Transaction
+from trace_store.contracts import RefEdit, Transaction
 from trace_store.history.draft import CommitResult, Draft, as_messages
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
@@ -77,6 +77,7 @@ def write(
     merge: Sequence[ObjectId] = (),
     durability: str | None = None,
     onto: ObjectId | None = None,
+    along: Callable[[RefReader], Sequence[RefEdit]] | None = None,
 ) -> CommitResult:
     """Write a draft as one commit at the end of a branch.
 
@@ -91,6 +92,7 @@ def write(
         merge: further parents; the operations must carry in their messages.
         durability: "durable", "batch" or "fast"; None is the store's default.
         onto: the required tip of the branch; a new branch starts there. None accepts any tip.
+        along: returns edits of other refs for the same transaction; with a detached HEAD, they follow in their own.
 
     Raises:
         InvalidOperationError: the draft is empty, an operation cannot be applied, or an edit that was not forced
@@ -111,17 +113,26 @@ def write(
         meta = {**(meta or {}), **facts}
     ref = store.refs.head_target() if branch is None else branch_ref(branch)
     writer = _Writer(store, draft, author, message, meta, links, merge, onto)
+    said = _reflog_message(message)
     if isinstance(ref, ObjectId):
-        return _write_detached(store, writer, author, durability)
+        made = _write_detached(store, writer, author, durability)
+        if along is not None:
+            store.transact(lambda refs: Transaction((), along(refs), said), author=author)
+        return made
     if writer.needs_history:  # slow, so done before the lock is taken
         writer.prepare(onto or store.refs.read(ref))
-    store.advance(
-        ref,
-        lambda tip: writer.make(tip, ref),
-        author=author,
-        message=_reflog_message(message),
-        durability=durability,
-    )
+    if along is None:
+        store.advance(
+            *(ref, lambda tip: writer.make(tip, ref), author, said), durability=durability
+        )
+        return writer.written()
+
+    def build(refs: RefReader) -> Transaction:
+        tip = refs.read(ref)
+        oid, objects = writer.make(tip, ref)
+        return Transaction(objects, [RefEdit(ref, oid, tip), *along(refs)], said)
+
+    store.transact(build, author=author, durability=durability)
     return writer.written()
 
 
