@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,7 @@ from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import read_content
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Text, ToolCall, ToolResult
+from trace_store.repo.repository import Repo
 from trace_store.store.handle import Store
 
 __all__ = ["asking", "serving", "waits"]
@@ -197,6 +199,50 @@ def test_a_call_is_never_parted_from_its_results(store: Store, end: int) -> None
     assert_valid_requests(list(now.messages), now.tools)
     shown = {each.address for each in now.messages}
     assert len(shown.intersection(made)) in (0, 3)
+
+
+def test_c6_marks_survive_two_compressions_and_a_rebase(store: Store) -> None:
+    """Priorities, must-keep texts and labels, of messages that stay and of those that are summarised."""
+    repo = Repo(store, author="A")
+    start = talk(store, 2)
+    repo.branches.create("base")
+    addresses = talk(store)
+    marks: list[dict[str, Any]] = [
+        {"priority": "pinned"},
+        {"priority": "pinned", "labels": ["schema"]},
+        {"priority": "important", "keep": ["port 8443"]},
+        {"priority": "skip"},
+        {"labels": ["question"]},
+    ]
+    repo.edit(addresses[2], f"Listen on port 8443. {WORDS * 4}")
+    for address, mark in zip(addresses, marks, strict=False):
+        repo.annotate(address, **mark)
+
+    def states() -> list[tuple[object, ...]]:
+        state = fold_of(store, repo.resolve("HEAD"))
+        entries = map(state.entry, (*start, *addresses))
+        return [(e.address, e.priority, e.labels, e.keep, e.parts) for e in entries]
+
+    def pinned() -> list[str]:
+        return [m.text for m in repo.compile() if m.priority == "pinned"]
+
+    before, verbatim = states(), pinned()
+    for words in ("First: port 8443.", "Second: port 8443."):
+        compress(store, f"{addresses[2].hex}..", author="A", text=words, force=True)
+        assert (states(), pinned()) == (before, verbatim)
+        talk(store, 1)
+    repo.branches.switch("base")
+    repo.append("user", "Meanwhile.")
+    repo.branches.switch("main")
+    repo.rebase("base")
+    assert (states(), pinned()) == (before, verbatim)
+    for words in ("Second", "First"):  # each expansion shows what one summary replaced
+        [summary] = [m.address for m in repo.compile() if m.text.startswith(words)]
+        repo.compression.expand(summary)
+    shown = {message.address: message for message in repo.compile()}
+    assert shown[addresses[2]].priority == "important"
+    assert shown[addresses[4]].labels == frozenset({"question"})
+    assert addresses[3] not in shown, "a skipped message stays hidden"
 
 
 def test_what_an_important_message_must_keep(store: Store) -> None:

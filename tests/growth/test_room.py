@@ -37,7 +37,7 @@ COMMANDS = {
     "trash": False,
     "restore HEAD~6.0": False,
 }
-"""Each command, and whether its cost is constant."""
+"""Each command, and whether its cost is constant, apart from the seal's look at one pack."""
 
 
 @pytest.fixture(scope="session")
@@ -49,6 +49,7 @@ def long_contexts(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     return {size: base / str(size) for size in SIZES}
 
 
+@pytest.mark.timeout(1_200 if FULL else 120)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_cost_of_making_room(
     command: str, long_contexts: dict[int, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -68,6 +69,10 @@ def test_cost_of_making_room(
     print(f"\n{row}")
     for (size, small), (more, large) in pairwise(zip(SIZES, costs, strict=True)):
         above = grown(small, large, 1 if COMMANDS[command] else more / size)
+        if COMMANDS[command]:
+            above -= {
+                "steps"
+            }  # the seal afterwards looks at the frames of one pack, of 32 MiB at most
         assert not above, f"{sorted(above)} grow: {small} → {large}"
     if FULL:
         assert row in TABLE.read_text(), f"docs/performance.md has another row: {row}"

@@ -234,6 +234,29 @@ def test_emptying_says_what_leaves_the_disk(repo: Repo) -> None:
     assert sorted(in_trash(repo)) == sorted(each.ref for each in refs)
 
 
+def test_messages_and_refs_are_emptied_and_restored_in_one_step(repo: Repo) -> None:
+    say(repo, "one", "two")
+    [gone] = say(repo, "three")
+    delete_branch(repo, "idea")
+    repo.remove(gone)
+    report = repo.trash.empty()
+    assert (report.messages, report.refs) == (1, 1)
+    assert (listed(repo), in_trash(repo)) == ([], [])
+    repo.undo()
+    assert listed(repo) == ["three"]
+    assert "idea" in {each.name for each in list_refs(repo.store)}
+    repo.branches.create("idea")
+    with pytest.raises(errors.AlreadyExistsError):
+        repo.trash.restore(gone, "idea")
+    assert texts(repo) == ["one", "two"], "nothing was restored"
+    repo.branches.rename("idea", "other")
+    repo.trash.restore(gone, "idea")
+    assert texts(repo) == ["one", "two", "three"]
+    repo.undo()
+    assert texts(repo) == ["one", "two"]
+    assert "idea" not in {each.name for each in repo.branches.list()}
+
+
 def expiring(repo: Repo, **rules: object) -> dict[str, str]:
     plan = retention.plan_expiry(repo.store, RetentionRules(**rules))  # type: ignore[arg-type]
     return {each.name: why for each, why in plan.expired}

@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,8 +19,9 @@ from trace_store.files import Disk
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.purge import plan_purge, purge
 from trace_store.objects.codec import MAXIMUM_BLOB_BYTES, encode_blob
-from trace_store.objects.commit import Commit
-from trace_store.objects.parts import ToolCall
+from trace_store.objects.commit import Commit, Operation
+from trace_store.objects.content import is_private
+from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.oid import ObjectId, hash_object
 from trace_store.secrets.user_files import content_salt, store_key
 from trace_store.store.handle import Store
@@ -151,3 +153,48 @@ def test_a_key_that_is_none_is_refused(tmp_path: Path) -> None:
             store_key(surroundings(tmp_path), id_, "", disk)
         with pytest.raises(StateError):
             store_key(Environment(), id_, "", disk)
+
+
+@pytest.mark.parametrize("private", [True, False])
+@pytest.mark.parametrize("verb", ["compress", "compress twice", "trim", "apply"])
+def test_what_is_written_from_private_messages_is_private(
+    tmp_path: Path, verb: str, *, private: bool
+) -> None:
+    with Repo.init(tmp_path, environment=surroundings(tmp_path)) as repo:
+        repo.append("user", "Read the letter.")
+        repo.append("assistant", [ToolCall("c1", "Read", '{"file_path": "/letter"}')])
+        letter = [ToolResult("c1", f"{PIN} is the PIN.\n" * 400, is_error=True)]
+        repo.append("tool", letter, private=private)
+        for turn in range(4):
+            repo.append("user", f"Turn {turn}. " + "Something else. " * 100)
+            repo.append("assistant", "Yes.")
+        made = repo.resolve("HEAD")
+        if verb == "trim":
+            repo.compression.trim(1_800)
+        elif verb == "apply":
+            repo.compression.apply(repo.compression.suggest().proposals)
+        else:
+            repo.compression.compress(text=f"The PIN is {PIN}.", force=True)
+        if verb == "compress twice":
+            repo.append("user", "Go on. " * 200)
+            made = repo.resolve("HEAD")
+            repo.compression.compress(text=f"The PIN was {PIN}.", force=True)
+        written = set(linked(repo, "HEAD")) - set(linked(repo, str(made)))
+        assert written
+        assert {is_private(oid, repo.store.objects.read) for oid in written} == {private}
+
+
+def linked(repo: Repo, revision: str) -> list[ObjectId]:
+    """The content that a commit names."""
+    tip = Commit.decode(repo.store.objects.read(repo.resolve(revision)))
+    return [
+        ObjectId(part["blob"])
+        for operation in tip.operations
+        for parts in [operation.fields.get("parts", []), *_wordings(operation)]
+        for whole in parts
+        for part in whole.get("parts", [whole])
+    ]
+
+
+def _wordings(operation: Operation) -> list[list[dict[str, Any]]]:
+    return [message["parts"] for message in operation.fields.get("messages", [])]

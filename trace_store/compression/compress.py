@@ -7,6 +7,8 @@ Must-keep texts and the facts of the tool calls are added or checked by rule, no
 
 from __future__ import annotations
 
+from itertools import chain
+
 from trace_store import errors
 from trace_store.compression.extractive import FACTS_SHARE, extract, facts
 from trace_store.compression.prompt import (
@@ -16,7 +18,7 @@ from trace_store.compression.prompt import (
     SourceMessage,
     length_faults,
 )
-from trace_store.compression.selection import COMPRESSION, originals, select
+from trace_store.compression.selection import COMPRESSION, originals, private_salt, select
 from trace_store.config import token_count
 from trace_store.context.activity import activity_of
 from trace_store.context.compiler import ContextCompiler
@@ -41,12 +43,13 @@ from trace_store.revision import resolve_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from typing import Any
 
     from trace_store.context.entries import Entry
     from trace_store.history.draft import CommitResult
     from trace_store.llm.contract import Model
+    from trace_store.objects.content import Salt
     from trace_store.secrets.guard import Guard
     from trace_store.store.handle import Store
 
@@ -165,6 +168,7 @@ def compress(
     force: bool = False,
     message: str = "",
     guard: Guard | None = None,
+    salt: Callable[[], Salt] | None = None,
 ) -> CompressionResult:
     """Replace messages by summaries, in one commit on a branch.
 
@@ -181,6 +185,7 @@ def compress(
         force: compress even if the branch has hardly grown since the last compression, or recent ones saved little.
         message: the commit message.
         guard: redacts secrets; None checks nothing.
+        salt: returns the salt of private content: the summaries are private if one of their sources is.
 
     Raises:
         StateError: code `no-gain` if the summary is not shorter; or, without `text`, if the branch has hardly grown or
@@ -222,7 +227,15 @@ def compress(
         )
     meta = writer.meta(found, after, previous)
     made = _write(
-        planner, found, writer, texts, author=author, message=message, guard=guard, meta=meta
+        planner,
+        found,
+        writer,
+        texts,
+        author=author,
+        message=message,
+        guard=guard,
+        salt=private_salt(store, planner.state, chain(*(run.sources for run in found.runs)), salt),
+        meta=meta,
     )
     return CompressionResult(found, made, after, writer.kind, writer.model_name, texts)
 
@@ -285,12 +298,13 @@ def _write(
     author: str,
     message: str,
     guard: Guard | None,
+    salt: Salt | None,
     meta: Mapping[str, Any],
 ) -> CommitResult:
     """Write the commit on the tip of the branch, which may have grown meanwhile."""
     store, tip = planner.store, found.tip
     for _ in range(_ATTEMPTS):
-        draft = new_draft(store, guard=guard)
+        draft = new_draft(store, salt=salt, guard=guard)
         for number, (run, text) in enumerate(zip(found.runs, texts, strict=True)):
             draft.replace(
                 run.targets,
@@ -608,7 +622,8 @@ class _Writer:
 
     def _said(self, run: Run, kept: Mapping[Address, tuple[str, ...]]) -> list[SourceMessage]:
         state, read = self._planner.state, self._planner.store.objects.read
-        extra = [each for each in run.targets if each not in run.sources and kept[each]]
+        sources = set(run.sources)
+        extra = [each for each in run.targets if each not in sources and kept[each]]
         return [
             SourceMessage(entry.message["role"], said_by(entry, read), kept[entry.address])
             for entry in (state.entry(each) for each in (*run.sources, *extra))

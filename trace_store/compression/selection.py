@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store import revision as revisions
+from trace_store.context.content import are_private
 from trace_store.context.entries import REPLACED
 from trace_store.context.snapshots import fold_of
 from trace_store.frozen import value
@@ -22,9 +23,12 @@ from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from trace_store.context.entries import Entry
     from trace_store.context.fold import Fold
     from trace_store.objects.commit import Operation
+    from trace_store.objects.content import Salt
     from trace_store.store.handle import Store
 
 COMPRESSION = "compression"
@@ -158,6 +162,17 @@ def originals(store: Store, state: Fold, address: Address) -> tuple[Address, ...
         seen.update(new)
         pending += reversed(new)
     return tuple(found)
+
+
+def private_salt(
+    store: Store, state: Fold, addresses: Iterable[Address], salt: Callable[[], Salt] | None
+) -> Salt | None:
+    """Return the salt for content that is written from some messages, if one of them is private."""
+    if salt is None:
+        return None
+    read = store.objects.read
+    is_one = any(are_private(state.entry(each).parts, read) for each in addresses)
+    return salt() if is_one else None
 
 
 def _hidden(state: Fold, addresses: tuple[Address, ...]) -> list[Address]:

@@ -17,6 +17,7 @@ from itertools import chain
 
 from trace_store import errors
 from trace_store.compression.heat import Heat
+from trace_store.compression.selection import private_salt
 from trace_store.compression.similarity import near_duplicates, topics
 from trace_store.compression.trim import (
     DUPLICATE,
@@ -40,10 +41,11 @@ from trace_store.objects.message import Message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from trace_store.history.draft import CommitResult
     from trace_store.objects.address import Address
+    from trace_store.objects.content import Salt
     from trace_store.store.handle import Store
 
 STALE = "stale"
@@ -259,9 +261,14 @@ def suggest(store: Store, *, root: str = ".") -> Suggestions:
 
 
 def apply(
-    store: Store, chosen: Sequence[Suggestion], *, author: str, message: str = ""
+    store: Store,
+    chosen: Sequence[Suggestion],
+    *,
+    author: str,
+    message: str = "",
+    salt: Callable[[], Salt] | None = None,
 ) -> CommitResult:
-    """Apply proposals in one commit.
+    """Apply proposals in one commit; `salt` is as in `trim.trim`.
 
     Raises:
         InvalidOperationError: there are no proposals.
@@ -270,8 +277,9 @@ def apply(
     """
     if not chosen:
         raise errors.InvalidOperationError("there is no proposal to apply")
-    draft = new_draft(store)
     context, state = working_state(store)
+    changed = (address for each in chosen for address in each.addresses if address in state)
+    draft = new_draft(store, salt=private_salt(store, state, changed, salt))
     working = WorkingContext(context, state)
     outputs = {(working.messages[each.at].address, each.call_id): each for each in working.outputs}
     for each in chosen:

@@ -22,7 +22,7 @@ import json
 from collections import Counter
 
 from trace_store import errors
-from trace_store.compression.selection import select
+from trace_store.compression.selection import private_salt, select
 from trace_store.compression.working_context import (
     SUMMARY,
     Output,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from trace_store.context.fold import Fold
     from trace_store.history.draft import CommitResult, Draft
     from trace_store.objects.address import Address
+    from trace_store.objects.content import Salt
     from trace_store.objects.parts import Part
     from trace_store.store.handle import Store
 
@@ -360,6 +361,7 @@ def trim(
     partial: bool = False,
     dry_run: bool = False,
     message: str = "",
+    salt: Callable[[], Salt] | None = None,
 ) -> TrimResult:
     """Make the context of a branch fit a number of tokens, in one commit.
 
@@ -374,6 +376,7 @@ def trim(
         partial: if the target cannot be met, trim as far as possible.
         dry_run: write nothing.
         message: the commit message; by default it states the tokens before and after.
+        salt: returns the salt of private content: what is written is private if a message that it is of is.
 
     Returns:
         The savings. If the target cannot be met, `stays` explains the rest.
@@ -411,7 +414,8 @@ def trim(
         )
     if not result.steps:
         return result
-    draft = new_draft(store)
+    changed = [*(address for address, _ in result.changes), *result.replaced]
+    draft = new_draft(store, salt=private_salt(store, state, changed, salt))
     planned.draft_into(draft)
     commit = write(
         store,

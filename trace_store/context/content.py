@@ -11,7 +11,7 @@ from trace_store.objects import operations as ops
 from trace_store.objects.address import RESULT, Address, resolve_calls
 from trace_store.objects.codec import encode
 from trace_store.objects.commit import Commit, Operation
-from trace_store.objects.content import read_content
+from trace_store.objects.content import is_private, read_content
 from trace_store.oid import ObjectId, digest
 
 TYPE_CHECKING = False
@@ -56,6 +56,21 @@ def seen_of_ghost(stored: Stored, address: Address) -> bytes:
     parts = _without_calls(stored["parts"])
     named = {"address": address.short(8), "parts": parts, "role": stored["role"]}
     return digest(encode(["ghost", named]))
+
+
+def are_private(parts: Sequence[Stored], read: Callable[[bytes], bytes]) -> bool:
+    """Return True if some content of stored parts is private, that is hashed with a salt."""
+    for part in parts:
+        if part["type"] == RESULT:
+            if are_private(part["parts"], read):
+                return True
+            continue
+        try:
+            if is_private(part["url"] if "url" in part else part["blob"], read):
+                return True
+        except errors.PurgedError:
+            continue
+    return False
 
 
 def _without_calls(parts: Sequence[Stored]) -> Sequence[Stored]:

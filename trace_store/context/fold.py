@@ -228,9 +228,9 @@ class Fold:
         return [self._by_address[entry.address] for entry in found]
 
     def _place(self, entry: Entry) -> int:
-        """Return the position of an entry, looked for from the last one on: most operations are in order."""
+        """Return the position of an entry, looked for near the last one: most operations are in order."""
         try:
-            self._last = self.entries.index(entry, self._last)
+            self._last = self.entries.index(entry, max(0, self._last - FEW))
         except ValueError:
             self._last = self.entries.index(entry)
         return self._last

@@ -9,7 +9,7 @@ from __future__ import annotations
 from trace_store import context, errors
 from trace_store import revision as revisions
 from trace_store.context.calls import CALL, Calls, find_in_history, link_operations, link_wording
-from trace_store.contracts import Transaction
+from trace_store.contracts import RefEdit, Transaction
 from trace_store.history.draft import CommitResult, Draft, as_messages
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
@@ -71,6 +71,7 @@ def write(
     meta: Mapping[str, Any] | None = None,
     links: Sequence[tuple[str, ObjectId | str]] = (),
     onto: ObjectId | None = None,
+    along: Callable[[RefReader], Sequence[RefEdit]] | None = None,
 ) -> CommitResult:
     """Write a draft as one commit at the end of a branch.
 
@@ -83,6 +84,7 @@ def write(
         meta: metadata, as in `Commit`.
         links: as in `Commit`.
         onto: the required tip of the branch; a new branch starts there. None accepts any tip.
+        along: returns edits of other refs for the same transaction; with a detached HEAD, they follow in their own.
 
     Raises:
         InvalidOperationError: the draft is empty, an operation cannot be applied, or an edit that was not forced
@@ -103,16 +105,24 @@ def write(
         meta = {**(meta or {}), **facts}
     ref = store.refs.head_target() if branch is None else branch_ref(branch)
     writer = _Writer(store, draft, author, message, meta, links, onto)
+    said = _reflog_message(message)
     if isinstance(ref, ObjectId):
-        return _write_detached(store, writer, author)
+        made = _write_detached(store, writer, author)
+        if along is not None:
+            store.transact(lambda refs: Transaction((), along(refs), said), author=author)
+        return made
     if writer.needs_history:  # slow, so done before the lock is taken
         writer.prepare(onto or store.refs.read(ref))
-    store.advance(
-        ref,
-        lambda tip: writer.make(tip, ref),
-        author=author,
-        message=_reflog_message(message),
-    )
+    if along is None:
+        store.advance(ref, lambda tip: writer.make(tip, ref), author=author, message=said)
+        return writer.written()
+
+    def build(refs: RefReader) -> Transaction:
+        tip = refs.read(ref)
+        oid, objects = writer.make(tip, ref)
+        return Transaction(objects, [RefEdit(ref, oid, tip), *along(refs)], said)
+
+    store.transact(build, author=author)
     return writer.written()
 
 
@@ -416,7 +426,7 @@ class _Writer:
         for operation in made.operations:
             if operation.name == ops.EDIT:
                 self._check_guarded_edit(state, operation)
-        named = [each for o in made.operations for each in ops.targets_of(o, HERE)]
+        named = {each: None for o in made.operations for each in ops.targets_of(o, HERE)}
         try:
             units = state.units(a for a in named if a in state)
             along = units if any(map(_acts_on_units, made.operations)) else []

@@ -19,7 +19,8 @@ from trace_store.refs.names import BRANCHES, TAGS, check_ref_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
     from trace_store.context.compiler import ContextCompiler
     from trace_store.context.fold import Fold
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from trace_store.history.draft import CommitResult
     from trace_store.objects.address import Address
     from trace_store.store.handle import Store
+
+    RefEdits: TypeAlias = Callable[[RefReader], Sequence[RefEdit]]
 
 
 @value
@@ -88,9 +91,16 @@ class EmptyReport:
 
 
 def restore_messages(
-    contexts: ContextCompiler, addresses: Sequence[Address], *, author: str, branch: str = "HEAD"
+    contexts: ContextCompiler,
+    addresses: Sequence[Address],
+    *,
+    author: str,
+    branch: str = "HEAD",
+    along: RefEdits | None = None,
 ) -> RestoredMessages:
     """Show removed messages of a branch at their positions again, in one commit; units are restored whole.
+
+    `along` is as in `history.commit.write`.
 
     Raises:
         StateError: one of them is not hidden.
@@ -109,7 +119,7 @@ def restore_messages(
     unlisted = [each for each in units if EMPTIED in state.entry(each).labels]
     if unlisted:
         draft.annotate(unlisted, unlabels=EMPTIED)
-    result = write(store, draft, author=author, branch=name)
+    result = write(store, draft, author=author, branch=name, along=along)
     after, shown = contexts.fold(result.oid), set(units)
     places = [_place(after, at) for at, entry in enumerate(after.entries) if entry.address in shown]
     return RestoredMessages(result, tuple(places))
@@ -168,33 +178,73 @@ def restore_refs(
     """
     if name and len(entries) != 1:
         raise errors.InvalidInputError("a new name is for a single branch or tag")
-    found: list[RestoredRef] = []
+    found = _RefRestoration(entries, name, skip=skip)
 
     def build(refs: RefReader) -> Transaction | None:
-        found.clear()
+        edits = found.edits(refs)
+        names = " ".join(each.ref.removeprefix(BRANCHES) for each in found.restored if each.ref)
+        return Transaction((), edits, f"trash: restored {names}") if edits else None
+
+    store.transact(build, author=author)
+    found.move_upstreams(store)
+    return found.restored
+
+
+def restore(
+    contexts: ContextCompiler,
+    addresses: Sequence[Address],
+    entries: Sequence[TrashedRef],
+    *,
+    author: str,
+    name: str = "",
+    skip: bool = False,
+    branch: str = "HEAD",
+) -> TrashRestored:
+    """Restore messages and refs in one transaction; raises as `restore_messages` and `restore_refs`."""
+    store = contexts.store
+    if not addresses:
+        refs = restore_refs(store, entries, author=author, name=name, skip=skip)
+        return TrashRestored(None, tuple(refs))
+    found = _RefRestoration(entries, name, skip=skip)
+    shown = restore_messages(contexts, addresses, author=author, branch=branch, along=found.edits)
+    found.move_upstreams(store)
+    return TrashRestored(shown, tuple(found.restored))
+
+
+class _RefRestoration:
+    """The restoration of some refs, as edits of a transaction."""
+
+    def __init__(self, entries: Sequence[TrashedRef], name: str, *, skip: bool) -> None:
+        self._entries = entries
+        self._name = name
+        self._skip = skip
+        self.restored: list[RestoredRef] = []
+
+    def edits(self, refs: RefReader) -> list[RefEdit]:
+        """Return the edits; raises as `restore_refs`."""
+        self.restored = []
         edits: list[RefEdit] = []
         taken: set[str] = set()
-        for entry in entries:
-            ref = _name_of(entry, name, skip=skip)
+        for entry in self._entries:
+            ref = _name_of(entry, self._name, skip=self._skip)
             is_taken = not ref or ref in taken or refs.read(ref) is not None
-            if is_taken and not skip:
+            if is_taken and not self._skip:
                 raise errors.AlreadyExistsError(
                     f"{ref} already exists", code=errors.ErrorCode.NAME_TAKEN_HERE, ref=ref
                 )
             if refs.read(entry.ref) is None:
                 raise errors.RefNotFoundError(f"{entry.ref} is not in the trash", ref=entry.ref)
-            found.append(RestoredRef(entry, "" if is_taken else ref))
+            self.restored.append(RestoredRef(entry, "" if is_taken else ref))
             if not is_taken:
                 taken.add(ref)
                 edits += [RefEdit(ref, entry.oid, None), RefEdit(entry.ref, None, entry.oid)]
-        names = " ".join(each.ref.removeprefix(BRANCHES) for each in found if each.ref)
-        return Transaction((), edits, f"trash: restored {names}") if edits else None
+        return edits
 
-    store.transact(build, author=author)
-    for each in found:
-        if store.local and each.ref.startswith(BRANCHES):
-            move_upstream(store, each.entry.ref, each.ref)
-    return found
+    def move_upstreams(self, store: Store) -> None:
+        """Give restored branches their upstreams back."""
+        for each in self.restored:
+            if store.local and each.ref.startswith(BRANCHES):
+                move_upstream(store, each.entry.ref, each.ref)
 
 
 def _name_of(entry: TrashedRef, name: str, *, skip: bool) -> str:
@@ -219,7 +269,7 @@ def empty(
     branch: str = "HEAD",
     dry_run: bool = False,
 ) -> EmptyReport:
-    """Take messages off the list of the trash, in one commit, and delete refs from it, in one transaction.
+    """Take messages off the list of the trash, by a commit, and delete refs from it, in one transaction.
 
     With `dry_run` nothing is changed.
 
@@ -240,8 +290,14 @@ def empty(
         state = contexts.fold(revisions.resolve_commit(store, branch))
         draft = new_draft(store)
         draft.annotate(state.units(messages), labels=EMPTIED)
-        commit = write(store, draft, author=author, branch=_branch(store, branch))
-    if refs and not dry_run:
+        commit = write(
+            store,
+            draft,
+            author=author,
+            branch=_branch(store, branch),
+            along=(lambda reader: _deletions(refs, reader)) if refs else None,
+        )
+    elif refs and not dry_run:
         delete_entries(store, refs, author=author)
     shared = sum(not each.objects for each in amounts)
     return EmptyReport(len(messages), len(refs), shared, freed, commit)
@@ -251,7 +307,11 @@ def delete_entries(store: Store, refs: Sequence[TrashedRef], *, author: str) -> 
     """Delete refs from the trash in one transaction; those that are gone or have changed stay as they are."""
 
     def build(reader: RefReader) -> Transaction | None:
-        edits = [RefEdit(e.ref, None, e.oid) for e in refs if reader.read(e.ref) == e.oid]
+        edits = _deletions(refs, reader)
         return Transaction((), edits, f"trash: emptied {len(edits)}") if edits else None
 
     store.transact(build, author=author)
+
+
+def _deletions(entries: Sequence[TrashedRef], refs: RefReader) -> list[RefEdit]:
+    return [RefEdit(e.ref, None, e.oid) for e in entries if refs.read(e.ref) == e.oid]

@@ -345,6 +345,11 @@ def is_plain_blob(data: bytes) -> bool:
     return width > 0 and size >= least and 7 + width + size == len(data)
 
 
+def is_salted_blob(data: bytes) -> bool:
+    """Return True if the bytes are a blob with a salt."""
+    return data[:6] == _SALTED_HEAD
+
+
 def plain_blob_head(size: int) -> bytes:
     """Return the header of a canonical unsalted blob of `size` bytes in all.
 
@@ -369,7 +374,7 @@ def blob_content(data: bytes) -> bytes:
         start = 7 + width
         if width and start + int.from_bytes(data[7:start], "big") == len(data):
             return data[start:]
-    elif data[:6] == _SALTED_HEAD:
+    elif is_salted_blob(data):
         value = decode(data)
         if len(value) == 3 and isinstance(value[1], bytes) and isinstance(value[2], bytes):
             return value[1]

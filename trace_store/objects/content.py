@@ -12,9 +12,11 @@ from trace_store.objects.codec import (
     LIST,
     MAXIMUM_BLOB_BYTES,
     blob_content,
+    chunks_of,
     decode,
     encode,
     encode_blob,
+    is_salted_blob,
     kind_of,
 )
 from trace_store.oid import ObjectId, hash_object
@@ -117,6 +119,12 @@ def read_content(oid: bytes, read: Read) -> bytes:
             if len(content) == fields.get("size"):
                 return content
     raise errors.CorruptObjectError(f"object {ObjectId(oid)} is not content", oid=ObjectId(oid))
+
+
+def is_private(oid: bytes, read: Read) -> bool:
+    """Return True if content was stored with a salt."""
+    data = read(oid)
+    return is_salted_blob(read(chunks[0]) if (chunks := chunks_of(data)) else data)
 
 
 def content_size(oid: bytes, read: Read) -> int:

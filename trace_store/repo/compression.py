@@ -83,6 +83,7 @@ class Compression:
             partial=partial,
             dry_run=dry_run,
             message=self._handle.redacted(message),
+            salt=self._handle.salt,
         )
 
     def dedupe(self, *, dry_run: bool = False, message: str = "", ref: str = "") -> TrimResult:
@@ -95,6 +96,7 @@ class Compression:
             steps=compression.trim.DEDUPLICATION,
             dry_run=dry_run,
             message=self._handle.redacted(message),
+            salt=self._handle.salt,
         )
 
     def suggest(self, *, ref: str = "") -> Suggestions:
@@ -114,6 +116,7 @@ class Compression:
             *(self._on(ref, writes=True), suggestions),
             author=self._handle.author,
             message=self._handle.redacted(message),
+            salt=self._handle.salt,
         )
 
     def plan(self, to: int | None = None, range: str = "", *, ref: str = "") -> Plan:
@@ -165,6 +168,7 @@ class Compression:
             force=force,
             message=handle.redacted(message),
             guard=handle.guard,
+            salt=handle.salt,
         )
 
     def report(self, summary: str | Address = "", *, ref: str = "") -> list[SummaryReport]:

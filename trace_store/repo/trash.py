@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from builtins import list as List  # the method `list` hides it  # noqa: N812
     from collections.abc import Sequence
 
-    from trace_store.history.trash_changes import EmptyReport, RestoredRef, TrashRestored
+    from trace_store.history.trash_changes import EmptyReport, TrashRestored
     from trace_store.history.trash_entries import TrashedRef, TrashFilter, TrashListing
     from trace_store.objects.address import Address
 
@@ -72,7 +72,7 @@ class Trash:
     def restore(
         self, *entries: str | Address, everything: bool = False, name: str = "", ref: str = ""
     ) -> TrashRestored:
-        """Show messages at their positions again, in one commit, and bring deleted branches and tags back.
+        """Show messages at their positions again, and bring deleted branches and tags back, in one transaction.
 
         Args:
             entries: addresses of messages, and names of branches, tags or refs in the trash.
@@ -88,7 +88,6 @@ class Trash:
         """
         check_flag(everything=everything)
         check_text(name=name, ref=ref)
-        store, changes, branch = self._store, history.trash_changes, ref or "HEAD"
         if everything:
             found = self._find(history.trash_entries.TrashFilter(), ref)
             addresses, refs = [each.address for each in found.messages], found.refs
@@ -98,17 +97,15 @@ class Trash:
             raise errors.InvalidInputError("name what to restore")
         if name and (addresses or len(refs) != 1):
             raise errors.InvalidInputError("a new name is for a single branch or tag")
-        contexts, author = self._handle.contexts, self._handle.author
         if addresses:
             self._handle.check_not_stopped()
-            changes.check_hidden(contexts, addresses, branch=branch)
-        restored: list[RestoredRef] = []
-        if refs:
-            restored = changes.restore_refs(store, refs, author=author, name=name, skip=everything)
-        shown = None
-        if addresses:
-            shown = changes.restore_messages(contexts, addresses, author=author, branch=branch)
-        return changes.TrashRestored(shown, tuple(restored))
+        return history.trash_changes.restore(
+            *(self._handle.contexts, addresses, refs),
+            author=self._handle.author,
+            name=name,
+            skip=everything,
+            branch=ref or "HEAD",
+        )
 
     def empty(
         self,
