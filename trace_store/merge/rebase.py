@@ -15,14 +15,11 @@ from trace_store.revision import commits_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import TypeAlias
 
     from trace_store.merge.conflicts import Resolver
     from trace_store.merge.llm_assist.review import Judge
     from trace_store.secrets.guard import Guard
     from trace_store.store.handle import Store
-
-    Plan: TypeAlias = Callable[[Sequence[Step]], Sequence[Step] | None]
 
 
 def to_rebase(
@@ -43,19 +40,43 @@ def to_rebase(
     return [oid for oid in every if oid in missing]
 
 
+class Range:
+    """The commits that a rebase of HEAD's branch reapplies.
+
+    Attributes:
+        name: the new base as the user names it; "" for none.
+        tip: the tip of the branch.
+        start: the new base, or None.
+        commits: the commits, oldest first.
+        steps: a step for each.
+    """
+
+    __slots__ = ("commits", "name", "start", "steps", "tip")
+
+    def __init__(self, store: Store, upstream: str | None, onto: str) -> None:
+        """Find the commits; arguments and errors as in `rebase`."""
+        self.tip = revisions.resolve_commit(store, "HEAD")
+        if upstream == "":
+            upstream = history.branches.required_upstream(store)
+        base = None if upstream is None else revisions.resolve_commit(store, upstream)
+        self.start = revisions.resolve_commit(store, onto) if onto else base
+        self.name = onto or upstream or ""
+        self.commits = to_rebase(store, base, self.tip, self.start)
+        self.steps = [Step(PICK, oid) for oid in self.commits]
+
+
 def rebase(
     store: Store,
     upstream: str | None = "",
     *,
     author: str,
     onto: str = "",
-    plan: Plan | None = None,
+    plan: Callable[[Sequence[Step]], Sequence[Step]] | None = None,
     drop_pinned: bool = False,
     favour: str = "",
     guard: Guard | None = None,
     resolver: Resolver | None = None,
     judge: Judge | None = None,
-    begin: Callable[[], object] | None = None,
 ) -> Rewrite:
     """Reapply the commits of HEAD's branch on top of another base.
 
@@ -66,14 +87,13 @@ def rebase(
         upstream: this revision and its ancestors are not rebased; "" is the branch's upstream, None rebases everything.
         author: who runs the command.
         onto: the new base; "" is `upstream`.
-        plan: gets a step for each commit, oldest first, and returns the steps to do, or None to do nothing; without
-            it all are done. Commits that are made meanwhile are rebased at the end.
+        plan: gets a step for each commit, oldest first, and returns the steps to do; None does all. Commits that are
+            made meanwhile are rebased at the end.
         drop_pinned: allow dropping pinned messages.
         favour: "ours" or "theirs" resolves every conflict that allows it; ours is the new base.
         guard: redacts secrets in texts that resolve conflicts.
         resolver: as in `merge`.
         judge: reviews changes of meaning, as `judging.Judge`; None skips the review.
-        begin: called before the steps are done.
 
     Raises:
         StateError: another operation is in progress.
@@ -86,30 +106,20 @@ def rebase(
     in_progress.refuse_while_stopped(store)
     check_favour(favour)
     ref = history.branches.branch_of_head(store)
-    tip = revisions.resolve_commit(store, "HEAD")
-    if upstream == "":
-        upstream = history.branches.required_upstream(store)
-    base = None if upstream is None else revisions.resolve_commit(store, upstream)
-    start = revisions.resolve_commit(store, onto) if onto else base
-    commits = to_rebase(store, base, tip, start)
-    every = [Step(PICK, oid) for oid in commits]
-    planned = every if plan is None else plan(every)
-    if planned is None:
-        return Rewrite(UP_TO_DATE, ref, tip, tip)
-    steps = checked(planned, commits)
-    if begin is not None:
-        begin()
+    found = Range(store, upstream, onto)
+    every, start = found.steps, found.start
+    steps = every if plan is None else checked(plan(every), found.commits)
     ranks = {step.oid: rank for rank, step in enumerate(every)}
     order = [ranks.get(step.oid, -1) for step in steps if step.action != DROP]
     inputs = {
         "steps": [step.as_json() for step in steps],
         "onto": "" if start is None else str(start),
-        "name": f"{len(every)} commit{'' if len(every) == 1 else 's'} onto {onto or upstream or 'nothing'}",
+        "name": f"{len(every)} commit{'' if len(every) == 1 else 's'} onto {found.name or 'nothing'}",
         "drop_pinned": drop_pinned,
         "elsewhere": bool(onto),
         "reordered": order != sorted(order),
         "favour": favour,
     }
-    stop = in_progress.Stop(in_progress.REBASE, ref, tip, inputs, {}, [])
+    stop = in_progress.Stop(in_progress.REBASE, ref, found.tip, inputs, {}, [])
     add_new_commits(store, stop)  # an agent may have committed while the plan was edited
     return Replay(store, stop, author, guard, resolver, judge).run()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from trace_store import checkpoints, errors, history, repo, revision
+from trace_store import checkpoints, errors, history, merge, repo, revision
 from trace_store.errors import DetachedHeadError, RefNotFoundError
 from trace_store.frozen import replace
 from trace_store.objects.codec import COMMIT, kind_of
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trace_store.history.branches import Branch, DeletedRef
     from trace_store.history.switch import SwitchResult
     from trace_store.history.whohas import VersionHolders
+    from trace_store.merge.todo import Step
     from trace_store.objects.address import Address
     from trace_store.refs.reflog import ReflogEntry
     from trace_store.repo.bisection import OngoingBisection
@@ -239,6 +240,23 @@ class Branches:
     def end_bisection(self) -> bool:
         """End the bisection in progress; return False if there is none."""
         return self._store.local and history.bisect.forget(self._store)
+
+    def todo(
+        self, upstream: Revision | None = "", *, onto: Revision = "", ref: str = ""
+    ) -> List[Step]:
+        """Return the steps of a rebase, oldest first, without doing them: what the `plan` of `rebase` is given.
+
+        Args:
+            upstream: as in `rebase`.
+            onto: as in `rebase`.
+            ref: the branch to rebase; "" is HEAD's.
+
+        Raises:
+            RevisionNotFoundError: there is no such commit, or the branch has no upstream.
+        """
+        store = self._store.on(ref) if ref else self._store
+        base = None if upstream is None else name_of(upstream, "upstream")
+        return merge.rebase.Range(store, base, name_of(onto, "onto")).steps
 
     @property
     def fork(self) -> Forks:

@@ -643,7 +643,7 @@ class Line:
         upstream: Revision | None = "",
         *,
         onto: Revision = "",
-        plan: Callable[[Sequence[Step]], Sequence[Step] | None] | None = None,
+        plan: Callable[[Sequence[Step]], Sequence[Step]] | None = None,
         drop_pinned: bool = False,
         favour: str = "",
         resolver: Answer | None = None,
@@ -656,7 +656,7 @@ class Line:
             upstream: what stays as it is, with all its ancestors; "" is the branch's upstream, None reapplies all
                 commits of the branch.
             onto: the new base; "" is `upstream`.
-            plan: given a `Step` for each commit, oldest first, returns the steps to do, or None to do nothing.
+            plan: given a `Step` for each commit, oldest first, returns the steps to do, in order.
             drop_pinned: whether a pinned message may be dropped.
 
         Raises:
@@ -668,6 +668,7 @@ class Line:
         """
         check_callable(plan=plan)
         line = self._on(ref)
+        self._handle.checkpoint_before(line.store, "rebase")
         found = merge.rebase.rebase(
             line.store,
             None if upstream is None else name_of(upstream, "upstream"),
@@ -679,7 +680,6 @@ class Line:
             guard=self._handle.guard,
             resolver=resolver_of(resolver),
             judge=line._judge(judge),
-            begin=lambda: self._handle.checkpoint_before(line.store, "rebase"),
         )
         return repo.stopped.result_of(self._handle, found)
 

@@ -234,21 +234,21 @@ def rebase(
         raise usage_error("--root takes no UPSTREAM")
 
     def begin(here: Repo) -> Rewrite | Stopped | None:
-        def plan(steps: Sequence[Step]) -> Sequence[Step] | None:
-            if print_todo:
-                _print_todo(invocation, here.store, steps, as_json=as_json)
-                return None
+        def plan(steps: Sequence[Step]) -> Sequence[Step]:
             return planned(invocation, here.store, steps, todo_file)
 
-        found = here.rebase(
+        if print_todo:
+            steps = here.branches.todo(None if root else upstream or "", onto=onto)
+            _print_todo(invocation, here.store, steps, as_json=as_json)
+            return None
+        return here.rebase(
             None if root else upstream or "",
             onto=onto,
-            plan=plan if interactive or print_todo or todo_file is not None else None,
+            plan=plan if interactive or todo_file is not None else None,
             drop_pinned=drop_pinned,
             favour=favour,
             judge=asked_model(invocation, here) if judge else None,
         )
-        return None if print_todo else found
 
     _carry_out(invocation, run, REBASE, begin, judge=judge, quiet=quiet, drop_pinned=drop_pinned)
 
