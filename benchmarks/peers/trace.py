@@ -22,6 +22,7 @@ import trace_store.context.line
 import trace_store.context.prefetch
 import trace_store.context.token_column
 import trace_store.history.log
+import trace_store.history.log_query
 import trace_store.history.lookup
 import trace_store.maintenance.log
 import trace_store.maintenance.schedule

@@ -87,7 +87,7 @@ _PORCELAIN = (
         "Show the branch, its size and what is in progress",
     ),
     ("log", "log:log", "repo.repository.Repo.log", "List commits, newest first"),
-    ("diff", "diff:diff", "history.diff.diff", "Show changes between two contexts"),
+    ("diff", "diff:diff", "repo.line.Line.diff", "Show changes between two contexts"),
     ("blame", "blame:blame", "repo.line.Line.blame", "Show which commit each message comes from"),
     (
         "whohas",
@@ -104,7 +104,7 @@ _PORCELAIN = (
     ("sessions", "sessions:GROUP", "repo.transcripts.Transcripts.list", "List agent sessions"),
     ("search", "search:run", "repo.repository.Repo.search", "Search the text of messages"),
     ("view", "view:view", "exporters.session.read_session", "Read a session"),
-    ("show", "show:show", "revision.resolve", "Show a commit, a message or an object"),
+    ("show", "show:show", "repo.line.Line.resolve", "Show a commit, a message or an object"),
     (
         "branch",
         "branch:branch",

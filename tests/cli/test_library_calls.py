@@ -25,7 +25,7 @@ RUNS: dict[str, list[str]] = {
     "bundle": ["bundle create all.bundle --all"],
     "init": ["init other"],
     "commit": ["commit --user c"],
-    **{name: [name] for name in ("compile", "status")},
+    **{name: [name] for name in ("compile", "status", "log", "diff", "show")},
     "config": ["config budget 200k"],
     "model": ["model"],
     "trust": ["trust"],
@@ -63,7 +63,7 @@ RUNS: dict[str, list[str]] = {
 }
 """How to run each command that calls the function of its row; the last of its commands is followed."""
 
-AROUND = {"log", "diff", "view", "show"}
+AROUND = {"view"}
 """Commands that call layers below `Repo`."""
 WITHOUT_REPOSITORY = {"demo", "completion", "help", "version"}
 """Commands that need no open repository, and call no function of the library for it."""

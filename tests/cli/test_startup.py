@@ -108,10 +108,10 @@ MOST_MODULES = {
     "config": 71,
     "commit -q --no-seal": 93,
     "commit -q": 107,
-    "log": 85,
+    "log": 93,
     "status": 100,
     "compile": 104,
-    "show": 92,
+    "show": 96,
     "fsck": 103,
 }
 """How many modules of Trace a command may load: each costs about 60 µs, half a per cent of a bare interpreter."""

@@ -168,6 +168,42 @@ def test_head_goes_to_branches_and_commits(repo: Repo) -> None:
         repo.branches.reflog("nowhere")
 
 
+def test_a_log_starts_anywhere_and_tells_what_it_reads(repo: Repo) -> None:
+    first = repo.append("user", "a")
+    idea = repo.append("user", "theirs", ref="idea")
+    second = repo.append("assistant", "b, at last")
+    assert {each.oid for each in repo.log(everything=True)} == {first.oid, idea.oid, second.oid}
+    assert [each.oid for each in repo.log(["main", "^HEAD~1"])] == [second.oid]
+    read: list[ObjectId] = []
+    [found] = repo.log(role="assistant", tokens=True, walked=lambda each: read.append(each.oid))
+    assert (found.oid, read) == (second.oid, [second.oid, first.oid])
+    assert found.growth is not None
+    assert found.growth.total == repo.compile().token_count
+    [(address, message)] = found.messages
+    assert (address, message.text, found.event) == (second.addresses[0], "b, at last", "")
+    assert found.snippet("AT LAST") is not None
+    assert repo.branches.names([second.oid]) == {second.oid: ["HEAD", "refs/heads/main"]}
+    repo.branches.delete("idea")
+    assert len([*repo.log(everything=True)]) == 2
+    assert len([*repo.log(everything=True, trash=True)]) == 3
+
+
+def test_a_diff_takes_a_range_and_compares_requests(repo: Repo) -> None:
+    first = repo.append("user", "a")
+    repo.branches.create("idea")
+    repo.append("user", "b")
+    repo.append("user", "c", ref="idea")
+    assert len(repo.diff(None, first).changes) == 1
+    assert [each.kinds for each in repo.diff("main...idea").changes] == [("added",)]
+    assert len(repo.diff("main..idea").changes) == 2
+    assert ("+", "user:") not in repo.diff("main", "main").rendered().lines
+    rendered = repo.diff("main...idea").rendered("openai", around=0)
+    assert any(sign == "+" and '"c"' in text for sign, text in rendered.lines)
+    repo.line("other").append("user", "d")
+    with pytest.raises(InvalidInputError, match="no common ancestor"):
+        repo.diff("main...other")
+
+
 def test_steps_back_and_forth(repo: Repo) -> None:
     repo.append("user", "a")
     repo.append("user", "b")

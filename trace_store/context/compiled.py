@@ -65,6 +65,21 @@ if TYPE_CHECKING:
 
 
 @value
+class TokenGrowth:
+    """Tokens of the context at a commit.
+
+    Attributes:
+        total: tokens of the compiled context, as `CompiledContext.token_count`.
+        added: the difference from the first parent.
+        source: how the total was counted.
+    """
+
+    total: int
+    added: int
+    source: str
+
+
+@value
 class MeasuredReport:
     """A provider's report, and the estimate for the same context.
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+from trace_store import errors, history
+from trace_store import revision as revisions
 from trace_store.context.compiled import CompiledContext, CompiledMessage, stored_message
 from trace_store.context.content import message_at, seen_of, seen_of_ghost
 from trace_store.context.index_records import GHOST, LABELLED, START, MessageRecord
@@ -28,9 +30,11 @@ if TYPE_CHECKING:
     from trace_store.context.compile_index import IndexView
     from trace_store.context.compiler import ContextCompiler
     from trace_store.context.fold import ReadCommit
+    from trace_store.history.request_diff import RenderedDiff
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit
     from trace_store.oid import ObjectId
+    from trace_store.store.handle import Store
 
     Said: TypeAlias = Callable[[MessageRecord], bytes]
     """Returns the bytes that a model sees of a message."""
@@ -127,6 +131,14 @@ class ContextDiff:
     def tokens_new(self) -> int:
         """Tokens of the new context that are not in a provider's cache."""
         return self.tokens_after if self.tools_differ else self.tokens_after - self.tokens_kept
+
+    def rendered(self, form: str = "text", *, around: int = 3) -> RenderedDiff:
+        """Return how the two requests in a provider's format differ, with `around` lines of context.
+
+        Raises:
+            InvalidInputError: there is no such format.
+        """
+        return history.request_diff.diff_rendered(self.before, self.after, form, around=around)
 
 
 @value
@@ -306,20 +318,38 @@ def diff(
 
     Args:
         contexts: compiles them.
-        before: the revision before; None is an empty context.
+        before: the revision before; None is an empty context. A range `A..B` gives both revisions, `A...B` the merge
+            base of A and B, and B.
         after: the revision after.
         model: the model to count tokens for.
 
     Raises:
         RevisionNotFoundError: there is no such commit.
+        InvalidInputError: A and B share no commit.
         ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
     """
+    if isinstance(before, str) and ".." in before:
+        before, after = _ends(contexts.store, before)
     sides = (contexts.compile(before, model=model), contexts.compile(after, model=model))
     # A fixed order of the sides, so that ties are resolved the same way in both directions.
     turned = _rank(sides[0]) > _rank(sides[1])
     one, other = reversed(sides) if turned else sides
     found = _Comparison(contexts, one, other)
     return found.result(turned=turned)
+
+
+def _ends(store: Store, text: str) -> tuple[str | ObjectId, str]:
+    """Return the two revisions that a range compares; a missing side is HEAD."""
+    if "..." not in text:
+        left, _, right = text.partition("..")
+        return left or "HEAD", right or "HEAD"
+    left, _, right = text.partition("...")
+    commits = revisions.commits_of(store)
+    ends = [revisions.resolve_commit(store, side or "HEAD", commits) for side in (left, right)]
+    bases = commits.merge_bases(*ends)
+    if not bases:
+        raise errors.InvalidInputError(f"{text!r}: no common ancestor", revision=text)
+    return bases[0], right or "HEAD"
 
 
 def common_length(one: IndexView, other: IndexView) -> int:

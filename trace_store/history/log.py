@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import islice, repeat
 
-from trace_store import commit_table, errors, history, secrets
+from trace_store import commit_table, errors, history, objects, secrets, transcripts
 from trace_store.commit_table.commits import STEPS
 from trace_store.commit_table.rows import (
     AUTHOR_OVERFLOW,
@@ -35,9 +35,12 @@ if TYPE_CHECKING:
 
     from trace_store.commit_table.commits import Commits
     from trace_store.commit_table.rows import CommitRows, Row
+    from trace_store.context.compiled import TokenGrowth
     from trace_store.context.line import SummaryLine
+    from trace_store.context.snippet import Snippet
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit, Operation
+    from trace_store.objects.message import Message
     from trace_store.store.handle import Store
 
     Weigh: TypeAlias = Callable[[Commit], int]
@@ -230,7 +233,9 @@ class LogEntry:
         message: the commit message, or "".
     """
 
-    __slots__ = ("_number", "_source", "author", "message", "message_count", "oid", "time")
+    __slots__ = (
+        *("_growth", "_number", "_source", "author", "message", "message_count", "oid", "time"),
+    )
 
     def __init__(
         self, oid: ObjectId, author: str, time: int, count: int, number: int, source: LogSource
@@ -285,6 +290,16 @@ class LogEntry:
         return self._source.weigh(self.commit)
 
     @property
+    def growth(self) -> TokenGrowth | None:
+        """The tokens of the context at the commit, in a log with `tokens`; None in any other."""
+        found: TokenGrowth | None = getattr(self, "_growth", None)
+        return found
+
+    @growth.setter
+    def growth(self, growth: TokenGrowth) -> None:
+        self._growth = growth
+
+    @property
     def redacted(self) -> dict[str, int]:
         """Number of redacted secrets of each kind in its content, counted on access."""
         commit, found = self.commit, dict[str, int]()
@@ -306,6 +321,25 @@ class LogEntry:
             if found is None
             else found
         )
+
+    @property
+    def messages(self) -> list[tuple[Address, Message]]:
+        """The messages that it adds, with their addresses, as it has them."""
+        read = self._source.store.objects.read
+        added = ops.added_messages(self.commit, self.oid)
+        return [
+            (at, objects.message.load_message(ops.with_current_parts(stored), read))
+            for at, stored in added
+        ]
+
+    @property
+    def event(self) -> str:
+        """What an agent's program recorded without a message; "" for any other commit."""
+        return transcripts.event_text.event_text(self.commit, self._source.store.objects.read)
+
+    def snippet(self, text: str) -> Snippet | None:
+        """Return what stands around a text in its messages or edits, in any case; None if it does not occur."""
+        return history.log_filters.snippet_of(self.commit, text, self._source.store.objects.read)
 
 
 class _LateEntry(LogEntry):

@@ -248,9 +248,8 @@ class _Matcher:
         return self._fold
 
 
-def snippet_of(contexts: ContextCompiler, oid: ObjectId, text: str) -> Snippet | None:
+def snippet_of(commit: Commit, text: str, read: Callable[[bytes], bytes]) -> Snippet | None:
     """Return a snippet around a text in a commit's messages or edits, in any case; None if it does not occur."""
-    commit, read = contexts.read_commit(oid), contexts.store.objects.read
     found = (snippet_in(parts, text, read) for parts in wordings_of(commit))
     return next((each for each in found if each is not None), None)
 

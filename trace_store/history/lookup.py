@@ -1,11 +1,9 @@
-"""Look-ups by id or address: objects, messages with their state, versions, reports of usage, filtered logs.
+"""Look-ups by id or address: objects, messages with their state, versions, reports of usage.
 
 Rule: this reads and changes nothing.
 """
 
 from __future__ import annotations
-
-from itertools import islice
 
 from trace_store import context, errors, history
 from trace_store import revision as revisions
@@ -23,9 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from trace_store.context.compiler import ContextCompiler
     from trace_store.context.entries import Entry
-    from trace_store.history.log import LogEntry
     from trace_store.objects.parts import Part
     from trace_store.store.handle import Store
 
@@ -188,37 +184,3 @@ def usage(store: Store, revision: str) -> Iterator[UsageTotal]:
                 about = fields.pop("about", None) or next(iter(entry.parents), None)
                 counts = {n: v for n, v in sorted(fields.items()) if isinstance(v, int | str)}
                 yield UsageTotal(entry.oid, about and ObjectId(about), counts)
-
-
-def log(
-    contexts: ContextCompiler, revision: str, wanted: Mapping[str, Any], limit: int | None
-) -> Iterator[LogEntry]:
-    """Return the commits of a revision or range that match filters, newest first, as `Line.log`."""
-    store, weigh = contexts.store, contexts.weigh_added
-    if all(each in ("", None) for each in wanted.values()):
-        return history.log.log(store, revision, limit=limit, weigh=weigh)
-    tip = revisions.resolve_range(store, revision).include[-1]
-    follow = wanted["follow"]
-    chosen = {
-        **wanted,
-        "since": _moment(store, "since", wanted["since"]),
-        "until": _moment(store, "until", wanted["until"]),
-        "follow": None if follow is None else address(store, follow, "follow"),
-    }
-    found = history.log.log(store, revision, weigh=weigh)
-    filters = history.log_filters.LogFilter(**chosen)
-    return islice(history.log_filters.matching(contexts, found, filters, tip), limit)
-
-
-def _moment(store: Store, argument: str, given: Any) -> int | None:
-    """Return a time in milliseconds."""
-    found: int | None = given
-    if isinstance(given, str):
-        found = revisions.parse_moment(given, store)
-    elif given is not None and not isinstance(given, int) and hasattr(given, "timestamp"):
-        found = round(given.timestamp() * 1000)
-    if given is not None and type(found) is not int:
-        raise errors.InvalidInputError(
-            f"{argument}: not a time: {str(given)[:80]!r}", argument=argument
-        )
-    return found

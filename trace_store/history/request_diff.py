@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from trace_store.context.compiler import ContextCompiler
+    from trace_store.context.compiled import CompiledContext
     from trace_store.oid import ObjectId
 
 HEAD = "@"
@@ -51,29 +51,10 @@ class RenderedDiff:
 
 
 def diff_rendered(
-    contexts: ContextCompiler,
-    before: str | ObjectId,
-    after: str | ObjectId = "HEAD",
-    *,
-    form: str = "text",
-    model: str = "",
-    around: int = 3,
+    before: CompiledContext, after: CompiledContext, form: str, *, around: int
 ) -> RenderedDiff:
-    """Return the differences between two contexts as they are rendered.
-
-    Args:
-        contexts: compiles them.
-        before: the revision before.
-        after: the revision after.
-        form: a name in `render.FORMS`.
-        model: the model to render for.
-        around: number of context lines.
-
-    Raises:
-        RevisionNotFoundError: there is no such commit.
-        InvalidInputError: unknown form.
-    """
-    sides = [contexts.compile(each, model=model) for each in (before, after)]
+    """Return the differences between two contexts as they are rendered, as `ContextDiff.rendered`."""
+    sides = [before, after]
     requests = [side.render(form).request for side in sides]
     data = [providers.wire.to_bytes(request) for request in requests]
     lines = [_lines(request) for request in requests]

@@ -4,34 +4,19 @@ from __future__ import annotations
 
 from trace_store import objects
 from trace_store.context import tokens
+from trace_store.context.compiled import TokenGrowth
 from trace_store.context.fold import is_measured
-from trace_store.frozen import value
-from trace_store.history.log import LogEntry
 from trace_store.objects.operations import TOOLS, only_appends
 from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.context.compiler import ContextCompiler
+    from trace_store.history.log import LogEntry
     from trace_store.objects.commit import Commit
 
     Report = tuple[bytes, int, str]
     """The commit that records it, its tokens, the name of its source."""
-
-
-@value
-class TokenGrowth:
-    """Tokens of the context at a commit.
-
-    Attributes:
-        total: tokens of the compiled context, as `CompiledContext.token_count`.
-        added: the difference from the first parent.
-        source: how the total was counted.
-    """
-
-    total: int
-    added: int
-    source: str
 
 
 def token_growth(contexts: ContextCompiler, entries: list[LogEntry]) -> dict[bytes, TokenGrowth]:

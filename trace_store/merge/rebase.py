@@ -7,7 +7,7 @@ from trace_store import revision as revisions
 from trace_store.merge import in_progress
 from trace_store.merge.conflicts import check_favour
 from trace_store.merge.replay import Replay
-from trace_store.merge.result import UP_TO_DATE, Rewrite
+from trace_store.merge.result import Rewrite
 from trace_store.merge.todo import DROP, PICK, Step, add_new_commits, checked, commits_since
 from trace_store.oid import ObjectId
 from trace_store.revision import commits_of

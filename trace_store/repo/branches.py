@@ -5,16 +5,16 @@ from __future__ import annotations
 from itertools import islice
 
 from trace_store import checkpoints, errors, history, merge, repo, revision
-from trace_store.errors import DetachedHeadError, RefNotFoundError
 from trace_store.frozen import replace
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.oid import ObjectId
+from trace_store.refs.names import BRANCHES, FORKS, TRASH
 from trace_store.repo.handle import Handle, check_callable, check_count, check_flag, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from builtins import list as List  # the method `list` hides it  # noqa: N812
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from trace_store.checkpoints.handle import Forks
@@ -138,6 +138,26 @@ class Branches:
         """
         oid = revision.resolve_commit(self._store, name_of(what))
         return history.whohas.whohas_commit(self._store, oid)
+
+    def names(self, commits: Iterable[ObjectId], *, trash: bool = False) -> dict[bytes, List[str]]:
+        """Return the full names of the refs at each commit that has any; HEAD and its branch come first.
+
+        The names include where HEAD's branch was forked. With `trash`, they include refs in the trash.
+        """
+        refs = self._store.refs
+        head, found = refs.head(), refs.names_of(commits)
+        names: dict[bytes, list[str]] = {
+            oid: [name for name in named if trash or not name.startswith(TRASH)]
+            for oid, named in found.items()
+        }
+        if head.oid is not None and head.oid in names:
+            others = [name for name in names[head.oid] if name != head.ref]
+            names[head.oid] = ["HEAD", *([] if head.ref is None else [head.ref]), *others]
+        if head.ref is not None and refs.read(FORKS + head.ref.removeprefix(BRANCHES)):
+            fork = checkpoints.forks.fork_of(self._store, head.ref)
+            if fork is not None:
+                names.setdefault(fork.point, []).append(fork.checkpoint)
+        return names
 
     def whohas(
         self, what: str | Address | ObjectId, *, is_text: bool = False
@@ -312,7 +332,7 @@ class Branches:
         try:
             if isinstance(revision, str) and not detach:
                 return history.switch.switch(self._store, revision, author=author)
-        except (RefNotFoundError, DetachedHeadError):
+        except (errors.RefNotFoundError, errors.DetachedHeadError):
             pass  # not a branch, so a commit
         return history.switch.detach(self._store, name_of(revision), author=author)
 

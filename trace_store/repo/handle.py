@@ -184,6 +184,19 @@ def targets_of(targets: Target | Sequence[Target], argument: str = "targets") ->
     return found
 
 
+def place_of(after: Target | None, before: Target | None, last: bool) -> tuple[str, Target]:
+    """Return where to move messages, and beside which message; by default to the beginning.
+
+    Raises:
+        InvalidInputError: several places are given.
+    """
+    places = [("after", after), ("before", before), ("last", "" if last else None)]
+    given = [(where, beside) for where, beside in places if beside is not None]
+    if len(given) > 1:
+        raise errors.InvalidInputError("give one of after, before and last")
+    return given[0] if given else ("first", "")
+
+
 def check_text(**arguments: object) -> None:
     """Raise InvalidInputError, naming the argument, if one is not text."""
     for name, value in arguments.items():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from trace_store import context, errors, history, merge, repo
+from trace_store import context, history, merge, repo
 from trace_store import revision as revisions
 from trace_store.oid import ObjectId
 from trace_store.repo.handle import (
@@ -17,6 +17,7 @@ from trace_store.repo.handle import (
     check_flag,
     check_text,
     name_of,
+    place_of,
     resolver_of,
     targets_of,
 )
@@ -326,17 +327,9 @@ class Line:
             InvalidOperationError: a message would be moved beside itself.
             InvalidInputError: no message is named, or several places are.
         """
-        places = [("after", after), ("before", before), ("last", "" if last else None)]
-        given = [(where, beside) for where, beside in places if beside is not None]
-        if len(given) > 1:
-            raise errors.InvalidInputError("give one of after, before and last")
-        where, beside = given[0] if given else ("first", "")
         line = self._on(ref)
         moved = merge.move.move(
-            line.store,
-            targets_of(targets),
-            where,
-            beside or "",
+            *(line.store, targets_of(targets), *place_of(after, before, last)),
             author=self._handle.author,
             message=self._handle.redacted(message),
             dry_run=dry_run,
@@ -382,9 +375,8 @@ class Line:
             RevisionNotFoundError: there is no commit `about`.
         """
         line = self._on(ref)
-        oid = (
-            None if about is None else revisions.resolve_commit(line.store, name_of(about, "about"))
-        )
+        about = None if about is None else name_of(about, "about")
+        oid = None if about is None else revisions.resolve_commit(line.store, about)
         sender: dict[str, Any] = {"renderer": renderer, "renderer_version": renderer_version}
 
         def add(draft: Draft) -> None:
@@ -438,9 +430,15 @@ class Line:
 
     def log(
         self,
-        revision: Revision = "HEAD",
+        revision: Revision | list[Revision] = "HEAD",
         *,
         limit: int | None = None,
+        everything: bool = False,
+        trash: bool = False,
+        first_parent: bool = False,
+        in_lines: bool = False,
+        tokens: bool = False,
+        walked: Callable[[LogEntry], object] | None = None,
         text: str = "",
         kind: str = "",
         role: str = "",
@@ -457,11 +455,17 @@ class Line:
         follow: str | Address | None = None,
         ref: str = "",
     ) -> Iterator[LogEntry]:
-        """Yield the commits of a revision or range that match all filters, newest first.
+        """Yield the commits of revisions or ranges that match all filters, newest first.
 
         Args:
-            revision: a revision, or a range `A..B` or `A...B`.
+            revision: a revision, a range `A..B` or `A...B`, or a list; `^A` in it excludes A with all its ancestors.
             limit: at most this many.
+            everything: start from all refs and HEAD, too.
+            trash: with `everything`, also from the trash.
+            first_parent: follow only first parents, which make up the context.
+            in_lines: never interleave lines of history, as for a graph.
+            tokens: count the tokens of the context at each commit, for `LogEntry.growth`.
+            walked: told each commit that is read, also those that the filters leave out.
             text: part of the text of a message or of the commit's message, in any case.
             kind: the kind of a message.
             role: the role of a message.
@@ -483,11 +487,16 @@ class Line:
         """
         line = self._on(ref)
         check_count(limit=limit)
+        check_callable(walked=walked)
+        named = revision if isinstance(revision, list) else [revision]
         of_message = {"text": text, "kind": kind, "role": role, "tool": tool, "path": path}
         of_commit = {"meta": meta, "author": author, "operation": operation, "merges": merges}
         marks = {"priority": priority, "label": label, "follow": follow}
         wanted = {**of_message, **of_commit, **marks, "since": since, "until": until}
-        return history.lookup.log(line.contexts, name_of(revision), wanted, limit)
+        where: dict[str, Any] = {"everything": everything, "trash": trash, "in_lines": in_lines}
+        how: dict[str, Any] = {"first_parent": first_parent, "tokens": tokens, "walked": walked}
+        names = [name_of(each) for each in named]
+        return history.log_query.query(line, names, wanted, limit=limit, **where, **how)
 
     def status(self, *, model: str = "", count_tokens: bool = True, ref: str = "") -> Status:
         """Return the state of the branch and of the repository.
@@ -498,12 +507,15 @@ class Line:
         return history.status.status(self._on(ref).contexts, model=model, count_tokens=count_tokens)
 
     def diff(
-        self, before: Revision, after: Revision = "HEAD", *, model: str = "", ref: str = ""
+        self, before: Revision | None, after: Revision = "HEAD", *, model: str = "", ref: str = ""
     ) -> ContextDiff:
-        """Return the differences between the contexts of two revisions, in messages, words and tokens."""
+        """Return the differences between two contexts, in messages, words and tokens.
+
+        `before` is a revision, None for an empty context, or a range `A..B` or `A...B` (from the merge base) for both.
+        """
         check_text(model=model)
-        names = name_of(before, "before"), name_of(after, "after")
-        return history.diff.diff(self._on(ref).contexts, *names, model=model)
+        old = None if before is None else name_of(before, "before")
+        return history.diff.diff(self._on(ref).contexts, old, name_of(after, "after"), model=model)
 
     def blame(self, revision: Revision = "HEAD", *, ref: str = "") -> Iterator[Blame]:
         """Yield for each message of a context the commit that added it, and what was done to it since."""
@@ -590,9 +602,7 @@ class Line:
             strategy, favour, fast_forward, squash, unrelated, message
         )
         store = self._on(ref).store
-        advise = None
-        if strategy == merge.inputs.SEMANTIC and model is not None:
-            advise = merge.llm_assist.semantic.Advisor(store, model, review=review)
+        asked = model if strategy == merge.inputs.SEMANTIC else None
         self._handle.checkpoint_before(store, "merge")
         found = merge.merge.merge(
             store,
@@ -601,7 +611,7 @@ class Line:
             author=self._handle.author,
             guard=self._handle.guard,
             resolver=resolver_of(resolver),
-            advise=advise,
+            advise=asked and merge.llm_assist.semantic.Advisor(store, asked, review=review),
         )
         return repo.stopped.result_of(self._handle, found)
 

@@ -6,10 +6,11 @@ ISO 8601 in UTC with milliseconds, sizes are bytes. `docs/json.md` says what eac
 
 from __future__ import annotations
 
-from trace_store import errors, history
+from trace_store import errors, history, providers
 from trace_store.ident import format_time, known_time
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
+from trace_store.objects.message import Message
 from trace_store.objects.operations import META, SETTINGS, added_messages, facts_of
 
 TYPE_CHECKING = False
@@ -33,11 +34,10 @@ if TYPE_CHECKING:
     from trace_store.history.diff import ContextDiff, MessageChange
     from trace_store.history.draft import CommitResult
     from trace_store.history.log import LogEntry
-    from trace_store.history.lookup import UsageTotal
+    from trace_store.history.lookup import MessageState, UsageTotal, WordingVersion
     from trace_store.history.reset import StagedCommit
     from trace_store.history.status import Status
     from trace_store.history.tags import TagEntry
-    from trace_store.history.token_history import TokenGrowth
     from trace_store.history.trash_changes import EmptyReport, TrashRestored
     from trace_store.history.trash_entries import HiddenMessage, TrashedRef
     from trace_store.history.undo import UndoResult
@@ -127,10 +127,9 @@ def status(found: Status, fork: Fork | None, stopped: Waiting | None) -> dict[st
     }
 
 
-def log_entry(
-    entry: LogEntry, names: dict[bytes, list[str]], growth: TokenGrowth | None
-) -> dict[str, Any]:
-    """Return a commit as the JSON of `trace log`."""
+def log_entry(entry: LogEntry, names: dict[bytes, list[str]]) -> dict[str, Any]:
+    """Return a commit as the JSON of `trace log`, with the names of the refs at it."""
+    growth = entry.growth
     record: dict[str, Any] = {
         "commit": str(entry.oid),
         "parents": [str(parent) for parent in entry.parents],
@@ -150,6 +149,50 @@ def log_entry(
         record["token_count"] = growth.total
         record["token_source"] = growth.source
     return record
+
+
+def commit(entry: LogEntry, names: dict[bytes, list[str]]) -> dict[str, Any]:
+    """Return a commit with its messages as the JSON of `trace show`."""
+    return {
+        **log_entry(entry, names),
+        "meta": {key: plain(value) for key, value in entry.commit.meta.items()},
+        "links": [[relation, plain(target)] for relation, target in entry.commit.links],
+        "messages": _lossless([message for _, message in entry.messages]),
+    }
+
+
+def message(
+    state: MessageState, versions: Sequence[WordingVersion] | None = None
+) -> dict[str, Any]:
+    """Return a message and its state as the JSON of `trace show`, and all its versions if they are given."""
+    record: dict[str, Any] = {
+        "address": state.address.hex,
+        **_lossless([state.message])[0],
+        "priority": state.priority,
+        "labels": sorted(state.labels),
+        "hidden": state.hidden or None,
+        "ghost": state.is_ghost,
+        "version": state.version,
+        "version_count": state.version_count,
+    }
+    if versions is not None:
+        worded = [Message(state.message.role, each.parts) for each in versions]
+        record["wordings"] = [each["parts"] for each in _lossless(worded)]
+    return record
+
+
+def _lossless(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = providers.rendering.render("json", messages).request["messages"]
+    return found
+
+
+def plain(value: object) -> object:
+    """Return a stored value as JSON-compatible values: ids and bytes as hex."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return {k: plain(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
 def diff(found: ContextDiff) -> dict[str, Any]:

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, opened_store, tell_unknown_model
+from trace_cli.porcelain.common import JSON, opened, tell_unknown_model
 from trace_cli.render.changes import diff_lines, name_line
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import paint
-from trace_store import history, repo
-from trace_store.context.compiler import ContextCompiler
+from trace_store import repo
 from trace_store.providers import FORMATS
-from trace_store.revision import commits_of, resolve_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.history.request_diff import RenderedDiff
-    from trace_store.oid import ObjectId
-    from trace_store.store.handle import Store
 
 
 @takes(
@@ -84,45 +80,22 @@ def diff(
         raise usage_error("--compiled cannot be combined with --stat, --name-only or --side")
     if sum((stat, name_only, side, as_json)) > 1:
         raise usage_error("give only one of --stat, --name-only, --side and --json")
-    with opened_store(invocation) as store:
+    if len(revisions) > 2:
+        raise usage_error("give two revisions", "`trace diff A B`")
+    with opened(invocation) as here:
         invocation.page()
         tell_unknown_model(invocation, model)
-        before, after = _two(store, revisions)
-        contexts = ContextCompiler(store)
+        found = here.diff(*(revisions or ["HEAD~1"]), model=model)
         if compiled:
-            rendered = history.request_diff.diff_rendered(
-                contexts, before, after, form=form or "text", model=model, around=around
-            )
+            rendered = found.rendered(form or "text", around=around)
             _show_rendered(invocation, rendered, as_json=as_json)
             return
-        found = history.diff.diff(contexts, before, after, model=model)
         if as_json:
             write_record(invocation, repo.records.diff(found))
             return
         lines = diff_lines(invocation, found, stat=stat, side=side, around=around)
         for line in map(name_line, found.changes) if name_only else lines:
             invocation.line(line)
-
-
-def _two(store: Store, revisions: list[str]) -> tuple[str | ObjectId, str | ObjectId]:
-    """Return the two revisions to compare."""
-    if len(revisions) > 2:
-        raise usage_error("give two revisions", "`trace diff A B`")
-    if len(revisions) == 2:
-        return revisions[0], revisions[1]
-    if not revisions:
-        return "HEAD~1", "HEAD"
-    (text,) = revisions
-    if "..." in text:
-        left, _, right = text.partition("...")
-        commits = commits_of(store)
-        ends = [resolve_commit(store, side or "HEAD", commits) for side in (left, right)]
-        bases = commits.merge_bases(*ends)
-        if not bases:
-            raise usage_error(f"{text!r}: no common ancestor", "`trace diff A B`")
-        return bases[0], right or "HEAD"
-    left, dots, right = text.partition("..")
-    return (left or "HEAD", right or "HEAD") if dots else (text, "HEAD")
 
 
 def _show_rendered(invocation: Invocation, found: RenderedDiff, *, as_json: bool) -> None:

@@ -7,13 +7,11 @@ from itertools import islice
 from trace_cli import render
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, opened_store
+from trace_cli.porcelain.common import JSON, opened
 from trace_cli.render.commits import Minutes, commit_lines, log_row
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, fit, marked, paint, table, terminal_width
-from trace_store import checkpoints, context, errors, history, repo
-from trace_store.refs.names import FORKS, TRASH
-from trace_store.revision import all_commits, parse_moment, reach_of_several, resolve_address
+from trace_store import errors, repo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,9 +21,8 @@ if TYPE_CHECKING:
     from trace_cli.render.graph import Drawing
     from trace_cli.runtime import Invocation
     from trace_store.history.log import LogEntry
-    from trace_store.history.token_history import TokenGrowth
-    from trace_store.oid import ObjectId
-    from trace_store.store.handle import Store
+    from trace_store.repo.handle import Revision
+    from trace_store.repo.repository import Repo
 
 DEFAULT_LIMIT = 1000
 """How many commits `trace log` holds in memory to align its columns; more are printed in further blocks."""
@@ -162,10 +159,10 @@ def log(
         "author": author,
         "since": since,
         "until": until,
-        "follow": follow,
-        "merges": "yes" * merges or "no" * no_merges,
+        "follow": follow or None,
+        "merges": True if merges else False if no_merges else None,
     }
-    asked = any(filters.values())
+    asked = any(each not in ("", None) for each in filters.values())
     if merges and no_merges:
         raise usage_error("--merges and --no-merges exclude each other")
     if graph and as_json:
@@ -179,35 +176,45 @@ def log(
             "-p and --stat cannot be combined with --json",
             "`trace diff --json A B` compares two commits",
         )
-    with opened_store(invocation) as store:
+    with opened(invocation) as here:
         invocation.page()
         drawn = render.graph.Drawing(first_parent) if graph else None
-        starts = _starts(store, revisions, everything=everything, trash=trash)
-        entries = history.log.log(
-            store,
-            starts,
-            limit=None if asked else limit,
+        entries = _asked(
+            here,
+            list(revisions) or ([] if everything else ["HEAD"]),
+            limit=limit,
+            everything=everything,
+            trash=trash,
             first_parent=first_parent,
             in_lines=graph,
+            tokens=tokens,
+            walked=drawn.note if drawn is not None and asked else None,
+            **filters,
         )
-        if asked and starts:
-            walked = entries if drawn is None else drawn.noted(entries)
-            entries = islice(_filtered(invocation, store, walked, filters, starts), limit)
-            if drawn is not None:
-                entries = drawn.simplified(entries)
+        if drawn is not None and asked:
+            entries = drawn.simplified(entries)
         if backwards:
             entries = reversed(list(entries))
         full = (full or patch or stat) and not oneline
         sought = "" if oneline else text
-        show = _Block(invocation, store, full, tokens, as_json, drawn, sought)
+        show = _Block(invocation, full, tokens, as_json, drawn, sought)
         if patch or stat:
-            show.changes = Changes(invocation, store, stat=not patch, oldest_first=backwards)
+            show.changes = Changes(invocation, here, stat=not patch, oldest_first=backwards)
         entries, gap = _up_to_gap(invocation, entries)
         while block := list(islice(entries, DEFAULT_LIMIT)):
-            names = names_by_commit(store, [e.oid for e in block], trash=trash or as_json)
-            show(block, names)
+            show(block, here.branches.names([e.oid for e in block], trash=trash or as_json))
         if gap:
             raise errors.BrokenHistoryError(f"the history is incomplete: {gap[0].message}")
+
+
+def _asked(here: Repo, revisions: list[Revision], **wanted: Any) -> Iterator[LogEntry]:
+    """Return the entries of the log; a time that is none gets an example."""
+    try:
+        return here.log(revisions, **wanted)
+    except errors.InvalidInputError as error:
+        if error.data.get("argument") in ("since", "until"):
+            error.data.setdefault("hint", "`2026-03-02`, `2 days ago`")
+        raise
 
 
 def _up_to_gap(
@@ -233,56 +240,17 @@ def _up_to_gap(
     return read(), gap
 
 
-def _starts(
-    store: Store, revisions: list[str], *, everything: bool, trash: bool
-) -> list[str | ObjectId]:
-    """Return the starting revisions, HEAD by default, and the exclusions as `^A`."""
-    if everything:
-        return [*revisions, *all_commits(store, () if trash else (TRASH,))]
-    is_named = any(not each.startswith("^") for each in revisions)
-    return [*revisions] if is_named else [*revisions, "HEAD"]
-
-
-def _filtered(
-    invocation: Invocation,
-    store: Store,
-    entries: Iterable[LogEntry],
-    filters: dict[str, str],
-    starts: list[str | ObjectId],
-) -> Iterator[LogEntry]:
-    """Yield the entries that match the filter options."""
-    given: dict[str, Any] = {name: text for name, text in filters.items() if text}
-    for name in ("since", "until"):
-        if name in given:
-            moment_ = parse_moment(given[name], store)
-            if moment_ is None:
-                raise usage_error(f"not a time: {given[name][:80]!r}", "`2026-03-02`, `2 days ago`")
-            given[name] = moment_
-    if "merges" in given:
-        given["merges"] = given["merges"] == "yes"
-    contexts = context.compiler.ContextCompiler(store)
-    head = store.refs.head().oid
-    # The context of the first tip decides a message's priority: HEAD's, if it is a start.
-    tips = sorted(reach_of_several(store, starts)[0], key=lambda tip: tip != head)
-    if "follow" in given:
-        given["follow"] = resolve_address(store, given["follow"])
-    return history.log_filters.matching(
-        contexts, entries, history.log_filters.LogFilter(**given), tips[0]
-    )
-
-
 class _Block:
     """Prints entries, one block at a time."""
 
     __slots__ = (
-        *("_as_json", "_drawn", "_full", "_invocation", "_sought", "_store", "_tokens"),
+        *("_as_json", "_drawn", "_full", "_invocation", "_sought", "_tokens"),
         "changes",
     )
 
     def __init__(
         self,
         invocation: Invocation,
-        store: Store,
         full: bool,
         tokens: bool,
         as_json: bool,
@@ -291,7 +259,6 @@ class _Block:
     ) -> None:
         self._invocation = invocation
         self._sought = sought
-        self._store = store
         self._full = full
         self._tokens = tokens
         self._as_json = as_json
@@ -299,61 +266,48 @@ class _Block:
         self.changes: Changes | None = None
 
     def __call__(self, entries: list[LogEntry], names: dict[bytes, list[str]]) -> None:
-        invocation, store = self._invocation, self._store
-        growth: dict[bytes, TokenGrowth] = {}
-        if self._tokens:
-            growth = history.token_history.token_growth(
-                context.compiler.ContextCompiler(store), entries
-            )
+        invocation = self._invocation
         if self._as_json:
             for entry in entries:
-                write_record(
-                    invocation, repo.records.log_entry(entry, names, growth.get(entry.oid))
-                )
+                write_record(invocation, repo.records.log_entry(entry, names))
         elif self._drawn is not None:
-            self._draw(self._drawn, entries, names, growth)
+            self._draw(self._drawn, entries, names)
         elif self._full or self.changes is not None:
             changes = None if self.changes is None else self.changes.of(entries)
             for entry in entries:
-                self._describe(entry, names, growth)
+                self._describe(entry, names)
                 for line in () if changes is None else next(changes):
                     invocation.line(line)
         else:
-            self._list(entries, names, growth)
+            self._list(entries, names)
 
     def _describe(
         self,
         entry: LogEntry,
         names: dict[bytes, list[str]],
-        growth: dict[bytes, TokenGrowth],
     ) -> None:
         if self._full:
-            for line in commit_lines(self._invocation, entry, names, growth.get(entry.oid)):
+            for line in commit_lines(self._invocation, entry, names):
                 self._invocation.line(line)
         else:
-            self._list([entry], names, growth)
+            self._list([entry], names)
 
     def _list(
         self,
         entries: list[LogEntry],
         names: dict[bytes, list[str]],
-        growth: dict[bytes, TokenGrowth],
     ) -> None:
         # Programs get uncut lines, so that a search finds everything.
         cut = self._invocation.terminal
         minutes = Minutes()
-        rows = [
-            log_row(entry, minutes, names.get(entry.oid), growth.get(entry.oid), cut)
-            for entry in entries
-        ]
+        rows = [log_row(entry, minutes, names.get(entry.oid), cut) for entry in entries]
         align = LEFT + LEFT + RIGHT + (RIGHT + RIGHT if self._tokens else "") + LEFT
         style = ["yellow", "dim", "", *(["", ""] if self._tokens else []), ""]
         lines = table(self._invocation, (), rows, align, [style] * len(rows))
-        contexts = context.compiler.ContextCompiler(self._store) if self._sought else None
         for line, entry in zip(lines, entries, strict=True):
             self._invocation.line(line)
-            if contexts is not None and self._sought.casefold() not in line.casefold():
-                found = history.log_filters.snippet_of(contexts, entry.oid, self._sought)
+            if self._sought and self._sought.casefold() not in line.casefold():
+                found = entry.snippet(self._sought)
                 if found is not None:
                     self._invocation.line(f"    {marked(self._invocation, found)}")
 
@@ -362,22 +316,20 @@ class _Block:
         drawn: Drawing,
         entries: list[LogEntry],
         names: dict[bytes, list[str]],
-        growth: dict[bytes, TokenGrowth],
     ) -> None:
         invocation, minutes = self._invocation, Minutes()
         width = terminal_width(invocation)
         for entry in entries:
-            grown = growth.get(entry.oid)
             for row in drawn.graph.commit(entry.oid, drawn.parents(entry)):
                 if "*" not in row:
                     invocation.line(row)
                 elif self._full:
-                    lines = commit_lines(invocation, entry, names, grown)
+                    lines = commit_lines(invocation, entry, names)
                     invocation.line(f"{row} {lines[0]}")
                     for line in lines[1:]:
                         invocation.line(f"{row.replace('*', '|')} {line}".rstrip())
                 else:
-                    cells = log_row(entry, minutes, names.get(entry.oid), grown, bool(width))
+                    cells = log_row(entry, minutes, names.get(entry.oid), bool(width))
                     line = "  ".join(cells)
                     line = fit(line, width - len(row) - 1) if width else line
                     oid, when = cells[0], cells[1]
@@ -391,10 +343,10 @@ class Changes:
     """Changes of commits to the context of their first parent."""
 
     def __init__(
-        self, invocation: Invocation, store: Store, *, stat: bool, oldest_first: bool
+        self, invocation: Invocation, here: Repo, *, stat: bool, oldest_first: bool
     ) -> None:
         self._invocation = invocation
-        self._contexts = context.compiler.ContextCompiler(store)
+        self._repo = here
         self._stat = stat
         self._oldest_first = oldest_first
         self._count = FIRST_CHANGES
@@ -423,29 +375,7 @@ class Changes:
         """Return the lines about one commit, or the error if it cannot be compared."""
         before = entry.parents[0] if entry.parents else None
         try:
-            found = history.diff.diff(self._contexts, before, entry.oid)
+            found = self._repo.diff(before, entry)
             return [*render.changes.diff_lines(self._invocation, found, stat=self._stat), ""]
         except errors.TraceError as error:
             return error
-
-
-def names_by_commit(
-    store: Store, commits: Iterable[ObjectId], *, trash: bool
-) -> dict[bytes, list[str]]:
-    """Return the full names of the refs at each commit; HEAD and its branch come first.
-
-    This does not list all refs. With `trash`, refs in the trash are included.
-    """
-    head, found = store.refs.head(), store.refs.names_of(commits)
-    names: dict[bytes, list[str]] = {
-        oid: [name for name in named if trash or not name.startswith(TRASH)]
-        for oid, named in found.items()
-    }
-    if head.oid is not None and head.oid in names:
-        others = [name for name in names.get(head.oid, ()) if name != head.ref]
-        names[head.oid] = ["HEAD", *([] if head.ref is None else [head.ref]), *others]
-    if head.ref is not None and store.refs.read(FORKS + head.ref.removeprefix("refs/heads/")):
-        fork = checkpoints.forks.fork_of(store, head.ref)
-        if fork is not None:
-            names.setdefault(fork.point, []).append(fork.checkpoint)
-    return names

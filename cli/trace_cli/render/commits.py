@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.history.log import LogEntry
-    from trace_store.history.token_history import TokenGrowth
 
 SUMMARY_WIDTH = 300
 MINUTE_MS = 60_000
@@ -49,13 +48,13 @@ def log_row(
     entry: LogEntry,
     minutes: Minutes,
     names: list[str] | None,
-    growth: TokenGrowth | None,
     cut: bool,
 ) -> tuple[str, ...]:
     """Return the cells of a commit's line; `cut` shortens ref names for a terminal."""
     text = one_line(entry.summary(SUMMARY_WIDTH), SUMMARY_WIDTH)
     if names:
         text = f"{_decoration(names, NAME_WIDTH if cut else 0).lstrip()} {text}"
+    growth = entry.growth
     counts = () if growth is None else (f"{growth.added:+,}", number(growth.total))
     time = minutes[entry.time // MINUTE_MS] if entry.time else NO_TIME
     time = time or format_time(entry.time)[:16]
@@ -74,13 +73,10 @@ class Minutes(dict[int, str]):
 
 
 def commit_lines(
-    invocation: Invocation,
-    entry: LogEntry,
-    names: dict[bytes, list[str]],
-    growth: TokenGrowth | None,
+    invocation: Invocation, entry: LogEntry, names: dict[bytes, list[str]]
 ) -> list[str]:
     """Return the lines that describe a commit without its messages."""
-    commit = entry.commit
+    commit, growth = entry.commit, entry.growth
     decoration = _decoration(names.get(entry.oid, []))
     lines = [paint(invocation, f"commit {entry.oid}", "yellow") + decoration]
     if len(commit.parents) > 1:

@@ -95,11 +95,9 @@ class Drawing:
         self._line: list[tuple[ObjectId, Sequence[ObjectId]]] = []
         self._nearest: dict[ObjectId, list[ObjectId]] | None = None
 
-    def noted(self, entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
-        """Yield the entries unchanged, and record their parents."""
-        for entry in entries:
-            self._line.append((entry.oid, self.parents(entry)))
-            yield entry
+    def note(self, entry: LogEntry) -> None:
+        """Record the parents of a commit, which may be left out later."""
+        self._line.append((entry.oid, self.parents(entry)))
 
     def simplified(self, kept: Iterable[LogEntry]) -> Iterator[LogEntry]:
         """Yield the entries unchanged, and draw only these."""
