@@ -22,14 +22,9 @@ def comparison_page(found: ForkComparison) -> str:
         _pairs([("forked at", parted)]),
         class_="top",
     )
-    rows = [
-        _row("Numbers", [_pairs((n, f"{count:,}") for n, count in numbers_of(s)) for s in sides]),
-        _row("Outcome", [_lines([side.outcome]) for side in sides]),
-        _row("Decisions", [_lines(each.text for each in s.state.decisions) for s in sides]),
-        _row("Files", [_lines(_files(side)) for side in sides]),
-        _row("Open", [_lines(side.state.open_ends) for side in sides]),
-        _row("Messages", [_lines(f"{m.role}: {m.text}" for m in s.messages) for s in sides]),
-    ]
+    told = [side.sections() for side in sides]
+    rows = [_row("numbers", [_pairs(_numbers(side)) for side in sides])]
+    rows += [_row(title, [_lines(each[title]) for each in told]) for title in told[0]]
     names = [element("th", side.name, scope="col", dir="auto") for side in sides]
     heads = element("thead", element("tr", *names))
     body = element("body", top, element("main", element("table", heads, *rows, class_="sides")))
@@ -39,7 +34,7 @@ def comparison_page(found: ForkComparison) -> str:
 
 def _row(title: str, contents: Sequence[Markup]) -> Markup:
     """Return a heading, and the contents of both sides beside each other."""
-    heading = element("th", element("h2", title), colspan="2", scope="rowgroup")
+    heading = element("th", element("h2", title.capitalize()), colspan="2", scope="rowgroup")
     cells = [element("td", content, dir="auto") for content in contents]
     return element("tbody", element("tr", heading), element("tr", *cells))
 
@@ -57,16 +52,5 @@ def _lines(lines: Iterable[str]) -> Markup:
     return element("div", *(shown or [element("p", "none", class_="none")]), class_="prose")
 
 
-def numbers_of(side: Side) -> list[tuple[str, int]]:
-    """Return the numbers of a side, each with its name."""
-    return [
-        ("messages", len(side.messages)),
-        ("tokens", side.state.token_count),
-        ("context tokens", side.token_count),
-        ("commands", side.state.command_count),
-        ("errors", side.state.error_count),
-    ]
-
-
-def _files(side: Side) -> list[str]:
-    return [f"{file.path}{' (written)' if file.writes else ''}" for file in side.state.files]
+def _numbers(side: Side) -> list[tuple[str, str]]:
+    return [(name, f"{count:,}") for name, count in side.numbers().items()]
