@@ -91,6 +91,8 @@ def test_compare_shows_both_sides_since_the_fork(repo: Repo) -> None:
     before = repo.compile(point).message_token_count
     assert found.left.state.token_count == repo.compile("main").message_token_count - before
     page = comparison_page(found)
+    body = page[page.index("<body>") :]
+    assert [body.count(f">{side.name}<") for side in (found.left, found.right)] == [1, 1]
     assert "&lt;b&gt;twice" in page
     assert "<b>twice" not in page
     assert not re.search(r"<script|src=|https?://", page)

@@ -54,6 +54,27 @@ class Side:
     def outcome(self) -> str:
         return self.state.outcome
 
+    def numbers(self) -> dict[str, int]:
+        """Return its numbers, by name."""
+        return {
+            "messages": len(self.messages),
+            "tokens": self.state.token_count,
+            "context tokens": self.token_count,
+            "commands": self.state.command_count,
+            "errors": self.state.error_count,
+        }
+
+    def sections(self) -> dict[str, list[str]]:
+        """Return what it did as lines of text, by topic; the numbers are not among them."""
+        state = self.state
+        return {
+            "outcome": [state.outcome],
+            "decisions": [each.text for each in state.decisions],
+            "files": [f"{each.path}{' (written)' if each.writes else ''}" for each in state.files],
+            "open": [*state.open_ends],
+            "messages": [f"{each.role}: {each.text}" for each in self.messages],
+        }
+
     def as_map(self) -> dict[str, Any]:
         """Return it as JSON values."""
         return {

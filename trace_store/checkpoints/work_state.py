@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from trace_store.context.activity import Activity, Step
+    from trace_store.context.activity import Activity, Step, ToDo
     from trace_store.context.compiled import MessageLike
     from trace_store.objects.address import Address
 
@@ -54,15 +54,6 @@ class FileNote:
 
 
 @value
-class Task:
-    """An item of the to-do list; the status is the tool's own word."""
-
-    text: str
-    status: str
-    is_done: bool
-
-
-@value
 class Decision:
     """A decision: a quoted sentence, the reason that it gives or "", and its message if that has an address."""
 
@@ -95,7 +86,7 @@ class WorkState:
     outcome: str
     summary: str
     files: tuple[FileNote, ...]
-    tasks: tuple[Task, ...]
+    tasks: tuple[ToDo, ...]
     decisions: tuple[Decision, ...]
     open_ends: tuple[str, ...]
     command_count: int
@@ -164,7 +155,7 @@ def work_state(messages: Sequence[MessageLike], token_count: int) -> WorkState:
             FileNote(each.path, each.reads, each.writes, findings.get(each.path, ""))
             for each in activity.files[-MAXIMUM_FILES:]
         ),
-        tasks=tuple(Task(each.text, each.status, each.is_done) for each in activity.todos),
+        tasks=activity.todos,
         decisions=tuple(decisions_in(messages))[-MAXIMUM_DECISIONS:],
         open_ends=tuple(_open_ends(messages, activity)),
         command_count=len(activity.commands),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from trace_cli.runtime import Invocation
-    from trace_store.checkpoints.comparison import ForkComparison, Side
+    from trace_store.checkpoints.comparison import ForkComparison
     from trace_store.repo.repository import Repo
 
 COMPARE, MERGE = "compare", "merge"
@@ -153,15 +153,14 @@ def _comparison_lines(invocation: Invocation, found: ForkComparison) -> Iterator
     """Yield both sides beside each other."""
     sides = (found.left, found.right)
     width = max(20, ((terminal_width(invocation) or _WIDTH) - 12) // 2)
-    rows: list[tuple[str, ...]] = []
-    for at, (name, count) in enumerate(checkpoints.comparison_page.numbers_of(sides[0])):
-        other = checkpoints.comparison_page.numbers_of(sides[1])[at][1]
-        rows.append((name, number(count), number(other)))
-    rows += _rows("outcome", [_wrapped(side.outcome, width) for side in sides])
-    rows += _rows("decisions", [[d.text for d in side.state.decisions] for side in sides])
-    rows += _rows("files", [_files(side) for side in sides])
-    rows += _rows("open", [side.state.open_ends for side in sides])
-    rows += _rows("messages", [[f"{m.role}: {m.text}" for m in side.messages] for side in sides])
+    first, second = (side.numbers() for side in sides)
+    rows: list[tuple[str, ...]] = [(n, number(first[n]), number(second[n])) for n in first]
+    told = [side.sections() for side in sides]
+    for title in told[0]:
+        columns = [each[title] for each in told]
+        if title == "outcome":
+            columns = [_wrapped(each[0], width) for each in columns]
+        rows += _rows(title, columns)
     shown = [(row[0], *(fit(one_line(cell, 500), width) for cell in row[1:])) for row in rows]
     since = f"since {found.point.short()}" if found.point else ""
     header = [since, *(fit(safe(side.name), width) for side in sides)]
@@ -183,10 +182,6 @@ def _wrapped(text: str, width: int) -> list[str]:
     import textwrap  # few commands wrap text
 
     return textwrap.wrap(one_line(text, 800), width)
-
-
-def _files(side: Side) -> list[str]:
-    return [f"{each.path}{' *' if each.writes else ''}" for each in side.state.files]
 
 
 def _merge(

@@ -53,8 +53,14 @@ ALLOWED: dict[str, frozenset[str]] = {
     "span": frozenset({"class", "dir", "title"}),
     "style": frozenset(),
     "summary": frozenset(),
+    "table": frozenset({"class"}),
+    "tbody": frozenset(),
+    "td": frozenset({"dir"}),
+    "th": frozenset({"colspan", "dir", "scope"}),
+    "thead": frozenset(),
     "time": frozenset({"datetime"}),
     "title": frozenset(),
+    "tr": frozenset(),
 }
 """Allowed elements with their attributes."""
 

@@ -28,7 +28,7 @@ from trace_store.objects.parts import Reasoning
 from trace_store.oid import ObjectId
 
 STYLE = "style.css"
-STYLE_HASH = "sha256-+JCFEv6tGwVbXyUiBa1O+W0kQsNvVMB7xn9YVs/Eks4="
+STYLE_HASH = "sha256-2yynmfZtLOCus4Yg0YkNs2mAWz6zywchGSP9P5eehzQ="
 POLICY = "; ".join(
     (
         "default-src 'none'",
