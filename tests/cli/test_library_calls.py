@@ -16,7 +16,7 @@ IDEA = ["switch -c idea", "edit HEAD.0 other", "switch main"]
 RUNS: dict[str, list[str]] = {
     "init": ["init other"],
     "commit": ["commit --user c"],
-    **{name: [name] for name in ("compile", "status", "log", "diff", "show")},
+    **{name: [name] for name in ("compile", "status", "log", "diff", "show", "view")},
     **{name: [name] for name in ("doctor", "adopt", "pack", "gc", "prune", "du")},
     "tag": ["tag v1"],
     "branch": ["branch"],
@@ -53,7 +53,7 @@ RUNS: dict[str, list[str]] = {
 """How to run each command whose function is a method of `Repo`; the last of its commands is followed."""
 
 AROUND = {
-    *("import", "export", "bisect", "view"),
+    *("import", "export", "bisect"),
     *("repair", "bundle", "config", "model", "trust", "fsck", "purge", "demo"),
     *("completion", "help", "version"),
 }

@@ -5,6 +5,7 @@ from trace_store.lazy_import import submodules
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.exporters import files as files
+    from trace_store.exporters import overview as overview
     from trace_store.exporters import registry as registry
     from trace_store.exporters import session as session
     from trace_store.exporters import source_files as source_files
