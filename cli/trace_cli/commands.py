@@ -103,7 +103,7 @@ _PORCELAIN = (
     ),
     ("sessions", "sessions:GROUP", "repo.transcripts.Transcripts.list", "List agent sessions"),
     ("search", "search:run", "repo.repository.Repo.search", "Search the text of messages"),
-    ("view", "view:view", "exporters.session.read_session", "Read a session"),
+    ("view", "view:view", "repo.transcripts.Transcripts.read", "Read a session"),
     ("show", "show:show", "repo.line.Line.resolve", "Show a commit, a message or an object"),
     (
         "branch",

@@ -345,7 +345,7 @@ def test_a_long_session_is_recognised_by_its_beginning() -> None:
     ],
 )
 def test_a_summary_by_trace_is_a_compaction_in_the_file(name: str, mark: bytes) -> None:
-    session = CASES["that Trace compressed others into a message"][1]()
+    session = CASES["marks of Trace's own summaries"][1]()
     exported = writer_named(name).write(session)
     assert mark in exported.to_bytes().replace(b": ", b":")
     assert not counted(exported)["compaction"]

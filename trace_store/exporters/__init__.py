@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from trace_store.exporters import contract as contract
     from trace_store.exporters import files as files
     from trace_store.exporters import html as html
+    from trace_store.exporters import overview as overview
     from trace_store.exporters import registry as registry
     from trace_store.exporters import session as session
     from trace_store.exporters import source_files as source_files

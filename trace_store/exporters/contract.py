@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
+from trace_store import exporters
 from trace_store.context.compiled import CompiledContext, CompiledMessage
 from trace_store.context.usage import Usage
 from trace_store.frozen import field, value
@@ -213,6 +214,15 @@ class ExportSession:
     def subagents(self) -> tuple[Below, ...]:
         """Branches of subagents."""
         return tuple(each for each in self.below if each.kind == AGENTS)
+
+    @property
+    def title(self) -> str:
+        """Its title, else the start of its first prompt, else its id."""
+        return exporters.overview.title_of(self)
+
+    def overview(self) -> list[tuple[str, str]]:
+        """Return what is known of the session as (name, value), in plain text; errors as in `facts`."""
+        return exporters.overview.session_facts(self)
 
     def facts(self) -> Facts:
         """Return what the transcript's records say about the session.

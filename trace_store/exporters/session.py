@@ -17,8 +17,9 @@ from trace_store.context.entries import Entry
 from trace_store.context.index_records import LABELLED, MessageRecord, priority_flag
 from trace_store.context.strategies import compile
 from trace_store.context.usage import Usage, normalise_usage
-from trace_store.errors import InvalidInputError, RevisionNotFoundError
+from trace_store.errors import InvalidInputError, NotFoundError, RevisionNotFoundError
 from trace_store.exporters.contract import SKIPPED, Below, ExportSession, Facts, Turn
+from trace_store.frozen import replace
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit
@@ -88,6 +89,32 @@ def read_session(
         hidden_count=sum(1 for e in contexts.fold(context.commit).entries if not is_shown(e)),
         reader=_Reader(contexts, context.commit),
     )
+
+
+def read_from(store: Store, begin: Address, *, hidden: bool = False) -> ExportSession:
+    """Return a session that holds a message, with its turns from that message on.
+
+    HEAD's branch comes first, then imported sessions, and last the branches that only hold a copy. If the message is
+    hidden, hidden messages are included.
+
+    Raises:
+        NotFoundError: no branch holds the message.
+    """
+    commits, head = revisions.commits_of(store), store.refs.head()
+    tips = {ref: tip for ref, tip in store.refs.values().items() if ref.startswith(BRANCHES)}
+    born = store.objects.resolve_prefix(begin.birth.hex())
+
+    def order(ref: str) -> tuple[bool, bool, bool, str]:
+        is_copy = not any(commits.is_ancestor(oid, tips[ref]) for oid in born)
+        return is_copy, ref != head.ref, not ref.startswith(SESSIONS), ref
+
+    for ref in sorted(tips, key=order):
+        for shows in dict.fromkeys((hidden, True)):
+            session = read_session(store, ref, hidden=shows)
+            for at, turn in enumerate(session.turns):
+                if turn.message.address == begin:
+                    return replace(session, turns=session.turns[at:])
+    raise NotFoundError(f"no branch contains {begin}", address=begin.hex)
 
 
 def find_branch(store: Store, text: str) -> str:

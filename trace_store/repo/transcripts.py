@@ -16,6 +16,7 @@ from trace_store.files import Disk
 from trace_store.frozen import replace
 from trace_store.refs.names import BRANCHES
 from trace_store.repo.handle import Handle, check_callable, check_flag, check_text, name_of
+from trace_store.revision import resolve_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from trace_store.history.branches import DeletedRef
     from trace_store.history.repair import RepairReport
     from trace_store.importers.report import ImportReport
+    from trace_store.objects.address import Address
     from trace_store.repo.handle import Revision
     from trace_store.sessions.listing import SessionInfo
 
@@ -176,6 +178,15 @@ class Transcripts:
         store = self._handle.store
         name = sessions.listing.revision_of(store, name_of(session, "session"))
         return exporters.session.read_session(store, name, at=at, hidden=hidden)
+
+    def read_from(self, message: str | Address, *, hidden: bool = False) -> ExportSession:
+        """Return a session that holds a message, with its turns from that message on; HEAD's branch comes first.
+
+        Raises:
+            NotFoundError: no branch holds the message.
+        """
+        begin = resolve_address(self._handle.store, name_of(message, "message"))
+        return exporters.session.read_from(self._handle.store, begin, hidden=hidden)
 
     def export(
         self,

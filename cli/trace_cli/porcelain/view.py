@@ -5,28 +5,23 @@ from __future__ import annotations
 import time
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
-from trace_cli.porcelain.common import opened_store
+from trace_cli.porcelain.common import opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address
 from trace_cli.render.tables import ROLE_STYLES, counted, moment, number, paint
 from trace_store.errors import NotFoundError
-from trace_store.exporters.overview import session_facts, title_of
-from trace_store.exporters.session import read_session
 from trace_store.ident import format_time
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.refs.names import BRANCHES
-from trace_store.revision import SESSIONS, commits_of, resolve_address
-from trace_store.sessions.listing import revision_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from trace_cli.runtime import Invocation
     from trace_store.exporters.contract import ExportSession, Turn
-    from trace_store.objects.address import Address
     from trace_store.objects.parts import Part
-    from trace_store.store.handle import Store
+    from trace_store.repo.repository import Repo
 
 FOLDED_LINES = 8
 """How many lines of tool output are shown without --full."""
@@ -57,75 +52,44 @@ def view(invocation: Invocation, *, revision: str, full: bool, follow: bool, hid
         trace view HEAD~3.0
         trace view --follow
     """
-    with opened_store(invocation) as store:
-        begin = _begin(store, revision)
-        if begin:
-            session, turns = _from_message(store, begin, hidden=hidden)
+    with opened(invocation) as here:
+        head, _, number = revision.rpartition(".")
+        is_address = bool(head) and number.isdecimal()
+        if is_address:
+            session = _from_message(here, revision, hidden=hidden)
         else:
-            session = read_session(store, revision_of(store, revision), hidden=hidden)
-            turns = list(session.turns)
+            session = here.transcripts.read(revision, hidden=hidden)
         if not follow:
             invocation.page()
-        for line in _head(invocation, session, whole=not begin):
+        for line in _head(invocation, session, whole=not is_address):
             invocation.line(line)
-        _show(invocation, turns, full=full)
+        _show(invocation, session.turns, full=full)
         if follow:
-            _follow(invocation, store, session, hidden=hidden, full=full)
+            _follow(invocation, here, session, hidden=hidden, full=full)
 
 
-def _begin(store: Store, revision: str) -> Address | None:
-    """Return the address that a name means; None for a revision."""
-    if not revision.rpartition(".")[2].isdecimal() or "." not in revision:
-        return None
-    return resolve_address(store, revision)
-
-
-def _from_message(
-    store: Store, begin: Address, *, hidden: bool
-) -> tuple[ExportSession, list[Turn]]:
-    """Return a session that contains a message, and its turns from that message on.
-
-    HEAD's branch is preferred.
-
-    Raises:
-        NotFoundError: no branch contains the message.
-    """
-    commits = commits_of(store)
-    head = store.refs.head()
-    tips = {ref: tip for ref, tip in store.refs.values().items() if ref.startswith(BRANCHES)}
-    born = store.objects.resolve_prefix(begin.birth.hex())
-
-    def carries(ref: str) -> bool:
-        return not any(commits.is_ancestor(oid, tips[ref]) for oid in born)
-
-    # HEAD's branch first, then imported sessions; last the branches that only contain a copy.
-    order = {
-        ref: (carries(ref), ref != head.ref, not ref.startswith(SESSIONS), ref) for ref in tips
-    }
-    for ref in sorted(tips, key=order.__getitem__):
-        for shows in dict.fromkeys((hidden, True)):
-            session = read_session(store, ref, hidden=shows)
-            for at, turn in enumerate(session.turns):
-                if turn.message.address == begin:
-                    return session, list(session.turns[at:])
-    raise NotFoundError(
-        f"no branch contains {short_address(begin)}", hint="`trace show` shows it alone"
-    )
+def _from_message(here: Repo, address: str, *, hidden: bool) -> ExportSession:
+    try:
+        return here.transcripts.read_from(address, hidden=hidden)
+    except NotFoundError as error:
+        if "address" in error.data:
+            error.data.setdefault("hint", "`trace show` shows it alone")
+        raise
 
 
 def _head(invocation: Invocation, session: ExportSession, *, whole: bool) -> Iterator[str]:
-    yield paint(invocation, one_line(title_of(session), 200), "bold")
+    yield paint(invocation, one_line(session.title, 200), "bold")
     if not whole:
         yield f"branch:   {one_line(session.ref.removeprefix(BRANCHES), 300)}"
         return
-    for name, text in session_facts(session):
+    for name, text in session.overview():
         if name == "messages" and session.hidden_count > sum(bool(t.hidden) for t in session.turns):
             text += " (--hidden shows them)"
         if name in _FACTS:
             yield f"{name + ':':<10}{one_line(text, 300)}"
 
 
-def _show(invocation: Invocation, turns: list[Turn], *, full: bool) -> None:
+def _show(invocation: Invocation, turns: Sequence[Turn], *, full: bool) -> None:
     for turn in turns:
         for line in _lines(invocation, turn, full=full):
             invocation.line(line)
@@ -183,7 +147,7 @@ def _indented(text: str, indent: str = "  ") -> Iterator[str]:
 
 
 def _follow(
-    invocation: Invocation, store: Store, session: ExportSession, *, hidden: bool, full: bool
+    invocation: Invocation, here: Repo, session: ExportSession, *, hidden: bool, full: bool
 ) -> None:
     """Print new messages of a branch until Ctrl-C."""
     shown = {turn.message.address for turn in session.turns}
@@ -191,11 +155,11 @@ def _follow(
     try:
         while session.ref:
             time.sleep(POLL_SECONDS)
-            now = store.refs.read(session.ref)
+            now = here.line(session.ref).head.oid
             if now is None or now == tip:
                 continue
             tip = now
-            turns = read_session(store, session.ref, hidden=hidden).turns
+            turns = here.transcripts.read(session.ref, hidden=hidden).turns
             fresh = [turn for turn in turns if turn.message.address not in shown]
             shown.update(turn.message.address for turn in fresh)
             _show(invocation, fresh, full=full)
