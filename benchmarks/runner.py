@@ -23,8 +23,8 @@ class Outcome(NamedTuple):
         reached: number of messages in its store; fewer than requested if filling it took too long.
         seconds: how long preparing and sampling took.
         summary: n, median, p10 and p90 of its samples in the job's unit; None when there are none.
-        ratios: by the name of each other contestant that is Trace or has a target: the summary of this one's sample
-            divided by that one's in the same round.
+        ratios: this contestant's sample divided by another's of the same round, summarized over the rounds; by the
+            other's name. The others are Trace and the contestants that have a target.
         work: what a sample did.
         note: why samples are missing, or the store is smaller than requested; else empty.
     """
@@ -43,8 +43,8 @@ class _Runner:
     """A contestant while it runs.
 
     Attributes:
-        samples: samples by round. The job's base is sampled several times a round; its samples are numbered from 0.
-        base: by round, the sample of the job's base that was taken just before this contestant's.
+        samples: samples by round. The job's base has several a round, so its samples are numbered from 0 instead.
+        base: samples of the job's base, each taken just before this contestant's sample of the round; by round.
     """
 
     def __init__(self, contestant: Contestant) -> None:
@@ -144,24 +144,24 @@ def _reason(error: Exception) -> str:
 def _outcomes(runners: list[_Runner], job: Job) -> list[Outcome]:
     base = job.base
     with_target = {row.ours for row in job.rows}
-    ours = [
+    references = [
         each
         for each in runners
         if each.contestant.peer.startswith("trace") or each.contestant.name in with_target
     ]
-    works = [each.work for each in ours if each.work]
+    works = [each.work for each in references if each.work]
     found = []
     for each in runners:
         note = each.note
-        if each.work and works and each.reached == ours[0].reached and each.work != works[0]:
+        if each.work and works and each.reached == references[0].reached and each.work != works[0]:
             note = f"different work: {tuple(each.work)} instead of {tuple(works[0])}"
         ratios: dict[str, dict[str, Any]] = {}
-        for mine in ours:
-            if mine is each or (base and each.contestant.name != base):
+        for reference in references:
+            if reference is each or (base and each.contestant.name != base):
                 continue
-            ratio = paired(mine.base if base else each.samples, mine.samples)
+            ratio = paired(reference.base if base else each.samples, reference.samples)
             if ratio:
-                ratios[mine.contestant.name] = ratio
+                ratios[reference.contestant.name] = ratio
         found.append(
             Outcome(
                 contestant=each.contestant.name,

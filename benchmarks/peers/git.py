@@ -132,14 +132,14 @@ class Git:
         return GitWriter(folder / REPOSITORY)
 
     def compile(self, folder: Path) -> Proof:
-        """Return all messages as dictionaries."""
+        """Read all messages as dictionaries."""
         folder = folder / REPOSITORY
         commits = git(folder, "rev-list", "--reverse", "--first-parent", BRANCH).split()
         found = [loads(data) for data in read(folder, [c + b":m" for c in commits])]
         return lambda: Work(len(found), characters(found))
 
     def log(self, folder: Path, limit: int = 0) -> Proof:
-        """Return id, author and time of the newest commits, or of all."""
+        """Read id, author and time of the newest `limit` commits; 0 reads all."""
         chosen = [f"-n{limit}"] if limit else []
         printed = git(folder / REPOSITORY, "log", "--format=%H%x00%an%x00%at", *chosen, BRANCH)
         found = [line.split("\0") for line in printed.decode().splitlines()]

@@ -7,8 +7,8 @@
     "TREN", number of packs u32, then blake3-256 of everything above
 
 Integers are little endian. Header fields: `head` (absent if HEAD is on none of the refs), `objects`,
-`prerequisites`, `refs` (arrays of a name and its tips; the first one is the own tip of the working copy that wrote the
-bundle), `requires`, and `tombstones` (arrays of a file name and its bytes; absent if empty).
+`prerequisites`, `refs` (arrays of a name and its tips, first the tip in the working copy that wrote the bundle),
+`requires`, and `tombstones` (arrays of a file name and its bytes; absent if empty).
 
 Invariant: a bundle depends only on its contents: no time, host or user name. `BundleReader` checks the header hash
 first and the final hash last; callers publish nothing before that.
@@ -142,7 +142,7 @@ class BundleHeader:
         if names != sorted(set(names)):
             raise CorruptBundleError("bundle header has unsorted or duplicate refs")
         if header.head and header.head not in names:
-            raise CorruptBundleError("bundle header names a HEAD that is none of its refs")
+            raise CorruptBundleError("HEAD of the bundle is not one of its refs")
         return header
 
 
@@ -160,7 +160,7 @@ class BundleWriter:
         self.write(self._hash.digest())
 
     def begin(self) -> BundleWriter:
-        """Return the sink of the next pack, for a pack encoder: the bundle itself."""
+        """Begin a pack; return the writer to which the pack encoder writes."""
         return self
 
     def write(self, data: bytes) -> None:
@@ -277,7 +277,7 @@ def _ref(name: Any, tips: Any) -> BundledRef:
         raise TypeError(f"not a ref name: {name[:80]!r}")
     oids = tuple(_oid(tip) for tip in tips)
     if not 1 <= len(oids) <= MAXIMUM_TIPS or len(set(oids)) < len(oids):
-        raise TypeError(f"a ref with {len(oids)} tips")
+        raise TypeError(f"ref {name[:80]!r} does not have 1 to {MAXIMUM_TIPS} different tips")
     return BundledRef(name, oids)
 
 

@@ -52,8 +52,8 @@ QUICK_LEVEL = 3
 LEVELS = ((ALWAYS_CONSOLIDATE_BYTES, 9), (256 * 1024, 16), (1024 * 1024, 9))
 """(maximum content in bytes, compression level); QUICK_LEVEL for more.
 
-The smallest packs are soon consolidated. Larger ones stay and are tracked by git, so they are compressed most, as far
-as that takes only a few hundredths of a second.
+The smallest packs are soon consolidated. Larger ones stay and are tracked by git, so they get the highest level that
+takes at most a few hundredths of a second.
 """
 FRAME_BYTES = 1024 * 1024
 """Larger than in a repack, since a seal writes no dictionary for content that frames have in common."""
@@ -99,7 +99,7 @@ def seal(
 
     Raises:
         LockedError: another process holds the maintenance lock; with `wait`, still after a minute.
-        UnsupportedFormatError: the journal has lasting frames of an unknown kind, from a newer version.
+        UnsupportedFormatError: the journal has frames of a newer version, which a seal must not drop.
         CorruptJournalError: an object in it is damaged and has no other copy.
         StorageError: the disk fails; the next seal resumes.
     """
@@ -278,7 +278,8 @@ class _Sealer:
             return [], []
         size = sum(length for _, places in places_by_file for _, length in places.values())
         old_packs, size = choose_packs(self._store, size)
-        level = self._level or next((to for most, to in LEVELS if size <= most), QUICK_LEVEL)
+        by_size = next((best for maximum, best in LEVELS if size <= maximum), QUICK_LEVEL)
+        level = self._level or by_size
         writer = PackWriter(
             self._store.disk, self._store.layout, level=level, frame_bytes=FRAME_BYTES
         )

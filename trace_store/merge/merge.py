@@ -127,7 +127,7 @@ def continue_merge(
 def look_at_merge(store: Store) -> Merge:
     """Return the current result of the merge in progress without writing it; raises as `continue_merge`."""
     stop = in_progress.required_stop(store, in_progress.MERGE)
-    return _MergeRun(store, stop, JOINER, None, None).look()
+    return _MergeRun(store, stop, JOINER, None, None).compute_result()
 
 
 @value
@@ -191,7 +191,7 @@ class _MergeRun:
         in_progress.clear_stop(self._store)
         return found
 
-    def look(self) -> Merge:
+    def compute_result(self) -> Merge:
         """Return the result without writing it."""
         ours = self._store.refs.read(self._stop.ref)
         return self._result(ours, self._compute(ours))

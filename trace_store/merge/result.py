@@ -48,8 +48,8 @@ class Merge:
     Attributes:
         outcome: "up-to-date", "fast-forward", "merged", "squashed", or "stopped" at conflicts, with nothing written.
         ref: full name of the branch.
-        before: the old tip; None without a commit.
-        after: the new tip; None without a commit.
+        before: the old tip; None if the branch had no commit.
+        after: the new tip; None if the branch has no commit.
         theirs: the merged commits.
         included: number of messages that were added.
         hidden: number of those that are hidden.
@@ -159,7 +159,7 @@ class Rewrite:
     Attributes:
         outcome: "up-to-date", "done", or "stopped", with nothing written.
         ref: full name of the branch.
-        before: the old tip; None without a commit.
+        before: the old tip; None if the branch had no commit.
         after: the new tip.
         made: (original commit, new commit) in the order of the steps.
         dropped: commits that were left out.
@@ -192,8 +192,8 @@ class MergeRequest:
         ours: the fold of our side.
         theirs: the fold of their side.
         plan: the plan without advice, with open conflicts.
-        replan: computes the plan with given resolutions, by conflict key; the second argument stores the text of a
-            resolution and returns its id.
+        replan: computes the plan again. Its arguments are the resolutions by conflict key, and a function that stores
+            the text of a resolution and returns its id.
         content: collects content to store with the merge.
     """
 

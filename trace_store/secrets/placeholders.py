@@ -20,7 +20,7 @@ _ID_BYTES = 8
 
 
 def finding_id(key: bytes, secret: bytes) -> str:
-    """Return the id of a secret, the same for the same secret and key."""
+    """Return the id of a finding: a keyed hash of the secret."""
     encoded = base64.b32encode(keyed_digest(key, secret)[:_ID_BYTES])
     return encoded[:ID_CHARACTERS].decode("ascii").lower()
 

@@ -6,7 +6,7 @@ Without options one line: `<number> objects, <number> KiB`. With `-v` one `name:
     loose-bytes         their size
     packs               packs
     packed              objects in packs
-    pack-bytes          size of the packs without indexes
+    pack-bytes          size of the packs, not counting their indexes
     journal             objects in journals, which the next seal writes to a pack
     journal-bytes       size of the journals
     transactions        transactions in the journals

@@ -184,7 +184,8 @@ def commit(
     if not messages:
         raise usage_error("there is nothing to commit")
     facts, generated = _facts(meta), _facts(settings)
-
+    if branch == "":
+        raise usage_error("--branch names no branch")
     recorded(
         invocation,
         lambda repo: repo.commit(
