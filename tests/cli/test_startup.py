@@ -108,10 +108,10 @@ MOST_MODULES = {
     "config": 71,
     "commit -q --no-seal": 93,
     "commit -q": 107,
-    "log": 93,
+    "log": 92,
     "status": 100,
     "compile": 104,
-    "show": 96,
+    "show": 95,
     "fsck": 103,
 }
 """How many modules of Trace a command may load: each costs about 60 µs, half a per cent of a bare interpreter."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import islice
 
 from trace_store import checkpoints, errors, history, revision
-from trace_store.frozen import replace
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.refs.names import BRANCHES, FORKS, TRASH
 from trace_store.repo.handle import Handle, check_callable, check_count, check_flag, name_of
@@ -78,7 +77,7 @@ class Branches:
         ref, _, kept = history.branches.create_branch(
             self._store, name, name_of(start, "start"), author=self._handle.author, force=force
         )
-        return replace(history.branches.read_branch(self._store, ref), kept=kept)
+        return history.branches.read_branch(self._store, ref, kept=kept)
 
     def rename(self, old: str, new: str, *, force: bool = False) -> Branch:
         """Rename a branch, with its upstream and HEAD, and return it.
@@ -95,7 +94,7 @@ class Branches:
         before, ref = history.branches.rename_branch(
             self._store, old, new, author=self._handle.author, force=force
         )
-        return replace(history.branches.read_branch(self._store, ref), renamed_from=before)
+        return history.branches.read_branch(self._store, ref, renamed_from=before)
 
     def delete(self, *names: str) -> List[DeletedRef]:
         """Move branches to the trash, all or none, and return the commit of each.
