@@ -14,7 +14,7 @@ from trace_store.history.draft import CommitResult, Draft, as_messages
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
 from trace_store.objects.address import HERE, RESULT, Address, read_address
-from trace_store.objects.codec import encode_ordered
+from trace_store.objects.codec import MANY, encode_ordered
 from trace_store.objects.commit import Commit, Operation, read_commit
 from trace_store.objects.content import ObjectCollector
 from trace_store.objects.fast_encode import encode_commit, encode_message
@@ -300,7 +300,7 @@ class _Appender:
             pieces.append(piece)
         if self._said:
             self.message = gathering.text(self._said)
-        return bool(pieces)
+        return 0 < len(pieces) < MANY
 
     def _find(self, name: str) -> Address | None:
         """Return the message with the call of an id in the history of the tip."""
