@@ -108,7 +108,7 @@ MOST_MODULES = {
     "config": 71,
     "commit -q --no-seal": 93,
     "commit -q": 107,
-    "log": 93,
+    "log": 92,
     "status": 100,
     "compile": 104,
     "show": 96,

@@ -116,7 +116,7 @@ def test_more_messages_than_one_commit_takes(folder: Path) -> None:
     given = folder / "messages.jsonl"
     given.write_text("".join(line(f"message {n}") for n in range(65_537)))
     refused = trace(folder, "commit", "-q", "--jsonl", stdin=given, code=2)
-    assert "a commit of 65,537 messages is over the limit of 65,536" in refused.err
+    assert "65,537 elements, over the limit of 65,536" in refused.err
     assert "several commits" in refused.err
     with opened(folder) as repo:
         assert repo.store.refs.head().oid is None

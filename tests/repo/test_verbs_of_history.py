@@ -204,21 +204,18 @@ def test_a_diff_takes_a_range_and_compares_requests(repo: Repo) -> None:
         repo.diff("main...other")
 
 
-def test_a_session_is_read_from_a_message_on(repo: Repo) -> None:
+def test_a_session_is_found_by_a_message(repo: Repo) -> None:
     repo.append("user", "a")
     answer = repo.append("assistant", "b")
     theirs = repo.append("user", "c", ref="idea")
-    session = repo.transcripts.read_from(answer.addresses[0])
-    assert (session.ref, [turn.message.text for turn in session.turns]) == (
-        "refs/heads/main",
-        ["b"],
-    )
-    assert repo.transcripts.read_from(theirs.addresses[0]).ref == "refs/heads/idea"
-    whole = repo.transcripts.read("main")
-    assert (whole.title, len(whole.turns)) == ("a", 2)
-    assert ("branch", "main") in whole.overview()
+    session = repo.transcripts.find(answer.addresses[0])
+    assert (session.ref, session.begin) == ("refs/heads/main", 1)
+    assert (session.title, session.turns[session.begin].message.text) == ("a", "b")
+    assert ("branch", "main") in session.overview()
+    assert repo.transcripts.find(theirs.addresses[0]).ref == "refs/heads/idea"
     repo.remove(answer.addresses[0])
-    assert repo.transcripts.read_from(answer.addresses[0]).turns[0].hidden == "removed"
+    hidden = repo.transcripts.find(answer.addresses[0])
+    assert hidden.turns[hidden.begin].hidden == "removed"
 
 
 def test_steps_back_and_forth(repo: Repo) -> None:

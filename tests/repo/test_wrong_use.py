@@ -57,6 +57,12 @@ def test_usage_is_about_any_revision(repo: Repo) -> None:
     assert said(repo) == ["a", "b"]
 
 
+def test_a_compiler_is_not_ignored(repo: Repo) -> None:
+    assert len(repo.compile(compiler=lambda _: [Message("user", "a")])) == 1
+    with pytest.raises(InvalidInputError, match="strategy 'messages'"):
+        repo.compile(strategy="messages", compiler=lambda _: [Message("user", "a")])
+
+
 NO_NAMES: Sequence[Any] = (None, 7, b"main", ["main"], {})
 
 

@@ -107,13 +107,6 @@ class Heat:
         ]
 
 
-def heat_bar(value: float, width: int = 5) -> str:
-    """Return a heat as a bar of block characters, such as `███▌ `."""
-    eighths = round(max(0.0, min(1.0, value)) * width * 8)
-    full, rest = divmod(eighths, 8)
-    return ("█" * full + " ▏▎▍▌▋▊▉"[rest].strip()).ljust(width)
-
-
 def heat_strip(values: Sequence[float], tokens: Sequence[int], width: int = 60) -> list[float]:
     """Return a context's heat in `width` columns with equal numbers of tokens."""
     total = sum(tokens)

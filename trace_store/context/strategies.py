@@ -73,7 +73,7 @@ def check_budget(contexts: ContextCompiler, context: CompiledContext, budget: in
     limit = contexts.store.config.budget if budget is None else budget
     if limit is not None and context.token_count > limit:
         raise errors.BudgetError(
-            f"the context has {context.token_count:,} tokens, and the budget is {limit:,}",
+            f"the context has {context.token_count:,} tokens, and its budget is {limit:,}",
             needed=context.token_count,
             allowed=limit,
         )

@@ -191,6 +191,7 @@ class ExportSession:
         below: branches below the session's: subagents, rewinds, copies.
         hidden_count: number of messages that the context hides.
         reader: reads everything else.
+        begin: which turn has the message that the session was found by; 0 without one.
     """
 
     id: str
@@ -204,6 +205,7 @@ class ExportSession:
     below: tuple[Below, ...]
     hidden_count: int
     reader: Reader = field(hidden=True)
+    begin: int = 0
 
     @property
     def tools(self) -> tuple[Any, ...]:

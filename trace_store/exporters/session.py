@@ -91,8 +91,8 @@ def read_session(
     )
 
 
-def read_from(store: Store, begin: Address, *, hidden: bool = False) -> ExportSession:
-    """Return a session that holds a message, with its turns from that message on.
+def session_with(store: Store, address: Address, *, hidden: bool = False) -> ExportSession:
+    """Return the session that holds a message, and where it stands.
 
     HEAD's branch comes first, then imported sessions, and last the branches that only hold a copy. If the message is
     hidden, hidden messages are included.
@@ -102,7 +102,7 @@ def read_from(store: Store, begin: Address, *, hidden: bool = False) -> ExportSe
     """
     commits, head = revisions.commits_of(store), store.refs.head()
     tips = {ref: tip for ref, tip in store.refs.values().items() if ref.startswith(BRANCHES)}
-    born = store.objects.resolve_prefix(begin.birth.hex())
+    born = store.objects.resolve_prefix(address.birth.hex())
 
     def order(ref: str) -> tuple[bool, bool, bool, str]:
         is_copy = not any(commits.is_ancestor(oid, tips[ref]) for oid in born)
@@ -112,9 +112,9 @@ def read_from(store: Store, begin: Address, *, hidden: bool = False) -> ExportSe
         for shows in dict.fromkeys((hidden, True)):
             session = read_session(store, ref, hidden=shows)
             for at, turn in enumerate(session.turns):
-                if turn.message.address == begin:
-                    return replace(session, turns=session.turns[at:])
-    raise NotFoundError(f"no branch contains {begin}", address=begin.hex)
+                if turn.message.address == address:
+                    return replace(session, begin=at)
+    raise NotFoundError(f"no branch contains {address}", argument="message")
 
 
 def find_branch(store: Store, text: str) -> str:

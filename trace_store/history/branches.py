@@ -115,8 +115,10 @@ def list_branches(
     ]
 
 
-def read_branch(store: Store, ref: str) -> Branch:
-    """Return a branch, given its full name; HEAD's branch may be unborn.
+def read_branch(
+    store: Store, ref: str, *, kept: str | None = None, renamed_from: str | None = None
+) -> Branch:
+    """Return a branch, given its full name; HEAD's branch may be unborn. The rest is as in `Branch`.
 
     Raises:
         RefNotFoundError: there is no such branch.
@@ -125,7 +127,8 @@ def read_branch(store: Store, ref: str) -> Branch:
     is_current = ref == store.refs.head_target()
     if not (tips or is_current):
         raise errors.RefNotFoundError(f"no branch {short(ref)!r}", ref=ref)
-    return Branch(ref, tips, is_current, tracking(store, ref, tips[0] if tips else None))
+    compared = tracking(store, ref, tips[0] if tips else None)
+    return Branch(ref, tips, is_current, compared, kept, renamed_from)
 
 
 def _tracking(

@@ -14,7 +14,7 @@ from trace_store.history.draft import CommitResult, Draft, as_messages
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
 from trace_store.objects.address import HERE, RESULT, Address, read_address
-from trace_store.objects.codec import MAXIMUM_ELEMENTS, encode_ordered
+from trace_store.objects.codec import MANY, encode_ordered
 from trace_store.objects.commit import Commit, Operation, read_commit
 from trace_store.objects.content import ObjectCollector
 from trace_store.objects.fast_encode import encode_commit, encode_message
@@ -299,7 +299,7 @@ class _Appender:
             pieces.append(piece)
         if self._said:
             self.message = gathering.text(self._said)
-        return bool(pieces)
+        return 0 < len(pieces) < MANY
 
     def _find(self, name: str) -> Address | None:
         """Return the message with the call of an id in the history of the tip."""
@@ -322,11 +322,6 @@ class _Appender:
         meta = encode_ordered(dict(gathering.facts)) if found and gathering.facts else b""
         data = encode_commit(tip, self._author, time, pieces, meta=meta, message=self.message)
         if data is None:
-            if len(pieces) > MAXIMUM_ELEMENTS:
-                raise errors.InvalidInputError(
-                    f"a commit of {len(pieces):,} messages is over the limit of {MAXIMUM_ELEMENTS:,}",
-                    code=errors.ErrorCode.TOO_LARGE,
-                )
             raise errors.InvalidInputError(
                 "the author is not plain text, or the clock returned no integer"
             )

@@ -348,7 +348,7 @@ def _ends(store: Store, text: str) -> tuple[str | ObjectId, str]:
     ends = [revisions.resolve_commit(store, side or "HEAD", commits) for side in (left, right)]
     bases = commits.merge_bases(*ends)
     if not bases:
-        raise errors.InvalidInputError(f"{text!r}: no common ancestor", revision=text)
+        raise errors.InvalidInputError(f"{text!r}: no common ancestor", argument="before")
     return bases[0], right or "HEAD"
 
 

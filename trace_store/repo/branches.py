@@ -82,7 +82,7 @@ class Branches:
         ref, _, kept = history.branches.create_branch(
             self._store, name, name_of(start, "start"), author=self._handle.author, force=force
         )
-        return replace(history.branches.read_branch(self._store, ref), kept=kept)
+        return history.branches.read_branch(self._store, ref, kept=kept)
 
     def rename(self, old: str, new: str, *, force: bool = False) -> Branch:
         """Rename a branch, with its upstream and HEAD, and return it.
@@ -100,7 +100,7 @@ class Branches:
         before, ref = history.branches.rename_branch(
             self._store, old, new, author=self._handle.author, force=force
         )
-        return replace(history.branches.read_branch(self._store, ref), renamed_from=before)
+        return history.branches.read_branch(self._store, ref, renamed_from=before)
 
     def delete(self, *names: str) -> List[DeletedRef]:
         """Move branches to the trash, all or none, and return the commit of each.

@@ -179,14 +179,14 @@ class Transcripts:
         name = sessions.listing.revision_of(store, name_of(session, "session"))
         return exporters.session.read_session(store, name, at=at, hidden=hidden)
 
-    def read_from(self, message: str | Address, *, hidden: bool = False) -> ExportSession:
-        """Return a session that holds a message, with its turns from that message on; HEAD's branch comes first.
+    def find(self, message: str | Address, *, hidden: bool = False) -> ExportSession:
+        """Return the session that holds a message: `turns[begin]` has it. HEAD's branch comes first.
 
         Raises:
             NotFoundError: no branch holds the message.
         """
-        begin = resolve_address(self._handle.store, name_of(message, "message"))
-        return exporters.session.read_from(self._handle.store, begin, hidden=hidden)
+        address = resolve_address(self._handle.store, name_of(message, "message"))
+        return exporters.session.session_with(self._handle.store, address, hidden=hidden)
 
     def export(
         self,

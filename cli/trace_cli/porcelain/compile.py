@@ -7,9 +7,19 @@ from trace_cli.failures import EXIT_DAMAGED, EXIT_OK, usage_error
 from trace_cli.porcelain.common import JSON, opened, tell_unknown_model
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import json_bytes, short_address, write_data
-from trace_cli.render.tables import LEFT, RIGHT, ROLE_STYLES, counted, number, share, table, weight
+from trace_cli.render.tables import (
+    LEFT,
+    RIGHT,
+    ROLE_STYLES,
+    counted,
+    heat_bar,
+    number,
+    share,
+    table,
+    weight,
+)
 from trace_cli.runtime import Invocation
-from trace_store import compression, errors, providers, repo
+from trace_store import errors, providers, repo
 from trace_store.context.line import call_line, result_line
 from trace_store.objects.parts import Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers import FORMATS
@@ -280,7 +290,7 @@ def _table(
 
 
 def _heat(value: float, *, plain: bool) -> str:
-    return f"{value:.2f}" if plain else compression.heat.heat_bar(value)
+    return f"{value:.2f}" if plain else heat_bar(value)
 
 
 def _of_budget(context: CompiledContext, budget: int | None) -> str:

@@ -9,13 +9,15 @@ from trace_cli.render.changes import diff_lines, name_line
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import paint
-from trace_store import repo
+from trace_store import errors, repo
 from trace_store.providers import FORMATS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
+    from trace_store.history.diff import ContextDiff
     from trace_store.history.request_diff import RenderedDiff
+    from trace_store.repo.repository import Repo
 
 
 @takes(
@@ -85,7 +87,7 @@ def diff(
     with opened(invocation) as here:
         invocation.page()
         tell_unknown_model(invocation, model)
-        found = here.diff(*(revisions or ["HEAD~1"]), model=model)
+        found = _compared(here, revisions or ["HEAD~1"], model)
         if compiled:
             rendered = found.rendered(form or "text", around=around)
             _show_rendered(invocation, rendered, as_json=as_json)
@@ -96,6 +98,15 @@ def diff(
         lines = diff_lines(invocation, found, stat=stat, side=side, around=around)
         for line in map(name_line, found.changes) if name_only else lines:
             invocation.line(line)
+
+
+def _compared(here: Repo, revisions: list[str], model: str) -> ContextDiff:
+    try:
+        return here.diff(*revisions, model=model)
+    except errors.InvalidInputError as error:
+        if error.data.get("argument") == "before":
+            error.data.setdefault("hint", "`trace diff A B`")
+        raise
 
 
 def _show_rendered(invocation: Invocation, found: RenderedDiff, *, as_json: bool) -> None:

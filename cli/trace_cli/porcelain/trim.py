@@ -16,8 +16,8 @@ from trace_cli.porcelain.common import (
 )
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
-from trace_cli.render.tables import LEFT, RIGHT, counted, number, share, table
-from trace_store.compression.heat import heat_bar, heat_strip
+from trace_cli.render.tables import LEFT, RIGHT, counted, heat_bar, number, share, table
+from trace_store.compression.heat import heat_strip
 from trace_store.compression.suggest import PIN
 from trace_store.repo import records
 

@@ -56,23 +56,23 @@ def view(invocation: Invocation, *, revision: str, full: bool, follow: bool, hid
         head, _, number = revision.rpartition(".")
         is_address = bool(head) and number.isdecimal()
         if is_address:
-            session = _from_message(here, revision, hidden=hidden)
+            session = _found_by(here, revision, hidden=hidden)
         else:
             session = here.transcripts.read(revision, hidden=hidden)
         if not follow:
             invocation.page()
         for line in _head(invocation, session, whole=not is_address):
             invocation.line(line)
-        _show(invocation, session.turns, full=full)
+        _show(invocation, session.turns[session.begin :], full=full)
         if follow:
             _follow(invocation, here, session, hidden=hidden, full=full)
 
 
-def _from_message(here: Repo, address: str, *, hidden: bool) -> ExportSession:
+def _found_by(here: Repo, address: str, *, hidden: bool) -> ExportSession:
     try:
-        return here.transcripts.read_from(address, hidden=hidden)
+        return here.transcripts.find(address, hidden=hidden)
     except NotFoundError as error:
-        if "address" in error.data:
+        if error.data.get("argument") == "message":
             error.data.setdefault("hint", "`trace show` shows it alone")
         raise
 

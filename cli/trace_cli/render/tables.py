@@ -203,3 +203,10 @@ def weight(weighed: CompiledContext | Status) -> str:
     if weighed.reported_token_count is None:
         return f"{tokens}, {of_text}"
     return f"{tokens} ({safe(weighed.token_source)}); estimate: {number(estimated)}, {of_text}"
+
+
+def heat_bar(value: float, width: int = 5) -> str:
+    """Return a heat as a bar of block characters, such as `███▌ `."""
+    eighths = round(max(0.0, min(1.0, value)) * width * 8)
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + " ▏▎▍▌▋▊▉"[rest].strip()).ljust(width)
