@@ -71,7 +71,7 @@ class Heat:
         marks: the marks of each message, without very common ones.
     """
 
-    def __init__(self, messages: Sequence[CompiledMessage], half_life: float = HALF_LIFE) -> None:
+    def __init__(self, messages: Sequence[CompiledMessage]) -> None:
         count = len(messages)
         marks = [marks_of(message.parts) for message in messages]
         places: dict[str, list[int]] = {}
@@ -84,7 +84,7 @@ class Heat:
             for mark, where in places.items()
             if 2 <= len(where) <= most
         }
-        decay = [0.5 ** ((count - 1 - at) / half_life) for at in range(count)]
+        decay = [0.5 ** ((count - 1 - at) / HALF_LIFE) for at in range(count)]
         self.marks = [{mark for mark in found if len(places[mark]) <= most} for found in marks]
         self.mentions: list[int] = []
         raw = []

@@ -217,8 +217,8 @@ class _Search:
 
     def _replace(self, span: list[int], turns: int) -> Iterator[Suggestion]:
         working = self.working
-        text = note_text(list(working.originals(span)), working.short(span[0]))
-        saved = working.replace(span, Message("user", text, kind=SUMMARY))
+        text = note_text([working.messages[at] for at in span], working.short(span[0]))
+        saved = working.replace(span, text)
         if saved < _SMALLEST_SAVING:
             return
         self._replaced.update(span)

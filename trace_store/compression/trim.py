@@ -23,18 +23,12 @@ from collections import Counter
 
 from trace_store import errors
 from trace_store.compression.selection import private_salt, select
-from trace_store.compression.working_context import (
-    SUMMARY,
-    Output,
-    WorkingContext,
-    without_reasoning,
-)
+from trace_store.compression.working_context import Output, WorkingContext
 from trace_store.context.activity import READ, RUN, WRITE, activity_of
 from trace_store.context.compiler import ContextCompiler
 from trace_store.frozen import value
 from trace_store.history.commit import new_draft, write
-from trace_store.objects.message import Message
-from trace_store.objects.parts import Text, ToolCall
+from trace_store.objects.parts import Reasoning, Text, ToolCall
 from trace_store.revision import resolve_commit
 
 TYPE_CHECKING = False
@@ -223,7 +217,7 @@ class _Trim:
     def _reasoning(self) -> Iterator[tuple[int, int]]:
         for at in range(len(self.working.messages)):
             parts = self.working.current_parts(at)
-            kept = without_reasoning(parts)
+            kept = [part for part in parts if not isinstance(part, Reasoning)]
             if self._may_change(at) and kept and len(kept) < len(parts):
                 yield at, self.working.shorten(at, kept)
 
@@ -271,10 +265,9 @@ class _Trim:
     def _episodes(self) -> Iterator[tuple[int, int]]:
         for run in self._runs():
             for positions in self._pieces(run):
-                messages = list(self.working.originals(positions))
-                note = Message("user", note_text(messages, self.working.short(positions[0])))
-                saved = self.working.replace(positions, Message("user", note.parts, kind=SUMMARY))
-                yield positions[0], saved
+                messages = [self.working.messages[at] for at in positions]
+                note = note_text(messages, self.working.short(positions[0]))
+                yield positions[0], self.working.replace(positions, note)
 
     def _runs(self) -> Iterator[list[int]]:
         """Yield runs of adjacent messages that notes may replace, in whole units."""

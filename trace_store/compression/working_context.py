@@ -6,11 +6,11 @@ from trace_store.context.activity import Action, Outcome, action_of, outcome_of
 from trace_store.frozen import value
 from trace_store.objects import operations as ops
 from trace_store.objects.message import Message
-from trace_store.objects.parts import Reasoning, Text, ToolCall, ToolResult
+from trace_store.objects.parts import Text, ToolCall, ToolResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from trace_store.context.compiled import CompiledContext, CompiledMessage
     from trace_store.context.fold import Fold
@@ -127,8 +127,9 @@ class WorkingContext:
         ]
         return self.shorten(output.at, parts)
 
-    def replace(self, positions: Sequence[int], note: Message) -> int:
+    def replace(self, positions: Sequence[int], text: str) -> int:
         """Replace adjacent messages by a note if that saves tokens; return the savings."""
+        note = Message("user", text, kind=SUMMARY)
         saved = sum(self.tokens[at] for at in positions) - self.count(note)
         if saved <= 0:
             return 0
@@ -143,20 +144,10 @@ class WorkingContext:
         """Return the tokens of a message."""
         return self._context.plain([message]).message_tokens()[0][0]
 
-    def originals(self, positions: Iterable[int]) -> Iterator[CompiledMessage]:
-        """Yield messages without the changes."""
-        for at in positions:
-            yield self.messages[at]
-
     def short(self, at: int) -> str:
         """Return the short address of a message."""
         address: Address = self.messages[at].address
         return address.short(8)
-
-
-def without_reasoning(parts: Sequence[Part]) -> list[Part]:
-    """Return parts without reasoning."""
-    return [part for part in parts if not isinstance(part, Reasoning)]
 
 
 def _is_protected(message: CompiledMessage) -> bool:
