@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import islice
 
 from trace_store import checkpoints, errors, history, merge, repo, revision
-from trace_store.frozen import replace
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.oid import ObjectId
 from trace_store.refs.names import BRANCHES, FORKS, TRASH
