@@ -142,7 +142,7 @@ class BundleHeader:
         if names != sorted(set(names)):
             raise CorruptBundleError("bundle header has unsorted or duplicate refs")
         if header.head and header.head not in names:
-            raise CorruptBundleError("HEAD of the bundle is not one of its refs")
+            raise CorruptBundleError("HEAD in the bundle's header is not one of its refs")
         return header
 
 

@@ -14,7 +14,7 @@ from trace_store.objects.commit import Commit, Tag
 from trace_store.objects.content import read_content, text_of
 from trace_store.objects.message import Message, load_message, load_parts
 from trace_store.objects.operations import USAGE
-from trace_store.oid import ObjectId
+from trace_store.oid import ObjectId, is_full_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class UsageTotal:
 
 def get(store: Store, name: str) -> Commit | Tag | bytes | list[Any]:
     """Return the object that a name means, as `Line.get`; of any other kind its decoded fields."""
-    oid = revisions.resolve(store, name)
+    oid = ObjectId.parse(name) if is_full_id(name) else revisions.resolve(store, name)
     data = store.objects.read(oid)
     kind = kind_of(data)
     if kind == COMMIT:

@@ -525,7 +525,7 @@ class Line:
         """Return an object as a value: a `Commit`, a `Tag`, or the bytes of content.
 
         Raises:
-            RevisionNotFoundError: there is no such object.
+            RevisionNotFoundError, ObjectNotFoundError: there is no such object.
             PurgedError: its content was purged.
             CorruptObjectError: it is damaged.
         """
