@@ -43,7 +43,7 @@ def test_a_recorded_report_counts_wherever_tokens_are_counted(ok: Run, repositor
     assert "of 500 tokens" in ok("status").text
     refused = repository("compile", "--strict")
     assert refused.code != 0
-    assert f"the context has {992 + added:,} tokens, and the budget is 500" in refused.err
+    assert f"the context has {992 + added:,} tokens, and its budget is 500" in refused.err
     ok("config", "budget", "2000")
     ok("compile", "--strict")
 
