@@ -82,9 +82,9 @@ class Commands:
             self.sample()  # fills the file cache with the files of the program
 
     def sample(self) -> float:
-        self._place.put_back()
+        self._place.restore()
         if self._fresh:
-            self._place.forget()
+            self._place.remove_caches()
         for step in self._before:
             self._seconds(step, 0)
         result = self._combine([self._measure(step, code) for step, code in self._steps])

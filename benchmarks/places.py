@@ -36,11 +36,11 @@ class Place(Protocol):
     program: str
     environment: dict[str, str]
 
-    def put_back(self) -> None:
+    def restore(self) -> None:
         """Undo whatever commands did."""
         ...
 
-    def forget(self) -> None:
+    def remove_caches(self) -> None:
         """Remove the caches, which are missing in a fresh clone."""
         ...
 
@@ -60,10 +60,10 @@ class TracePlace:
             history.switch.switch(repo.store, start, author="bench")
         self._saved = Saved(folder / ".trace", folder.with_name("saved"))
 
-    def put_back(self) -> None:
-        self._saved.put_back()
+    def restore(self) -> None:
+        self._saved.restore()
 
-    def forget(self) -> None:
+    def remove_caches(self) -> None:
         for pattern in KEPT_BESIDE:
             for path in (self.folder / ".trace").glob(pattern):
                 _remove(path)
@@ -89,7 +89,7 @@ class GitPlace:
         self._refs = git(self.folder, "for-each-ref", "--format=%(refname) %(objectname)")
         self._packed = set(self._objects().iterdir())
 
-    def put_back(self) -> None:
+    def restore(self) -> None:
         git(self.folder, "symbolic-ref", "HEAD", f"refs/heads/{self._start}")
         given = b"".join(b"update %b\n" % line for line in self._refs.splitlines())
         git(self.folder, "update-ref", "--stdin", stdin=given)
@@ -98,7 +98,7 @@ class GitPlace:
             _remove(path)
         os.sync()
 
-    def forget(self) -> None:
+    def remove_caches(self) -> None:
         for path in (self._objects() / "info").glob("commit-graph*"):
             _remove(path)
 
@@ -126,7 +126,7 @@ class Saved:
             else:
                 shutil.copy2(folder / path, saved / path)
 
-    def put_back(self) -> None:
+    def restore(self) -> None:
         """Remove the files that came, and write those again that changed or went."""
         wanted = set(_files(self._saved))
         for path in set(_files(self._folder)) - wanted:

@@ -11,7 +11,7 @@ import sys
 from time import sleep
 
 COMMON_FLAGS = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"))
-FAILED_WRITES_SHOW = sys.platform == "linux"
+SYNC_REPORTS_FAILED_WRITES = sys.platform == "linux"
 """Whether a failed background write is reported to the next sync of each descriptor open at the time.
 
 Linux does so since 4.13; elsewhere only the first sync may report it.

@@ -60,20 +60,20 @@ def main(arguments: Sequence[str] | None = None, invocation: Invocation | None =
     words = list(sys.argv[1:] if arguments is None else arguments)
     here = Invocation() if invocation is None else invocation
     here.run = lambda further: _run(further, here)
-    here.guard = _guarded
+    here.escape = _guarded
     try:
         code = _run(words, here)
         here.close()
         return code
     except errors.TraceError as error:
         if _may_show_rest(words, here, error):
-            here.intact = True
+            here.is_rerun = True
             return main(arguments, here) or EXIT_DAMAGED
         here.close()
         if here.output_failed:
             _forget_output()
         complain(here, error.message, _load("trace_cli.advice:hint")(error))
-        return EXIT_DAMAGED if here.intact else int(_load("trace_cli.advice:exit_code")(error))
+        return EXIT_DAMAGED if here.is_rerun else int(_load("trace_cli.advice:exit_code")(error))
     except KeyboardInterrupt:
         here.close()
         here.note("")
@@ -99,7 +99,7 @@ def complain(invocation: Invocation, message: str, advice: str = "") -> None:
 
 def _may_show_rest(words: list[str], invocation: Invocation, error: errors.TraceError) -> bool:
     """Return True if a reading command failed for a missing object before it printed anything."""
-    found = None if invocation.intact or invocation.wrote else _globals(words)
+    found = None if invocation.is_rerun or invocation.wrote else _globals(words)
     missing = isinstance(error, errors.ObjectNotFoundError)
     if found is None or not missing or isinstance(error, errors.PurgedError):
         return False

@@ -42,12 +42,12 @@ class Invocation:
         interactive: whether standard error is a terminal, so that progress can be shown.
         color: whether output may have colors.
         pages: whether a pager may be used; False with --no-pager.
-        intact: whether this is a rerun because an object is missing; branches are then read at their newest complete
+        is_rerun: whether this is a rerun because an object is missing; branches are then read at their newest complete
             state.
         wrote: whether anything was written to standard output.
         output_failed: whether standard output is broken.
         run: runs another command; set by `main`.
-        guard: escapes all notes, and output on a terminal; set by `main`.
+        escape: escapes control sequences in notes, and in output on a terminal; set by `main`.
     """
 
     __slots__ = (
@@ -58,9 +58,9 @@ class Invocation:
         "color",
         "directory",
         "environment",
-        "guard",
-        "intact",
+        "escape",
         "interactive",
+        "is_rerun",
         "output_failed",
         "pages",
         "run",
@@ -86,12 +86,12 @@ class Invocation:
         self.interactive = _is_terminal(sys.stderr) if terminal is None else terminal
         self.color = self.terminal and self.environment.color
         self.output_failed = False
-        self.intact = False
+        self.is_rerun = False
         self.wrote = False
         self.pages = terminal is None
         self._pager: Popen[bytes] | None = None
         self.run: Callable[[list[str]], int] | None = None
-        self.guard: Callable[[str], str] | None = None
+        self.escape: Callable[[str], str] | None = None
 
     def apply_global_options(
         self,
@@ -106,7 +106,7 @@ class Invocation:
         Raises:
             InvalidInputError: a folder does not exist.
         """
-        for folder in () if self.intact else folders:  # a rerun has changed to it already
+        for folder in () if self.is_rerun else folders:  # a rerun is already in the last one
             try:
                 os.chdir(folder)
             except OSError as error:
@@ -136,6 +136,7 @@ class Invocation:
         import shlex  # imported here: both load slowly, and only a pager needs them
         import subprocess
 
+        # Despite its name, `secrets` holds all environment variables.
         variables = {**dict(self.environment.secrets), **PAGER_VARIABLES}
         variables.update((n, v) for n, v in self.environment.secrets if n in PAGER_VARIABLES)
         try:
@@ -198,8 +199,8 @@ class Invocation:
             if sys.stdout is None:
                 raise self._output_error(None)
             self._output = sys.stdout.buffer
-        if self.terminal and self.guard is not None:
-            data = self.guard(data.decode("utf-8", "backslashreplace")).encode("utf-8")
+        if self.terminal and self.escape is not None:
+            data = self.escape(data.decode("utf-8", "backslashreplace")).encode("utf-8")
         rest = memoryview(data)
         try:
             # Unbuffered output (PYTHONUNBUFFERED) may accept only part of the data.
@@ -217,11 +218,11 @@ class Invocation:
 
     def note(self, text: str, end: str = "\n") -> None:
         """Write escaped text to standard error."""
-        self._write_error((text if self.guard is None else self.guard(text)) + end)
+        self._write_error((text if self.escape is None else self.escape(text)) + end)
 
     def overwrite(self, text: str) -> None:
         """Overwrite the current line on standard error."""
-        self._write_error("\r" + (text if self.guard is None else self.guard(text)))
+        self._write_error("\r" + (text if self.escape is None else self.escape(text)))
 
     def _write_error(self, text: str) -> None:
         self.flush()

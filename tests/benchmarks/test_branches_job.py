@@ -89,10 +89,10 @@ def test_trace_is_put_back(trace: TracePlace) -> None:
     before = _content(root)
     _run(trace, "merge", "side")
     assert trace.work() == Work(SIZE + FEW, SIZE + FEW + 1)
-    trace.put_back()
+    trace.restore()
     assert _content(root) == before
     assert trace.work() == Work(SIZE, SIZE)
-    trace.forget()
+    trace.remove_caches()
     assert not any((root / name).exists() for name in ("index", "cache"))
     assert trace.work() == Work(SIZE, SIZE)
 
@@ -107,11 +107,11 @@ def test_git_is_put_back(work: Path, sparse: bool) -> None:
     before = sorted(objects.rglob("*"))
     with pytest.raises(Unavailable):
         git(place.folder, "merge", "--no-edit", "other")
-    place.put_back()
+    place.restore()
     assert git(place.folder, "status", "--porcelain") == b""
     assert sorted(objects.rglob("*")) == before
     git(place.folder, "switch", "-q", "side")
-    place.put_back()
+    place.restore()
     assert git(place.folder, "symbolic-ref", "HEAD").strip() == b"refs/heads/edited"
     assert place.work() == Work(SIZE, SIZE + 1)
 
@@ -128,7 +128,7 @@ def test_what_changed_came_and_went_is_put_back(tmp_path: Path) -> None:
     (folder / "logs/two").write_text("changed")
     shutil.rmtree(folder / "logs")
     (folder / "three").write_text("THREE")
-    saved.put_back()
+    saved.restore()
     assert _content(folder) == before
 
 

@@ -32,10 +32,10 @@ from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.objects.commit import Commit
 from trace_store.store.handle import Store
-from trace_store.system_calls import FAILED_WRITES_SHOW
+from trace_store.system_calls import SYNC_REPORTS_FAILED_WRITES
 
 pytestmark = pytest.mark.skipif(
-    not FAILED_WRITES_SHOW, reason="writers sync one after another on this system"
+    not SYNC_REPORTS_FAILED_WRITES, reason="writers sync one after another on this system"
 )
 
 APPEND, SEAL = "append", "seal"

@@ -23,10 +23,11 @@ _OPEN_TOPICS = 30
 
 
 def near_duplicates(texts: Sequence[str]) -> Iterator[tuple[int, int, float]]:
-    """Yield (index, index of the last near duplicate, similarity) for texts with one.
+    """Yield (index, index of its last near duplicate, similarity).
 
-    The similarity of two texts is the Jaccard index of their sequences of four words. It is estimated by MinHash
-    (A. Broder, 1997) over 64 hashes; only texts that agree in one of 16 bands are compared.
+    Texts without a near duplicate are omitted. The similarity of two texts is the Jaccard index of their sequences of
+    four words. It is estimated by MinHash (A. Broder, 1997) over 64 hashes; only texts that agree in one of 16 bands
+    are compared.
     """
     signatures = [_signature(text) for text in texts]
     bands: dict[tuple[int, tuple[int, ...]], list[int]] = {}

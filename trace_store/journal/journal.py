@@ -2,7 +2,7 @@
 
 Rule: the highest-numbered journal is the live one. It is written only under the lock of its own file, at the end of its
 valid frames, and is never truncated or mapped. Only zeros may follow the frames. A journal is closed by an end frame,
-or by the begin frame of its successor, which records how many of its bytes count.
+or by the begin frame of its successor, which records how many bytes of the closed journal are valid.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from trace_store.journal.frames import (
 )
 from trace_store.journal.header import JournalMaker
 from trace_store.journal.snapshot import MAXIMUM_ATTEMPTS
-from trace_store.system_calls import FAILED_WRITES_SHOW
+from trace_store.system_calls import SYNC_REPORTS_FAILED_WRITES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Journal(JournalMaker):
         raise errors.ConcurrencyError("the journal keeps changing")
 
     def _wait_for(self, live: JournalFile) -> None:
-        """Wait for another process's lock, and report the owner."""
+        """Take the lock when another process releases it; `lock_waiter` may report the owner."""
         if self.lock_waiter is None:
             self._disk.lock(live.fd)
         else:
@@ -146,13 +146,13 @@ class Journal(JournalMaker):
         """Release the lock; with `sync`, wait until the transaction is durable.
 
         Returns:
-            False if the journal was removed meanwhile. The frame is then voided, so that no other process recovers it,
-            unless a later frame follows it. `has_effect` tells whether it was recovered nevertheless.
+            False if the journal was removed meanwhile. If the frame is the last one, it is then voided, so that no
+            other process recovers it. Otherwise it may be recovered; call `has_effect` to find out.
 
         Raises:
             StorageError: a sync failed; the frame has no effect, unless voiding it failed too.
         """
-        if not sync or FAILED_WRITES_SHOW:
+        if not sync or SYNC_REPORTS_FAILED_WRITES:
             self.unlock()  # others can write meanwhile, and one device flush serves several writers
         if not sync:
             file.unsynced = True
@@ -179,7 +179,7 @@ class Journal(JournalMaker):
         self._matched = False
         if frame.kind == TRANSACTION:
             self._void_if_last(file, frame)
-        self._fold_again()  # without the frame, since another journal may be live by now
+        self._fold_again()  # the frame may be voided, and another journal may be live
         return False
 
     def has_effect(self, frame: Frame) -> bool:
@@ -306,8 +306,8 @@ class Journal(JournalMaker):
     def _write_frame(self, file: JournalFile, data: bytes, preallocate: bool = False) -> None:
         """Write a frame after the valid ones.
 
-        With `preallocate`, zeros are written after the frame, because a sync is cheaper if the file does not grow: as
-        many as the file has bytes, at most `ROOM_BYTES`. The first frame that a process writes gets none.
+        With `preallocate`, zeros are written after the frame, because a sync is cheaper if the file does not grow.
+        Their number is the size of the file, at most `ROOM_BYTES`. The first frame that a process writes gets none.
 
         Raises:
             StorageError: only a part was written; a successor was created that excludes that part.

@@ -37,7 +37,7 @@ class Completion:
     Attributes:
         text: the answer.
         model: the name of the model as reported, or "".
-        usage: the reported usage; None if nothing was reported. A model may return the provider's dictionary instead.
+        usage: the reported usage, or None. A model may set it to the provider's dictionary, which `ask` converts.
         stop: `done`, or `length` if the answer was cut off.
     """
 

@@ -116,7 +116,7 @@ class ObjectScan:
         """Return the messages of a holder with an object."""
         return _messages(holder.commit, self._commits[holder.commit], frozenset((oid,)))
 
-    def names(self, holder: ContentHolder, oid: bytes) -> bool:
+    def links_to(self, holder: ContentHolder, oid: bytes) -> bool:
         """Return True if a holder links to an object, directly or through a chunk list."""
         named = self._links[holder.commit]
         return oid in named or any(oid in self._links.get(each, ()) for each in named)

@@ -137,7 +137,7 @@ def write_packs_without(
         new = writer.finish()
     finally:
         writer.discard()
-    keep_copies(store, new)  # `git clean` and the like may remove the packs themselves
+    keep_copies(store, new)  # in case `git clean`, for example, removes the packs
     replaced = [name for name in names if name not in damaged and name not in new]
     with store.mutex:
         packs.refresh()

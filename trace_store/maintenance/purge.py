@@ -147,16 +147,16 @@ def plan_purge(
     """
     database = _database(store)
     database.refresh()
-    asked = Needles()
+    text_needles = Needles()
     for number, text in enumerate(texts, 1):
-        if not asked.add(f"text {number}", bytes_of(text)):
+        if not text_needles.add(f"text {number}", bytes_of(text)):
             raise errors.InvalidInputError("the text to purge is too short")
     named = _named(database, oids)
     chosen: dict[bytes, bytes] = {}
     chosen.update(named.items())
     scan = ObjectScan()
     structure: list[ObjectId] = []
-    wanted = Needles(
+    named_needles = Needles(
         (oid.hex(), blob_content(d)) for oid, d in chosen.items() if kind_of(d) == BLOB
     )
     elsewhere: list[ObjectId] = []
@@ -166,14 +166,16 @@ def plan_purge(
     for count, (oid, kind, data) in enumerate(scan.objects(store), 1):
         if progress is not None:
             progress(count)
-        if chunks_of(data) and _holds(store, data, asked):
+        if chunks_of(data) and _holds(store, data, text_needles):
             chunked.append((oid, data))
-        elif (asked and asked.find(data)) or (again and find_text(data, database.purged_texts)):
+        elif (text_needles and text_needles.find(data)) or (
+            again and find_text(data, database.purged_texts)
+        ):
             if kind == BLOB:
                 chosen[oid] = data
             else:
                 structure.append(oid)
-        elif wanted and oid not in chosen and wanted.find(data):
+        elif named_needles and oid not in chosen and named_needles.find(data):
             elsewhere.append(oid)
     for oid, data in chunked:
         chosen[oid] = data
@@ -194,8 +196,8 @@ def plan_purge(
         loose=sum(database.loose.contains(oid) for oid in purged),
         unreadable=scan.unreadable,
         reappeared=tuple(database.reappeared()),
-        texts=asked,
-        named=wanted,
+        texts=text_needles,
+        named=named_needles,
         contents=Needles((oid.hex(), blob_content(data)) for oid, data in contents.items()),
     )
 
@@ -220,7 +222,7 @@ def purge(
         by: who purges.
         dry_run: write nothing.
         verify: search all files afterwards.
-        force: purge content even if it is so short that others will contain it.
+        force: purge content even if it is so short that other messages will contain it.
         keep_out: store fingerprints of the texts, so that new content with them is refused.
 
     Raises:
@@ -254,7 +256,7 @@ def purge(
 def purge_and_rewrite(
     store: Store, plan: PurgePlan, *, why: str = "", by: str = "", verify: bool = False
 ) -> tuple[PurgeReport, RewrittenHistory]:
-    """Purge a plan and rewrite all later commits, without tombstones.
+    """Purge a plan without tombstones and rewrite all commits that reach the content.
 
     No tombstone remains, because its name would contain the content's id. So the content can be stored again. Message
     addresses keep the ids of old commits, which can still confirm a guess of short content. Unreachable commits that

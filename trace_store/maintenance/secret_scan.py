@@ -94,7 +94,7 @@ def scan_stored(
     stored: list[StoredSecret] = []
     for oid, secrets in hits.items():
         kind = next(iter(secrets.values()))
-        holding = [h for h in holders.commits if scan.names(h, oid)]
+        holding = [h for h in holders.commits if scan.links_to(h, oid)]
         if kind == COMMIT:
             holding = [by_commit[oid]]
         addresses = dict.fromkeys(a for h in holding for a in scan.messages_with(h, oid))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 UNCHECKED = -1
-"""A generation that journals never have, so that the next transaction rechecks its objects."""
+"""Value of `checked_generation` that equals no journal generation, so the next transaction checks its links."""
 BATCH_OBJECTS = 512
 BATCH_BYTES = 4 * 1024 * 1024
 """How much `read_many` reads ahead."""
@@ -63,9 +63,10 @@ class ObjectDatabase:
         self._synced_packs: frozenset[str] = frozenset()
         """Names of packs whose directory entries this process has synced."""
         self.checked_generation = 1
-        """The journal generation at the last check that linked objects exist; in another, a transaction rechecks.
+        """The journal generation in which a transaction last checked that the objects it links to exist.
 
-        The first generation is 1, so a new database needs no check.
+        In any other generation, the next transaction checks. The first generation is 1, so a new database needs no
+        check.
         """
         self.required: set[ObjectId] = set()
         """Further objects that must exist for the next transaction, such as the prerequisites of a bundle."""
@@ -138,15 +139,15 @@ class ObjectDatabase:
                 self.packs.refresh()
                 self.refresh_tombstones()
                 self._check_id(oid)
-                data, again = self._find(oid)
-                failure = again or failure
+                data, retry_failure = self._find(oid)
+                failure = retry_failure or failure
             if data is None and self.packs.repair_indexes():
-                data, again = self._find(oid)
-                failure = again or failure
+                data, retry_failure = self._find(oid)
+                failure = retry_failure or failure
             if data is None:
                 data = self.quarantine.read(oid)
                 if data is not None:
-                    # A transaction that refers to it must restore it first.
+                    # The next transaction checks its links, and restores the quarantine if it links to this object.
                     self.checked_generation = UNCHECKED
             if data is not None:
                 return data
@@ -287,7 +288,7 @@ class ObjectDatabase:
         yield from [oid for oid in unique if oid not in purged] if purged else unique
 
     def _require_recheck(self) -> None:
-        """Let the next transaction recheck its objects if no journal was listed yet."""
+        """Make the next transaction check its links, unless the journals were listed before."""
         if not self._journal.generation:
             self.checked_generation = UNCHECKED
 
@@ -311,9 +312,9 @@ class ObjectDatabase:
             raise tombstone.error()
 
     def _read_quickly(self, oids: list[bytes]) -> list[bytes | None]:
-        """Return the bytes of the first one or more objects.
+        """Return the bytes of the first objects: at least one, about `BATCH_BYTES`.
 
-        An entry is None if only `read` can find the object.
+        An entry is None if the object needs `read`, which is slower.
         """
         self._journal.contains(b"")  # raises if the handle is closed
         contents = self.packs.read_quickly(oids, BATCH_BYTES)

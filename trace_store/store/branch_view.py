@@ -24,18 +24,18 @@ class BranchView(Store):
     """A store whose HEAD is one branch. The branch may be unborn."""
 
     # The view shares the store's `__dict__`; only the slots are its own.
-    __slots__ = ("_view",)
+    __slots__ = ("_branch_refs",)
 
     def __init__(self, store: Store, ref: str) -> None:
         self.__dict__ = store.__dict__
         real = Store.refs.__get__(store)
-        view = _DiskRefs if isinstance(real, RefDatabase) else _MemoryRefs
-        self._view: _DiskRefs | _MemoryRefs = view(real, branch_ref(ref))
+        kind = _DiskRefs if isinstance(real, RefDatabase) else _MemoryRefs
+        self._branch_refs: _DiskRefs | _MemoryRefs = kind(real, branch_ref(ref))
 
     @property
     def refs(self) -> RefDatabase | MemoryRefs:
         """The refs, with a HEAD that names the branch."""
-        return self._view
+        return self._branch_refs
 
     def advance(
         self,
@@ -46,7 +46,10 @@ class BranchView(Store):
         head: str | ObjectId | None = None,
         durability: str | None = None,
     ) -> None:
-        """Like `Store.advance`, but ignore `head`: it is the view's, and the reflog needs the real one."""
+        """Like `Store.advance`, but ignore `head`.
+
+        Callers pass the view's HEAD, but the reflog needs the real one.
+        """
         super().advance(ref, make, author, message, None, durability)
 
 

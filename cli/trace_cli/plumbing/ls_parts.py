@@ -16,7 +16,7 @@ Revisions are those of `trace rev-list` (default: HEAD). `--type` and `--tool` t
 
     %(address)           the address     %(commit)            the first commit that adds it
     %(role)              the role        %(kind)              the kind of the message
-    %(type)              the type        %(tool)              the tool, or nothing (or -: %(tool:dash))
+    %(type)              the type        %(tool)              the tool, or nothing; %(tool:dash): the tool, or `-`
     %(objectname)        the id          %(objectname:short)  its first 12 characters
     %(objectsize)        the size        %(error)             "error" if the tool failed, or nothing
     %(tokens)            the tokens of the content in the repository's encoding, `-` if it is not text
@@ -223,10 +223,10 @@ def _commits(
 ) -> tuple[list[ObjectId], set[ObjectId]]:
     """Return the commits as a list, parents first, and as a set."""
     revisions = words or ([] if everything or stdin else ["HEAD"])
-    wanted, hidden = reach_of_several(store, revisions)
+    wanted, excluded = reach_of_several(store, revisions)
     if everything:
         wanted += all_commits(store)
-    commits = list(commits_of(store).topological(wanted, hidden))
+    commits = list(commits_of(store).topological(wanted, excluded))
     commits.reverse()
     return commits, set(commits)
 

@@ -82,7 +82,7 @@ def opened_store(
             moved = store.refs.moved_by_git()
         if not quiet:
             _tell_moved(invocation, moved)
-        if invocation.intact:
+        if invocation.is_rerun:
             _show_intact(invocation, store)
     except BaseException:
         store.close()

@@ -92,7 +92,7 @@ def write(session: ExportSession) -> Exported:
         else "~/.claude/projects/PROJECT"
     )
     where = f" in {facts.cwd}" if facts.cwd else ""
-    resume = f"in {folder}/ Claude Code finds it: `claude --resume {facts.session}`{where}"
+    resume = f"move the file to {folder}/ and run `claude --resume {facts.session}`{where}"
     losses = losses_of(session, drafts, facts=facts)
     return Exported(data, losses, name, resume="" if session.thread else resume)
 

@@ -83,7 +83,7 @@ def write(session: ExportSession) -> Exported:
     time = format_time(drafts[0].time if drafts else 0)[:19].replace(":", "-")
     name = f"rollout-{time}-{facts.session}{SUFFIX}"
     folder = f"~/.codex/sessions/{time[:10].replace('-', '/')}"
-    resume = f"in {folder}/ Codex finds it: `codex resume {facts.session}`"
+    resume = f"move the file to {folder}/ and run `codex resume {facts.session}`"
     losses = losses_of(session, drafts, facts=facts)
     return Exported(data, losses, name, resume="" if session.thread else resume)
 

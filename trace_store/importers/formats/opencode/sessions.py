@@ -1,10 +1,10 @@
 """Reader of opencode sessions, from an export or a database dump.
 
-A dump holds the rows of any number of sessions. The session of a dump with only one is imported as if from an export;
-several become separate lines of work.
+A dump holds the rows of any number of sessions. If there is only one, it is imported like an export. Several become
+separate branches.
 
 Invariant: pure. opencode stores only the latest state of a session, so the reader restores the original order of
-events: a result is cleared when it was cleared in opencode, and a revert is the last event.
+events: a tool result is cleared between the messages where opencode cleared it, and a revert is the last event.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class OpencodeReader(DocumentReader):
         if not line.whole:
             yield from records_of(line)
         elif is_dump(line.data or b""):
-            yield from self._dumped(line)
+            yield from self._read_dump(line)
         else:
-            yield from self._exported(line)
+            yield from self._read_export(line)
 
     def read(self, record: Record) -> Iterable[Event]:
         return self._events.get(record.offset, ())
@@ -78,10 +78,10 @@ class OpencodeReader(DocumentReader):
         role = info.get("role") if isinstance(info, dict) else None
         return role[:100] if isinstance(role, str) else "untyped"
 
-    def _exported(self, line: Line) -> Iterator[Record | Skip]:
+    def _read_export(self, line: Line) -> Iterator[Record | Skip]:
         document = read_document(line, *self.LISTS)
         info = _map(document.fields.get("info"))
-        self._read_session(info)
+        self._set_state(info)
         records = list(document.records(MESSAGES))
         messages = [
             SessionMessage(_map(r.data.get("info")), _list(r.data.get("parts"))) for r in records
@@ -94,7 +94,7 @@ class OpencodeReader(DocumentReader):
         if document.damage is not None:
             yield document.damage
 
-    def _dumped(self, line: Line) -> Iterator[Record | Skip]:
+    def _read_dump(self, line: Line) -> Iterator[Record | Skip]:
         rows: dict[str, list[Record]] = {table: [] for table in TABLES}
         skips: list[Skip] = []
         for found in rows_of(line, TABLES):
@@ -102,30 +102,30 @@ class OpencodeReader(DocumentReader):
                 skips.append(found)
             else:
                 rows[found.data[TABLE]].append(found)
-        sessions = _DumpRows(rows)
-        several = len(sessions.infos) > 1
-        for id_, info in sessions.infos.items():
+        dump_rows = _DumpRows(rows)
+        several = len(dump_rows.infos) > 1
+        for id_, info in dump_rows.infos.items():
             pending: list[Event] = [*self._end]
             if several:
                 pending.append(Switch(f"conversations/{ref_component(str(id_))}"))
             else:
-                self._read_session(info)
-            yield from self._session(sessions, id_, pending)
-        yield from sessions.remaining()
+                self._set_state(info)
+            yield from self._session(dump_rows, id_, pending)
+        yield from dump_rows.remaining()
         yield from skips
 
-    def _session(self, sessions: _DumpRows, id_: Any, pending: list[Event]) -> Iterator[Record]:
+    def _session(self, dump_rows: _DumpRows, id_: Any, pending: list[Event]) -> Iterator[Record]:
         """Yield the rows of a session in conversation order."""
-        yield from self._yield_with(pending, sessions.take("session", id_))
-        message_rows = sessions.take("message", id_)
-        part_rows = [sessions.take("part", record.data[ROW].get("id")) for record in message_rows]
+        yield from self._yield_with(pending, dump_rows.take("session", id_))
+        message_rows = dump_rows.take("message", id_)
+        part_rows = [dump_rows.take("part", record.data[ROW].get("id")) for record in message_rows]
         messages = [
             SessionMessage(
                 message_info(record.data[ROW]), [part_of(r.data[ROW], id_) for r in parts]
             )
             for record, parts in zip(message_rows, part_rows, strict=True)
         ]
-        conversation = Conversation(sessions.infos[id_], messages)
+        conversation = Conversation(dump_rows.infos[id_], messages)
         for number, (record, parts) in enumerate(zip(message_rows, part_rows, strict=True)):
             before: list[Event] = pending
             pending = []
@@ -140,7 +140,8 @@ class OpencodeReader(DocumentReader):
     ) -> list[Event]:
         """Attach an event, and those before it, to the row of its first part.
 
-        A turn is repeated as an edit for the rows of its other parts. Returns the events that still need a row.
+        For a turn, the rows of the other parts get a TurnEdit with the same messages. Returns the events that still
+        need a row.
         """
         if not message_event.parts:
             return [*before, message_event.event]
@@ -161,7 +162,7 @@ class OpencodeReader(DocumentReader):
             events.clear()
         yield from records
 
-    def _read_session(self, info: Mapping[str, Any]) -> None:
+    def _set_state(self, info: Mapping[str, Any]) -> None:
         id_, parent = storable_name(info.get("id")), storable_name(info.get("parentID"))
         if id_ and parent:
             self.state = {"session": parent, "agent": id_}
@@ -232,7 +233,7 @@ Map = Mapping[str, Any]
 
 @value
 class MessageEvent:
-    """An event in a message, with the numbers of its parts."""
+    """An event of a message, and the indexes of the message's parts that it comes from."""
 
     event: Event
     parts: tuple[int, ...] = ()
@@ -287,8 +288,8 @@ class Conversation:
         self._messages = messages
         self._keys: list[list[str]] = [[] for _ in messages]
         self._used: set[str] = set()
-        self._waiting: list[_Cleared] = []
-        self._cleared: list[tuple[int, _Cleared]] = []
+        self._pending_clearings: list[_Cleared] = []
+        self._done_clearings: list[tuple[int, _Cleared]] = []
         places = {message.id: n for n, message in enumerate(messages) if message.id}
         self._places = places
         # For each summary, the message that requested it; None if an old build recorded no request.
@@ -296,10 +297,14 @@ class Conversation:
         for number, message in enumerate(messages):
             if message.info.get("summary") is True and message.info.get("role") == "assistant":
                 request = places.get(storable_name(message.info.get("parentID")))
-                asked = request is not None and request < number and _compaction(messages[request])
-                whole = not message.info.get("error") and (message.info.get("finish") or not asked)
-                if whole:
-                    self._request_of[number] = request if asked else None
+                is_requested = (
+                    request is not None and request < number and _summary_request(messages[request])
+                )
+                is_complete = not message.info.get("error") and (
+                    message.info.get("finish") or not is_requested
+                )
+                if is_complete:
+                    self._request_of[number] = request if is_requested else None
         self._requests = {request for request in self._request_of.values() if request is not None}
 
     def events_of(self, number: int) -> list[MessageEvent]:
@@ -336,7 +341,7 @@ class Conversation:
         self._keys[number].append(key)
         where = next((n for n, m in enumerate(step.messages) if m.role == "tool"), 0)
         for when, call in step.cleared:
-            self._waiting.append(_Cleared(time_of(when) or 0, key, where, call))
+            self._pending_clearings.append(_Cleared(time_of(when) or 0, key, where, call))
         meta = {AGENTS_KEY: list(step.agents)} if step.agents else {}
         return Turn(step.messages, key, message.time, step.author, step.usage, meta=meta)
 
@@ -349,9 +354,15 @@ class Conversation:
         messages: list[PlannedMessage] = []
         keeps: tuple[str, ...] = ()
         if request is not None:
-            asked = self._messages[request]
-            messages += [m for step in steps_of(asked.info, asked.parts) for m in step.messages]
-            first = self._places.get(storable_name(_compaction(asked).get("tail_start_id")))
+            request_message = self._messages[request]
+            messages += [
+                m
+                for step in steps_of(request_message.info, request_message.parts)
+                for m in step.messages
+            ]
+            first = self._places.get(
+                storable_name(_summary_request(request_message).get("tail_start_id"))
+            )
             tail = self._keys[first:request] if first is not None else []
             keeps = tuple(key for keys in tail for key in keys)
         author = storable_name(message.info.get("modelID"))
@@ -369,18 +380,19 @@ class Conversation:
         Args:
             number: number of the message; the number of messages for the end of the session.
             until: time of the message; None if unknown, or at the end of the session.
-            since: number of the message that a revert went back to: results cleared after it are cleared again.
+            since: number of the message that a revert goes back to. The rewind restores the results cleared from there
+                on, so they are cleared again.
         """
         last = number == len(self._messages)
         due: list[_Cleared] = []
         waiting: list[_Cleared] = []
-        for each in self._waiting:
+        for each in self._pending_clearings:
             now = last or (until is not None and each.when <= until)
             (due if now else waiting).append(each)
-        self._waiting = waiting
+        self._pending_clearings = waiting
         if since is not None:
-            due = [*(c for n, c in self._cleared if n >= since), *due]
-        self._cleared += [(number, c) for c in due]
+            due = [*(c for n, c in self._done_clearings if n >= since), *due]
+        self._done_clearings += [(number, c) for c in due]
         if due:
             calls: dict[tuple[str, int], list[str]] = {}
             for each in due:
@@ -405,7 +417,7 @@ class Conversation:
                 yield self._turn(at, index, step)
 
 
-def _compaction(message: SessionMessage) -> Map:
+def _summary_request(message: SessionMessage) -> Map:
     """Return the part that requests a summary, or an empty map."""
     if message.info.get("role") != "user":
         return {}
