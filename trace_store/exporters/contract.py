@@ -255,8 +255,8 @@ class Exported:
         file_name: suggested name, valid on every file system.
         text: True if it is UTF-8 text that a terminal can show.
         resume: where to put the file and how to resume the session; "" if the agent cannot resume from it.
-        blake3: hash of an original file, in hex; "" for a file that was written anew.
-        placeholders: number of placeholders of secrets in an original file, whose values are not stored.
+        blake3: hash of the file, in hex, if it is the one that was imported; else "".
+        placeholders: how many secrets of the imported file are placeholders here, since they are not stored.
         hidden_count: number of messages hidden from the model that it could hold, and does not.
     """
 

@@ -43,7 +43,7 @@ class Status:
         tracking: how far the branch and its upstream are apart; None without an upstream.
         staged: the last of the commits that a reset staged; None without any.
         is_staged_here: whether the staged commits continue HEAD, so that they can be committed.
-        is_fork: whether the branch is a fork: `repo.branches.fork.of` says of what.
+        is_fork: whether the branch is a fork; `repo.branches.fork.of(ref)` returns the fork.
         is_bisecting: whether a bisection is in progress.
     """
 

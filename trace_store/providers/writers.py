@@ -6,6 +6,8 @@ recorded.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from trace_store.objects.parts import Image, Opaque, Part, Text
 from trace_store.providers.media import (
     image_note,
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     Draft: TypeAlias = tuple[str, Placed]
 
 
-class PartWriter:
+class PartWriter(ABC):
     """Writes parts of one provider's messages.
 
     Attributes:
@@ -49,9 +51,9 @@ class PartWriter:
         self._repairs = repairs
         self.text = text
 
+    @abstractmethod
     def leave_out(self, part: Opaque, at: int) -> None:
         """Record a repair for an opaque part that is not sent."""
-        raise NotImplementedError
 
     def note(self, part: Image | Opaque, at: int) -> Wire:
         """Return the note that replaces a part; record a repair."""
@@ -99,13 +101,13 @@ class TurnWriter(PartWriter):
 class InputWriter(PartWriter):
     """Writes parts of OpenAI's input: user messages, system messages and outputs of tools."""
 
+    @abstractmethod
     def image(self, image: Image) -> Wire | None:
         """Return an image as a part, or None if models do not accept it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def block(self, part: Opaque) -> Wire | None:
         """Return an opaque part that may be sent, else None."""
-        raise NotImplementedError
 
     def shown(self, part: Part, at: int, *, blocks: bool) -> list[Wire]:
         """Return a part, or its note; without `blocks` only texts are allowed."""

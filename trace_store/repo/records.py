@@ -83,7 +83,7 @@ def waiting(found: Waiting | None) -> dict[str, str] | None:
 
 
 def staged_commit(result: StagedCommit) -> dict[str, object]:
-    """Return a commit of what was staged."""
+    """Return the commit that `commit_staged` wrote."""
     return {
         "commit": str(result.oid),
         "ref": result.ref,
@@ -94,7 +94,7 @@ def staged_commit(result: StagedCommit) -> dict[str, object]:
 
 
 def status(found: Status, fork: Fork | None, stopped: Waiting | None) -> dict[str, Any]:
-    """Return the status of a repository, of the branch as a fork, and of what is in progress."""
+    """Return the status, with the branch's fork and the stopped operation, if there are any."""
     compared = found.tracking
     return {
         "branch": found.branch,

@@ -199,7 +199,7 @@ class Transcripts:
         path: Path = "",
         overwrite: bool = False,
     ) -> Exported:
-        """Return a session in an export format, and a list of what the format cannot hold.
+        """Return a session as a file in an export format; its `losses` say what the format cannot hold.
 
         Args:
             session: the session, or any revision; or what `read` returned, which `at` does not change.
@@ -289,9 +289,10 @@ class Transcripts:
     def originals(
         self, *, lost: Callable[[str, TraceError], object] | None = None
     ) -> List[SourceFile]:
-        """Return the imported files whose records were kept, so that they can be exported byte for byte.
+        """Return the imported files that were kept: those that can be exported byte for byte.
 
-        With `lost`, that is told the ref and the error of each file that is damaged, and the others are returned.
+        Args:
+            lost: called with the ref and the error of each damaged file, which is left out; None raises the error.
 
         Raises:
             ObjectNotFoundError, CorruptObjectError: a file is damaged, and `lost` is not given.

@@ -157,7 +157,7 @@ def export(
 
 
 def _original(here: Repo, revision: str, *, file: str) -> SourceFile | None:
-    """Return the imported file of a session; None if it was not kept, but can be written anew.
+    """Return the imported file of a session; None if it was not kept, and a writer for its format exists.
 
     Raises:
         RevisionNotFoundError: there is no such session, or no writer for its format.
