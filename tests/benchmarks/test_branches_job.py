@@ -18,7 +18,6 @@ from benchmarks.model import Unavailable, Work
 from benchmarks.peers.git import git
 from benchmarks.peers.parted import FEW, FOLDER
 from benchmarks.places import GitPlace, Saved, TracePlace
-from tests.support.examples import FULL
 from tests.support.installed_here import InstalledHere
 
 pytestmark = [
@@ -49,8 +48,8 @@ def trace(work: Path, here: InstalledHere) -> TracePlace:
 @pytest.mark.parametrize(
     "job",
     [
-        *("merge", "merge-conflict", "diff-edit", "rebase"),
-        *(("merge-then-status", "log-whole", "cherry-pick", "switch-memory") if FULL else ()),
+        *("merge", "merge-then-status", "merge-conflict", "diff-edit", "log-whole"),
+        *("rebase", "cherry-pick", "switch-memory"),
     ],
 )
 def test_both_do_the_same(job: str, work: Path, here: InstalledHere, tmp_path: Path) -> None:

@@ -13,14 +13,13 @@ from benchmarks.ground import Ground
 from benchmarks.job import Contestant, Job, Sampler
 from benchmarks.jobs import startup
 from benchmarks.model import Unavailable
-from benchmarks.runner import run
+from benchmarks.running import run
 from benchmarks.samplers import Single
-from tests.support.examples import FULL
 from tests.support.installed_here import InstalledHere
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the script is one of POSIX")
-@pytest.mark.parametrize("job", ["start", "many"] if FULL else ["many"])
+@pytest.mark.parametrize("job", ["start", "many"])
 def test_every_command_runs(job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(startup, "installation", lambda work: InstalledHere(tmp_path))
     work = tmp_path / "work"

@@ -380,3 +380,21 @@ def test_cache_breakpoints_stay_off_thinking_and_what_will_change() -> None:
     assert marks(done) == ["0", "6"]
     thinks = [user("a"), *[thought(OPUS) for _ in range(30)]]
     assert all(int(mark) % 2 == 0 for mark in marks(rendered(*thinks, cache="stable").request))
+
+
+def unmarked(value: Any) -> Any:
+    """Return a request without its cache marks."""
+    if isinstance(value, list):
+        return [unmarked(each) for each in value]
+    if isinstance(value, dict):
+        return {key: unmarked(each) for key, each in value.items() if key != "cache_control"}
+    return value
+
+
+def test_cache_breakpoints_change_nothing_else() -> None:
+    messages = [Message("system", "a"), user("b"), thought(OPUS, ToolCall("x", "Bash", "{}"))]
+    messages += [Message("tool", [ToolResult("x", "out")]), user("c")]
+    tools = [{"name": "Bash"}]
+    marked = rendered(*messages, tools=tools, cache="stable").request
+    assert marks(marked)
+    assert unmarked(marked) == rendered(*messages, tools=tools).request

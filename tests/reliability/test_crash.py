@@ -23,7 +23,7 @@ from tests.reliability.support.sync_sites import Place, places
 __all__ = ["no_lock_on_the_real_disk"]
 
 FULL = bool(os.environ.get("TRACE_TEST_FULL"))
-LIMIT = 1000 if FULL else 10
+LIMIT = 1000 if FULL else 16
 KILLED_LIMIT = 12 if FULL else 3
 SITE_LIMITS = (16, 128)
 TOLD_CHARACTERS = 110

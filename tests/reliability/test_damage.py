@@ -22,8 +22,8 @@ from trace_store.maintenance.fsck_refs import check_derived, check_table
 from trace_store.maintenance.seal import seal
 from trace_store.store.handle import Store
 
-EVERY_BIT, EVERY_LENGTH = (131, 53) if FULL else (801, 301)
-"""Of so many bits, and lengths, one is taken: some hundred cases, or five times as many, of each file some."""
+EVERY_BIT, EVERY_LENGTH = (131, 53) if FULL else (401, 151)
+"""Of so many bits, and lengths, one is taken: some five hundred cases, of each file some."""
 
 
 @pytest.fixture

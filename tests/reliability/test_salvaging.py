@@ -348,7 +348,7 @@ def test_each_damage_of_the_matrix_is_repaired_or_told(tmp_path: Path) -> None:
     matrix = Matrix(tmp_path)
     outcomes: dict[str, int] = {}
     for case in cases(
-        matrix.files, every_bit=3001 if FULL else 18001, every_length=701 if FULL else 4201
+        matrix.files, every_bit=3001 if FULL else 9001, every_length=701 if FULL else 2101
     ):
         if case.sort == "longer":
             continue
