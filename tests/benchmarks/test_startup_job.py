@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks.running import run
 
 from benchmarks import installation, results
 from benchmarks.__main__ import main
@@ -14,6 +13,7 @@ from benchmarks.ground import Ground
 from benchmarks.job import Contestant, Job, Sampler
 from benchmarks.jobs import startup
 from benchmarks.model import Unavailable
+from benchmarks.runner import run
 from benchmarks.samplers import Single
 from tests.support.installed_here import InstalledHere
 
