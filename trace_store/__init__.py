@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trace_store.merge.conflicts import Conflict, Resolution
     from trace_store.objects.commit import Commit, Tag
     from trace_store.objects.message import Message
-    from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+    from trace_store.objects.parts import Data, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
     from trace_store.oid import ObjectId
     from trace_store.repo import records as records
     from trace_store.repo.line import Line
@@ -37,6 +37,7 @@ __all__ = [
     "CompiledContext",
     "CompiledMessage",
     "Conflict",
+    "Data",
     "Draft",
     "Environment",
     "ErrorCode",
@@ -65,6 +66,7 @@ _HOMES = {
     "CompiledContext": "context.compiled",
     "CompiledMessage": "context.compiled",
     "Conflict": "merge.conflicts",
+    "Data": "objects.parts",
     "Draft": "history.draft",
     "Environment": "environment",
     "ErrorCode": "errors",

@@ -12,7 +12,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from trace_store.objects.message import Message
-from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.objects.parts import (
+    Data,
+    Image,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from trace_store.providers import anthropic, gemini, openai_chat, openai_responses
 from trace_store.providers.values import LOST_EVERYWHERE
 
@@ -80,6 +89,13 @@ def opaque_form(messages: list[Message]) -> list[Message]:
         return part
 
     return each_part(messages, compact)
+
+
+def data_schema(messages: list[Message]) -> list[Message]:
+    def as_text(part: Part) -> Part:
+        return Text(part.text) if isinstance(part, Data) else part
+
+    return each_part(messages, as_text)
 
 
 def results_apart(messages: list[Message]) -> list[Message]:
@@ -186,6 +202,7 @@ TAKEN_AWAY: dict[str, Loss] = {
     "message-id": message_id,
     "empty-text": empty_text,
     "data-url": data_url,
+    "data-schema": data_schema,
     "opaque-form": opaque_form,
     "name": name,
     "reasoning": reasoning,

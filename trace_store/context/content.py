@@ -201,12 +201,12 @@ def message_line(stored: Stored, read: Callable[[bytes], bytes], width: int = 72
 def _quote_parts(stored: Stored, read: Callable[[bytes], bytes]) -> str:
     said: list[str] = []
     for part in stored["parts"]:
-        if part["type"] == "text":
+        if part["type"] in ("text", "data"):
             said.append(_quote_blob(part["blob"], read))
         elif part["type"] == "tool_call":
             said.append(context.line.call_line(part["name"], _quote_blob(part["blob"], read)))
         elif part["type"] == "tool_result":
-            inner = [p for p in part["parts"] if p["type"] == "text"]
+            inner = [p for p in part["parts"] if p["type"] in ("text", "data")]
             said.append(
                 context.line.result_line(_quote_blob(inner[0]["blob"], read) if inner else "[data]")
             )

@@ -28,6 +28,7 @@ LOSSES = {
     "call-id": "the id that pairs a call with its result",
     "compaction": "that a message is the summary of a compaction",
     "control-character": "a control or invisible character that the format cannot represent",
+    "data-schema": "the schema's name of a data part, which becomes text",
     "empty-message": "a message without content",
     "error-flag": "that a tool result reports a failure",
     "ghost": "that a message is the placeholder of a removed one",

@@ -30,7 +30,16 @@ from trace_store.exporters.overview import (
     usage_note,
 )
 from trace_store.exporters.prose import TEXT, split_prose
-from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.objects.parts import (
+    Data,
+    Image,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from trace_store.providers.media import IMAGE_TYPES, split_image
 
 NAME = "markdown"
@@ -168,7 +177,10 @@ class _Page:
             yield from self._part(part, message.model)
 
     def _part(self, part: Part, model: str) -> Iterator[str]:
-        if isinstance(part, Text):
+        if isinstance(part, Data):
+            yield f"**data** {self._line(part.schema)}"
+            yield fence(self._show_invisible(part.indented), "json")
+        elif isinstance(part, Text):
             yield from self._prose(part.text)
         elif isinstance(part, Reasoning):
             if part.signature is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from trace_store.objects.parts import Data, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 def lines_of_parts(parts: Sequence[Part], indent: str = "") -> Iterator[str]:
     """Yield the lines of parts, not escaped; a part without text yields a placeholder."""
     for part in parts:
-        if isinstance(part, Text):
+        if isinstance(part, Data):
+            yield f"{indent}[data {part.schema}]"
+            yield from _lines(part.indented, indent)
+        elif isinstance(part, Text):
             yield from _lines(part.text, indent)
         elif isinstance(part, ToolCall):
             yield f"{indent}[tool call {part.name} {part.id}]"

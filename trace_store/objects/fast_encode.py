@@ -24,7 +24,16 @@ from trace_store.objects.codec import (
 )
 from trace_store.objects.content import bytes_of
 from trace_store.objects.message import check_name, default_kind, store_parts
-from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.objects.parts import (
+    Data,
+    Image,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -224,6 +233,7 @@ _PARTS: dict[type, Callable[..., bytes | None]] = {
     Reasoning: _reasoning,
     Image: _rare,
     Opaque: _rare,
+    Data: _rare,
 }
 
 

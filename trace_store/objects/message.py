@@ -17,7 +17,16 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.objects.address import Address
 from trace_store.objects.content import bytes_of, read_content, text_of
-from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.objects.parts import (
+    Data,
+    Image,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,8 +125,8 @@ def message_parts(content: str | Sequence[Part]) -> tuple[Part, ...]:
     for part in content:
         if not isinstance(part, Part):
             raise errors.InvalidMessageError(
-                f"not a message part: {type(part).__name__}; parts are Text, Image, ToolCall, "
-                "ToolResult, Reasoning and Opaque"
+                f"not a message part: {type(part).__name__}; parts are Text, Data, Image, "
+                "ToolCall, ToolResult, Reasoning and Opaque"
             )
         if problem := part.problem():
             raise errors.InvalidMessageError(problem)
@@ -226,6 +235,9 @@ def part_blobs(stored: Sequence[Mapping[str, Any]]) -> list[bytes]:
 
 
 def _store_part(part: Part, put: Put) -> dict[str, Any]:
+    if isinstance(part, Data):
+        schema = check_name(part.schema, "schema")
+        return {"blob": put(bytes_of(part.text)), "schema": schema, "type": part.type}
     if isinstance(part, Text):
         return {"blob": put(bytes_of(part.text)), "type": part.type}
     if isinstance(part, ToolCall):
@@ -293,6 +305,8 @@ def _load_whole_part(stored: Mapping[str, Any], read: Read) -> Part:
         content_bytes = read_content(stored["blob"], read)
         if type_ == "text":
             return Text(text_of(content_bytes))
+        if type_ == "data":
+            return Data(stored["schema"], text_of(content_bytes))
         if type_ == "tool_call":
             return ToolCall(
                 stored["id"], stored["name"], text_of(content_bytes), stored.get("format", "json")

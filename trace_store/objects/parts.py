@@ -10,6 +10,7 @@ from trace_store import errors
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from trace_store.objects.address import Address
 
@@ -51,12 +52,81 @@ class Part:
 class Text(Part):
     """Text. It may have lone surrogates, as in JSON transcripts."""
 
-    __slots__ = ("text",)
+    __slots__: tuple[str, ...] = ("text",)
     type = "text"
-    _texts = ("text",)
+    _texts: tuple[str, ...] = ("text",)
 
     def __init__(self, text: str) -> None:
         self.text = text
+
+
+class Data(Text):
+    """A JSON object with the name of its schema. Whatever reads text reads it as JSON text, so models see that.
+
+    Attributes:
+        text: the object as canonical JSON: keys sorted, no spaces, no escapes but those that JSON needs.
+        schema: what the object is, such as `example.invoice/1`.
+    """
+
+    __slots__ = ("schema",)
+    type = "data"
+    _texts = ("text", "schema")
+
+    def __init__(self, schema: str, data: Mapping[str, Any] | str) -> None:
+        """Keep an object under the name of its schema; text is taken as the canonical JSON of one.
+
+        Raises:
+            InvalidMessageError: the data is not a JSON object.
+        """
+        self.schema = schema
+        self.text = data if isinstance(data, str) else _canonical_json(data)
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """The object, a new one at each access.
+
+        Raises:
+            CorruptObjectError: the text is not that of a JSON object, for example after a purge.
+        """
+        import json
+
+        try:
+            found = json.loads(self.text)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise errors.CorruptObjectError(f"a data part of {self.schema!r} is no JSON object")
+        return found
+
+    @property
+    def indented(self) -> str:
+        """The object as JSON for people; the text as it is, if it is no JSON object."""
+        import json
+
+        try:
+            return json.dumps(self.value, ensure_ascii=False, indent=2)
+        except errors.CorruptObjectError:
+            return self.text
+
+    def problem(self) -> str:
+        """Return a description of a field with a wrong type, or ""."""
+        return super().problem() or ("" if self.schema else "schema of Data is empty")
+
+    def _values(self) -> tuple[object, ...]:
+        return self.schema, self.text
+
+
+def _canonical_json(data: object) -> str:
+    import json
+
+    if not isinstance(data, dict):
+        raise errors.InvalidMessageError(f"the data of Data is {type(data).__name__}, not a dict")
+    try:
+        return json.dumps(
+            data, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
+        )
+    except (TypeError, ValueError, RecursionError) as error:
+        raise errors.InvalidMessageError(f"the data of Data is no JSON object: {error}") from None
 
 
 class Image(Part):

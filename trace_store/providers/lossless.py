@@ -7,6 +7,7 @@ Invariant: `parse(document)` returns messages equal to those that were rendered.
     message      {"role", "kind", "parts"} and, when not empty, "name", "model", "id"; for readers also
                  "address" (32 hex digits, a dot, n), "priority", "labels", "ghost": true
     text         {"type", "text"}
+    data         {"type", "schema", "value"}, where the value is a JSON object
     image        {"type", "media_type", "data"} with the bytes in base64, or {"type", "url"}; "media_type" is
                  left out when empty, "data" when there is none
     tool_call    {"type", "id", "name", "arguments"} and "format" when it is not "json"
@@ -27,7 +28,16 @@ import re
 
 from trace_store.errors import InvalidInputError
 from trace_store.objects.message import Message
-from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.objects.parts import (
+    Data,
+    Image,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from trace_store.providers.fields import parts_of_each
 from trace_store.providers.values import Options, Renderable, Repairs
 
@@ -116,7 +126,10 @@ def _message(message: Renderable, reasoning: bool) -> dict[str, Any]:
 def render_part(part: Part) -> dict[str, Any]:
     """Return the form of one part."""
     form: dict[str, Any] = {"type": part.type}
-    if isinstance(part, Text):
+    if isinstance(part, Data):
+        _put_text(form, "schema", part.schema)
+        form["value"] = part.value
+    elif isinstance(part, Text):
         _put_text(form, "text", part.text)
     elif isinstance(part, Image):
         if part.media_type:
@@ -150,6 +163,8 @@ def _parse_part(value: object, where: str, levels: int) -> Part:
     type_ = _get_text(form, "type", where)
     if type_ == "text":
         return Text(_get_text(form, "text", where))
+    if type_ == "data":
+        return Data(_get_text(form, "schema", where), dict(_mapping(form.get("value"), where)))
     if type_ == "image":
         return Image(
             _get_text(form, "media_type", where, default=""),

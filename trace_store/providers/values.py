@@ -82,6 +82,7 @@ LOST_BY_DESIGN = {
     "message-id": "the provider's id of a message",
     "empty-text": "an empty text among other parts or in a result, and whether a result without text had an empty one",
     "data-url": "that an image was a `data:` URL: its bytes are read back",
+    "data-schema": "the schema's name of a data part, which becomes text",
     "opaque-form": "spaces in an opaque block's JSON",
     "name": "the speaker's name",
     "results-apart": "which results were in one message; an order other than that of the calls; text before them",
@@ -94,7 +95,15 @@ LOST_BY_DESIGN = {
     "front": "that there were several system messages at the front, and which of them were a developer's",
     "arguments": 'the exact text of arguments of calls; that they were free text, now `{"input": text}`',
 }
-LOST_EVERYWHERE = ("kind", "model", "message-id", "empty-text", "data-url", "opaque-form")
+LOST_EVERYWHERE = (
+    "kind",
+    "model",
+    "message-id",
+    "empty-text",
+    "data-url",
+    "data-schema",
+    "opaque-form",
+)
 
 
 class Spoken(Protocol):

@@ -4,11 +4,11 @@ One line per part of each message as it was first added, oldest commit first:
 
     <address> SP <role> SP <type> SP <size> SP <id> SP <tool>
 
-The address is 32 hex digits, a dot and a number; the type is text, image, tool_call, tool_result, reasoning or opaque;
-the size is the size of the content in bytes; the id is the object id of the content. The tool is the name of the called
-tool for calls and results, and `-` for other parts. A tool result with several parts has one line for each. Messages
-that were merged or picked are listed once. Hidden and edited messages are listed too; `trace ls-context` lists what is
-shown.
+The address is 32 hex digits, a dot and a number; the type is text, data, image, tool_call, tool_result, reasoning or
+opaque; the size is the size of the content in bytes; the id is the object id of the content. The tool is the name of
+the called tool for calls and results, and `-` for other parts. A tool result with several parts has one line for each.
+Messages that were merged or picked are listed once. Hidden and edited messages are listed too; `trace ls-context` lists
+what is shown.
 
 Revisions are those of `trace rev-list` (default: HEAD). `--type` and `--tool` take names separated by commas.
 

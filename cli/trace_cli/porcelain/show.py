@@ -15,7 +15,16 @@ from trace_store.ident import known_time
 from trace_store.objects.codec import decode, kind_of
 from trace_store.objects.commit import Commit, Tag
 from trace_store.objects.content import bytes_of
-from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.objects.parts import (
+    Data,
+    Image,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
@@ -235,6 +244,8 @@ def _lines(parts: Sequence[Part], indent: str = "    ") -> Iterator[str]:
 
 def _said(part: Part) -> tuple[str, str]:
     """Return a part's escaped heading and its unescaped text."""
+    if isinstance(part, Data):
+        return f"[data {one_line(part.schema, 80)}]", part.indented
     if isinstance(part, Text):
         return "", part.text
     if isinstance(part, ToolCall):

@@ -25,7 +25,16 @@ from trace_store.frozen import value
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.content import bytes_of, read_content
 from trace_store.objects.message import Message, purged_part
-from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.objects.parts import (
+    Data,
+    Image,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from trace_store.oid import digest, hash_object
 from trace_store.providers.media_facts import image_tokens, without_base64
 
@@ -41,7 +50,7 @@ NAME_TOKENS = 1
 CALL_TOKENS = 12
 RESULT_TOKENS = 4
 IMAGE_TOKENS = 1500
-_COUNTED_AS_TEXT = (Text.type, ToolCall.type, Reasoning.type)
+_COUNTED_AS_TEXT = (Text.type, Data.type, ToolCall.type, Reasoning.type)
 
 
 @value
@@ -186,7 +195,7 @@ class _StoredCounter:
             # Opaque parts, and parts of later versions: only their bytes are known.
             return MessageTokens(guessed=self._count_bytes(part["blob"]) if "blob" in part else 0)
         text = self._count_content(part["blob"]) if "blob" in part else 0
-        if type_ == Text.type:
+        if type_ in (Text.type, Data.type):
             return MessageTokens(text=text)
         if type_ == ToolCall.type:
             return MessageTokens(text=self._count_name(part["name"]) + text, framing=CALL_TOKENS)

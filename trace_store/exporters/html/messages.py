@@ -30,7 +30,16 @@ from trace_store.exporters.overview import (
 )
 from trace_store.ident import format_time
 from trace_store.objects.address import Address
-from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.objects.parts import (
+    Data,
+    Image,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from trace_store.providers.media import IMAGE_TYPES, split_image
 
 OPEN_LINES, OPEN_CHARACTERS = 8, 800
@@ -114,6 +123,8 @@ class Messages:
             yield self._part(part, turn.message)
 
     def _part(self, part: Part, message: CompiledMessage | None = None) -> Markup:
+        if isinstance(part, Data):
+            return element("pre", f"{part.schema}\n{part.indented}", class_="prose", dir="auto")
         if isinstance(part, Text):
             return element("div", prose(part.text), class_="prose", dir="auto")
         if isinstance(part, Reasoning):

@@ -15,7 +15,16 @@ from trace_store.exporters.lossy.coerce import whole
 from trace_store.exporters.lossy.drafts import ASSISTANT, Draft, Piece
 from trace_store.frozen import fields
 from trace_store.objects.operations import NORMAL
-from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.objects.parts import (
+    Data,
+    Image,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 
 def losses_of(
@@ -148,6 +157,7 @@ def _count_gone(part: Part, model: str, losses: Losses) -> None:
 def _count_changed(original: Part, part: Part, losses: Losses) -> None:
     if isinstance(original, Text) and isinstance(part, Text):
         losses.add("control-character", count=_characters(original.text, part.text))
+        losses.add("data-schema", count=int(type(original) is Data and type(part) is Text))
     elif isinstance(original, Image) and original != part:
         losses.add("image-form")
     elif isinstance(original, Opaque) and original != part:
