@@ -14,7 +14,7 @@ from tests.support.pictures import PNG as PNG_BYTES
 from tests.support.pictures import PNG_TEXT
 from tests.support.request_losses import LOSSES, TAKEN_AWAY, changed, without
 from trace_store.objects.message import Message, part_blobs
-from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from trace_store.objects.parts import Data, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.documents import parse_messages
 from trace_store.providers.rendering import render
 from trace_store.providers.values import LOST_BY_DESIGN
@@ -96,6 +96,7 @@ CASES: dict[str, list[Message]] = {
     "name": [Message("user", "Go on.", name="ada")],
     "empty-text": [Message("user", [Text(""), Text("Go on.")])],
     "data-url": [Message("user", [Image(url=f"data:image/png;base64,{PNG_TEXT}")])],
+    "data-schema": [USER, Message("assistant", [Data("example/1", {"a": 1})])],
     "results-apart": [
         USER,
         Message("assistant", [call(1), call(2)]),

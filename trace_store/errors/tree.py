@@ -97,6 +97,11 @@ class ErrorCode:
     NOT_IN_TRASH = "not-in-trash"
     BISECTION_FINISHED = "bisection-finished"
     INCONCLUSIVE = "inconclusive"
+    TRAJECTORY_NOT_FOUND = "trajectory-not-found"
+    TRAJECTORY_ENDED = "trajectory-ended"
+    TRAJECTORY_ACTIVE = "trajectory-active"
+    SEVERAL_TRAJECTORIES = "several-trajectories"
+    NO_TRAJECTORY = "no-trajectory"
 
 
 class TraceError(Exception):

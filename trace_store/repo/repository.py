@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store import checkpoints, errors, history, maintenance, repo, search
+from trace_store import checkpoints, errors, history, maintenance, repo, search, trajectories
 from trace_store.environment import Environment
 from trace_store.refs.names import full_name
 from trace_store.repo.handle import Handle, check_flag, check_text
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from trace_store.maintenance.seal import SealReport
     from trace_store.repo.stopped import Stopped
     from trace_store.search.query import Hit
+    from trace_store.trajectories.handle import Trajectories
 
     Path: TypeAlias = str | os.PathLike[str]
 
@@ -38,8 +39,8 @@ class Repo(Line):
 
     Methods inherited from `Line` work on HEAD's branch; `line(name)` returns another branch with the same methods.
 
-    Properties with more methods: `branches`, `tags`, `checkpoints`, `compression`, `trash`, `transcripts`, `bundles`
-    and `maintenance`.
+    Properties with more methods: `branches`, `tags`, `checkpoints`, `compression`, `trajectories`, `trash`,
+    `transcripts`, `bundles` and `maintenance`.
 
     Attributes:
         store: the store on disk or in memory, for functions that take one.
@@ -236,6 +237,14 @@ class Repo(Line):
         handle = self._handle
         subject = checkpoints.handle.Checkpoints
         return subject(handle.contexts, author=handle.author, guard=handle.guard)
+
+    @property
+    def trajectories(self) -> Trajectories:
+        """Trajectories: what agents did and decided during a task."""
+        handle = self._handle
+        return trajectories.handle.Trajectories(
+            handle.store, author=handle.author, guard=handle.guard, environment=handle.environment
+        )
 
     @property
     def compression(self) -> repo.compression.Compression:

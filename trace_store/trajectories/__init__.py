@@ -1,0 +1,15 @@
+"""Trajectories: what agents did, decided and learned during a task, recorded while it happens.
+
+A trajectory is the history of a ref under `refs/trajectories/`: one commit an event, whose author is the agent. Each
+commit's metadata has the state so far, so that recording an event reads one commit, however long the trajectory is.
+"""
+
+from trace_store.lazy_import import submodules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.trajectories import handle as handle
+    from trace_store.trajectories import reading as reading
+    from trace_store.trajectories import recording as recording
+
+__getattr__ = submodules(__name__)

@@ -1,0 +1,241 @@
+"""Events of a trajectory, and the values that they hold.
+
+Rule: plain values, and the JSON that is stored of each. An event is one message with one data part.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.frozen import fields, value
+from trace_store.objects.message import Message, is_kind
+from trace_store.objects.parts import Data
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from trace_store.objects.address import Address
+    from trace_store.oid import ObjectId
+
+SCHEMA = "trace.event/1"
+STARTED, CHAPTER, DECISION, FINDING, NOTE = "started", "chapter", "decision", "finding", "note"
+ERROR, PROMPT, THINKING = "error", "prompt", "thinking"
+TOOL_CALL, TOOL_RESULT = "tool_call", "tool_result"
+SENT, RECEIVED = "message_sent", "message_received"
+RETROSPECTIVE = "retrospective"
+COMPLETED, ABANDONED, REOPENED = "completed", "abandoned", "reopened"
+LINKED, AMENDED = "linked", "amended"
+TOLD = (
+    *(PROMPT, THINKING, TOOL_CALL, TOOL_RESULT, SENT, RECEIVED, DECISION, ERROR, FINDING, NOTE),
+)
+"""What happens in a chapter. The others begin and end things, and link them."""
+TYPES = (
+    *(STARTED, CHAPTER, *TOLD, RETROSPECTIVE),
+    *(COMPLETED, ABANDONED, REOPENED, LINKED, AMENDED),
+)
+SIGNIFICANCES = ("low", "medium", "high", "critical")
+_LISTS_OF_TEXT = ("challenges", "learnings", "suggestions", "tags", "files", "approaches")
+
+
+@value
+class Alternative:
+    """What was not chosen.
+
+    Attributes:
+        option: what it was.
+        reason: why not, or "".
+    """
+
+    option: str
+    reason: str = ""
+
+    @classmethod
+    def read(cls, given: object) -> Alternative:
+        """Return one given as a value, as text (`option: reason` or `option`), or as a map.
+
+        Raises:
+            InvalidInputError: it is none of these.
+        """
+        if isinstance(given, Alternative):
+            return given
+        if isinstance(given, str):
+            option, _, reason = given.partition(": ")
+            return cls(option.strip(), reason.strip())
+        if isinstance(given, dict):
+            return cls(str(given.get("option", "")), str(given.get("reason") or ""))
+        raise errors.InvalidInputError(
+            f"an alternative is text or has an option and a reason, not {str(given)[:40]!r}"
+        )
+
+    def as_map(self) -> dict[str, str]:
+        """Return it as JSON values."""
+        return {"option": self.option, **({"reason": self.reason} if self.reason else {})}
+
+
+@value
+class Task:
+    """A task of a task system, or the title alone.
+
+    Attributes:
+        title: what is to be done.
+        description: more about it.
+        system: such as `github`; "" for a trajectory that is its own task.
+        id: the task's id there, such as `ENG-456`.
+        url: its page.
+    """
+
+    title: str
+    description: str = ""
+    system: str = ""
+    id: str = ""
+    url: str = ""
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Task:
+        """Return the task in stored JSON values."""
+        return cls(**{name: str(given.get(name, "")) for name in fields(cls)})
+
+    def as_map(self) -> dict[str, str]:
+        """Return it as JSON values, without empty ones."""
+        return {name: text for name in fields(self) if (text := getattr(self, name))}
+
+
+@value
+class Event:
+    """One event, with its latest amendment.
+
+    Attributes:
+        id: its address: the commit that recorded it, and 0.
+        time: when it happened, in milliseconds since the epoch.
+        agent: who did it.
+        type: one of `TYPES`, or another lower-case name.
+        content: what happened, in words; of a decision what was chosen.
+        data: all of it, as JSON values.
+        session: the tip of the agent's branch at that time; None if there was none.
+        versions: earlier versions of `data`, oldest first.
+    """
+
+    id: Address
+    time: int
+    agent: str
+    type: str
+    content: str
+    data: Mapping[str, Any]
+    session: ObjectId | None = None
+    versions: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def question(self) -> str:
+        """The question of a decision; "" if it was not told."""
+        return str(self.data.get("question", ""))
+
+    @property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """What a decision did not choose."""
+        return tuple(map(Alternative.read, self.data.get("alternatives", ())))
+
+    @property
+    def reasoning(self) -> str:
+        """The reasons of a decision."""
+        return str(self.data.get("reasoning", ""))
+
+    @property
+    def confidence(self) -> float | None:
+        """How sure the agent was, 0 to 1; None if it was not told."""
+        found = self.data.get("confidence")
+        return float(found) if isinstance(found, int | float) else None
+
+    @property
+    def significance(self) -> str:
+        """One of `SIGNIFICANCES`, or ""."""
+        return str(self.data.get("significance", ""))
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Its tags."""
+        return tuple(map(str, self.data.get("tags", ())))
+
+    @property
+    def commit(self) -> str:
+        """The code commit that it links, in hex, or ""."""
+        return str(self.data.get("commit", "")) if self.type == LINKED else ""
+
+
+def is_type(name: object) -> bool:
+    """Return True for a type of events: one of `TYPES`, or another name such as a kind of messages may have."""
+    return isinstance(name, str) and (name in TYPES or is_kind(name))
+
+
+def event_data(
+    type: str, content: str = "", more: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the stored JSON values of an event, without empty ones.
+
+    Raises:
+        InvalidInputError: a field has a wrong type or value; the message names it.
+    """
+    data: dict[str, Any] = {}
+    for name, given in {"type": type, "content": content, **(more or {})}.items():
+        found = _checked(name, given)
+        if found not in (None, "", [], {}):
+            data[name] = found
+    return data
+
+
+def event_message(data: Mapping[str, Any]) -> Message:
+    """Return the message that stores an event.
+
+    Raises:
+        InvalidMessageError: it holds what JSON cannot.
+    """
+    kind = DECISION if data["type"] == DECISION else "event"
+    return Message("assistant", [Data(SCHEMA, dict(data))], kind=kind)
+
+
+def _checked(name: str, given: Any) -> Any:
+    if given is None:
+        return None
+    if name == "confidence":
+        return check_confidence(given)
+    if name == "significance":
+        if given and given not in SIGNIFICANCES:
+            raise errors.InvalidInputError(
+                f"significance is one of {', '.join(SIGNIFICANCES)}, not {str(given)[:40]!r}",
+                argument=name,
+            )
+        return given
+    if name == "alternatives":
+        return [Alternative.read(each).as_map() for each in _listed(name, given)]
+    if name in _LISTS_OF_TEXT:
+        return [text for each in _listed(name, given) if (text := str(each).strip())]
+    if name in ("type", "content", "question", "reasoning", "title", "summary", "approach"):
+        if not isinstance(given, str):
+            raise errors.InvalidInputError(
+                f"{name} is text, not {given.__class__.__name__}", argument=name
+            )
+        return given.strip()
+    return given
+
+
+def _listed(name: str, given: object) -> Sequence[Any]:
+    if isinstance(given, str):
+        return [given]
+    if not isinstance(given, list | tuple):
+        raise errors.InvalidInputError(
+            f"{name} is a list, not {given.__class__.__name__}", argument=name
+        )
+    return given
+
+
+def check_confidence(given: object) -> float:
+    """Return a confidence.
+
+    Raises:
+        InvalidInputError: it is no number from 0 to 1.
+    """
+    if isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given <= 1:
+        return float(given)
+    raise errors.InvalidInputError(
+        f"confidence is a number from 0 to 1, not {str(given)[:40]!r}", argument="confidence"
+    )

@@ -1,0 +1,283 @@
+"""Trajectories of a repository: `repo.trajectories`."""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.frozen import value
+from trace_store.refs.names import TRAJECTORIES
+from trace_store.trajectories import events as ev
+from trace_store.trajectories import reading
+from trace_store.trajectories.events import Task, event_data
+from trace_store.trajectories.recording import NewEvent, Recorder
+from trace_store.trajectories.state import FACTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from trace_store.environment import Environment
+    from trace_store.oid import ObjectId
+    from trace_store.secrets.guard import Guard
+    from trace_store.store.handle import Store
+    from trace_store.trajectories.events import Alternative, Event
+    from trace_store.trajectories.reading import Trajectory
+    from trace_store.trajectories.state import State
+
+AGENT, CURRENT = "TRACE_AGENT", "TRACE_TRAJECTORY"
+"""The variables with the name of the agent, and with the trajectory that is meant."""
+
+
+@value
+class Recorded:
+    """An event that was recorded.
+
+    Attributes:
+        event: the event.
+        state: the trajectory after it.
+    """
+
+    event: Event
+    state: State
+
+
+class Trajectories:
+    """The trajectories of a repository.
+
+    Where `trajectory` is "", the one that is meant is that of `TRACE_TRAJECTORY`, else the only active one that was
+    started on HEAD's branch, else the only active one. Where `agent` is "", it is that of `TRACE_AGENT`, else the
+    author. Where `session` is None, an event belongs to the tip of HEAD's branch.
+    """
+
+    def __init__(
+        self, store: Store, *, author: str, guard: Guard, environment: Environment
+    ) -> None:
+        self._store = store
+        self._author = author
+        self._environment = environment
+        self._recorder = Recorder(store, guard)
+
+    def start(
+        self,
+        title: str,
+        *,
+        task: Task | None = None,
+        description: str = "",
+        project: str = "",
+        tags: Sequence[str] = (),
+        agent: str = "",
+        role: str = "",
+    ) -> State:
+        """Start a trajectory and return its state; several may be active.
+
+        Args:
+            title: what it is about.
+            task: the task that it works on; None if it is its own task.
+            description: more about it.
+            project: where it belongs.
+            tags: words to find it by.
+            agent: who starts it.
+            role: what that agent does.
+
+        Raises:
+            InvalidInputError: it has no title, or an argument is not valid.
+        """
+        facts = {
+            "title": title,
+            "task": None if task is None else task.as_map(),
+            "description": description,
+            "project": project,
+            "tags": tags,
+            "role": role,
+        }
+        return self._recorder.start(facts, self._agent(agent))
+
+    def record(
+        self,
+        type: str,
+        content: str = "",
+        *,
+        trajectory: str = "",
+        agent: str = "",
+        time: int | None = None,
+        session: ObjectId | None = None,
+        **fields: Any,
+    ) -> Recorded:
+        """Record an event and return it, with the state after it.
+
+        Args:
+            type: one of `TYPES` of `trajectories.events`, or another lower-case name.
+            content: what happened, in words.
+            trajectory: its id, or the beginning of it.
+            agent: who did it.
+            time: when it happened, in milliseconds since the epoch; None: now.
+            session: the tip of the agent's branch at that time.
+            fields: more about it, as JSON values: role, significance, tags, raw, and those of its type.
+
+        Raises:
+            InvalidInputError: the type or a field is not valid; the message names it.
+            StateError: no trajectory is meant, several are, or such an event cannot follow.
+            RefNotFoundError: there is no such trajectory.
+            SecretFoundError: it holds a secret, and the guard refuses secrets.
+        """
+        if not ev.is_type(type):
+            raise errors.InvalidInputError(f"not a type of events: {type[:40]!r}", argument="type")
+        state = self.find(trajectory)
+        new = NewEvent(
+            event_data(type, content, fields), self._agent(agent), time, session or self._session()
+        )
+        ((event, after),) = self._recorder.record(TRAJECTORIES + state.id, [new])
+        return Recorded(event, after)
+
+    def decide(
+        self,
+        question: str,
+        chosen: str,
+        *,
+        reasoning: str = "",
+        alternatives: Sequence[Alternative | str | Mapping[str, str]] = (),
+        confidence: float | None = None,
+        **more: Any,
+    ) -> Recorded:
+        """Record a decision; it should answer a question, but need not.
+
+        Args:
+            question: what was to be decided, or "".
+            chosen: the answer.
+            reasoning: why.
+            alternatives: what was not chosen: values, maps, or texts such as "a queue: more to operate".
+            confidence: how sure the agent is, 0 to 1.
+            more: as in `record`.
+
+        Raises:
+            As `record`.
+        """
+        if not chosen.strip():
+            raise errors.InvalidInputError("a decision needs what was chosen", argument="chosen")
+        return self.record(
+            ev.DECISION,
+            chosen,
+            question=question,
+            reasoning=reasoning,
+            alternatives=alternatives,
+            confidence=confidence,
+            **more,
+        )
+
+    def chapter(self, title: str, **more: Any) -> Recorded:
+        """Begin a chapter, which ends the one before; raises as `record`."""
+        if not title.strip():
+            raise errors.InvalidInputError("a chapter needs a title", argument="title")
+        return self.record(ev.CHAPTER, title=title, **more)
+
+    def reflect(
+        self,
+        summary: str,
+        *,
+        approach: str = "",
+        challenges: Sequence[str] = (),
+        learnings: Sequence[str] = (),
+        suggestions: Sequence[str] = (),
+        confidence: float | None = None,
+        **more: Any,
+    ) -> Recorded:
+        """Record a retrospective; a later one replaces it, and both stay. Raises as `record`."""
+        if not summary.strip():
+            raise errors.InvalidInputError("a retrospective needs a summary", argument="summary")
+        state = self.find(more.get("trajectory", ""))
+        return self.record(
+            ev.RETROSPECTIVE,
+            summary=summary,
+            approach=approach,
+            challenges=challenges,
+            learnings=learnings,
+            suggestions=suggestions,
+            confidence=confidence,
+            time_spent=self._store.clock.now() - state.started,
+            **{**more, "trajectory": state.id},
+        )
+
+    def complete(self, **more: Any) -> Recorded:
+        """End a trajectory as done; raises as `record`."""
+        return self.record(ev.COMPLETED, **more)
+
+    def abandon(self, reason: str = "", **more: Any) -> Recorded:
+        """End a trajectory that was given up; raises as `record`."""
+        return self.record(ev.ABANDONED, reason, **more)
+
+    def reopen(self, trajectory: str, **more: Any) -> Recorded:
+        """Make an ended trajectory active again; raises as `record`."""
+        return self.record(ev.REOPENED, trajectory=trajectory, **more)
+
+    def amend(
+        self, event: str = "", *, trajectory: str = "", agent: str = "", **changes: Any
+    ) -> Recorded:
+        """Change an event, or with event "" the facts of the trajectory; earlier versions stay.
+
+        Args:
+            event: the beginning of the event's address, or `d2` for the second decision.
+            trajectory: its id, or the beginning of it.
+            agent: who changes it.
+            changes: fields with their new values: of an event those of `record`, and of a trajectory title,
+                description, project, tags and task.
+
+        Raises:
+            MessageNotFoundError: there is no such event, or there are several.
+            As `record`.
+        """
+        if not changes:
+            raise errors.InvalidInputError("nothing to change", argument="changes")
+        if not event:
+            unknown = sorted(changes.keys() - set(FACTS))
+            if unknown:
+                raise errors.InvalidInputError(
+                    f"a trajectory has no {', '.join(unknown)}", argument=unknown[0]
+                )
+            changed = event_data(ev.AMENDED, more={"changes": _facts(changes)})
+            return self.record(
+                ev.AMENDED, trajectory=trajectory, agent=agent, changes=changed["changes"]
+            )
+        whole = self.read(trajectory)
+        found = reading.find_event(whole, event)
+        checked = event_data(found.type, more=changes)
+        del checked["type"]
+        return self.record(
+            ev.AMENDED, trajectory=whole.id, agent=agent, event=found.id.hex, changes=checked
+        )
+
+    def find(self, trajectory: str = "") -> State:
+        """Return the state of the trajectory that is meant.
+
+        Raises:
+            StateError: no trajectory is meant, or several are; the message lists them.
+            RefNotFoundError: there is no such trajectory.
+            AmbiguousRevisionError: several ids begin so.
+        """
+        current = self._environment.variables(CURRENT).get(CURRENT, "")
+        return reading.choose(self._store, trajectory or current)
+
+    def read(self, trajectory: str = "") -> Trajectory:
+        """Return the whole trajectory that is meant; raises as `find`."""
+        return reading.read_trajectory(self._store, self.find(trajectory).id)
+
+    def list(self, **wanted: Any) -> list[State]:
+        """Return trajectories, the one with the newest event first.
+
+        Args:
+            wanted: conditions, as in `reading.Filter`: agent, tag, task, project, status, since, confidence.
+        """
+        return reading.list_trajectories(self._store, reading.Filter(**wanted))
+
+    def _agent(self, given: str) -> str:
+        return given or self._environment.variables(AGENT).get(AGENT, "") or self._author
+
+    def _session(self) -> ObjectId | None:
+        return self._store.refs.head().oid
+
+
+def _facts(changes: Mapping[str, Any]) -> dict[str, Any]:
+    facts = event_data(ev.STARTED, more=changes)
+    del facts["type"]
+    if isinstance(task := changes.get("task"), Task):
+        facts["task"] = task.as_map()
+    return facts

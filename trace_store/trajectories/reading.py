@@ -1,0 +1,337 @@
+"""Reading: the events of a trajectory in order, grouped into chapters, and lists of trajectories.
+
+Two clones may both have recorded events. Then the ref has two tips, and the trajectory is the union of their histories,
+by time; nothing needs to be merged.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors, graph
+from trace_store.frozen import replace, value
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import read_commit
+from trace_store.objects.message import load_message
+from trace_store.objects.parts import Data
+from trace_store.oid import ObjectId
+from trace_store.refs.names import TRAJECTORIES
+from trace_store.trajectories import events as ev
+from trace_store.trajectories.events import Event
+from trace_store.trajectories.recording import (
+    PREFIX,
+    SESSION,
+    name_of,
+    not_found,
+    state_at,
+    trajectory_ref,
+)
+from trace_store.trajectories.state import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from trace_store.objects.commit import Commit
+    from trace_store.store.handle import Store
+
+
+@value
+class Chapter:
+    """A part of a trajectory.
+
+    Attributes:
+        title: its title; "" before the first chapter.
+        agent: who began it.
+        started, ended: in milliseconds since the epoch; `ended` is None for the current chapter.
+        events: what happened in it, oldest first.
+    """
+
+    title: str
+    agent: str
+    started: int
+    ended: int | None
+    events: tuple[Event, ...]
+
+
+@value
+class Trajectory:
+    """A whole trajectory.
+
+    Attributes:
+        state: its facts, and what a list shows.
+        events: all of its events in order, amended ones in their latest version.
+    """
+
+    state: State
+    events: tuple[Event, ...]
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.state.id
+
+    @property
+    def chapters(self) -> list[Chapter]:
+        """Its chapters; the first has no title if something happened before one was begun."""
+        begun: list[tuple[Event, list[Event]]] = []
+        for event in self.events:
+            if event.type == ev.CHAPTER:
+                begun.append((event, []))
+            elif event.type in ev.TOLD or event.type not in ev.TYPES:
+                if not begun:
+                    begun.append((event, []))
+                begun[-1][1].append(event)
+        ends = [event.time for event, _ in begun[1:]] + [self.ended]
+        return [
+            Chapter(str(first.data.get("title", "")), first.agent, first.time, end, tuple(inside))
+            for (first, inside), end in zip(begun, ends, strict=False)
+        ]
+
+    @property
+    def decisions(self) -> list[Event]:
+        """Its decisions, oldest first."""
+        return self.of_type(ev.DECISION)
+
+    @property
+    def retrospective(self) -> Event | None:
+        """The newest retrospective; None if there is none."""
+        return next(reversed(self.of_type(ev.RETROSPECTIVE)), None)
+
+    @property
+    def links(self) -> list[Event]:
+        """The links to code commits, the newest version of each commit."""
+        return list({event.commit: event for event in self.of_type(ev.LINKED)}.values())
+
+    @property
+    def files(self) -> list[str]:
+        """The files of its code commits, relative to the repository, sorted."""
+        return sorted({str(path) for link in self.links for path in link.data.get("files", ())})
+
+    @property
+    def ended(self) -> int | None:
+        """When it was completed or abandoned, in milliseconds since the epoch; None while it is active."""
+        if self.state.is_active:
+            return None
+        ends = self.of_type(ev.COMPLETED, ev.ABANDONED)
+        return ends[-1].time if ends else self.state.updated
+
+    def of_type(self, *types: str) -> list[Event]:
+        """Return its events of some types, oldest first."""
+        return [event for event in self.events if event.type in types]
+
+
+@value
+class Filter:
+    """Conditions on trajectories; "" and None match anything.
+
+    Attributes:
+        agent: the name of an agent that took part.
+        tag: one of its tags.
+        task: the id of its task.
+        project: its project.
+        status: `active`, `completed` or `abandoned`.
+        since: started at this time or later, in milliseconds since the epoch.
+        confidence: the least confidence of its retrospective, 0 to 1.
+    """
+
+    agent: str = ""
+    tag: str = ""
+    task: str = ""
+    project: str = ""
+    status: str = ""
+    since: int | None = None
+    confidence: float | None = None
+
+    def matches(self, state: State) -> bool:
+        """Return True if a trajectory meets the conditions."""
+        return (
+            (not self.agent or any(each.name == self.agent for each in state.agents))
+            and (not self.tag or self.tag in state.tags)
+            and (not self.task or (state.task is not None and state.task.id == self.task))
+            and (not self.project or state.project == self.project)
+            and (not self.status or state.status == self.status)
+            and (self.since is None or state.started >= self.since)
+            and (self.confidence is None or (state.confidence or 0) >= self.confidence)
+        )
+
+
+def list_trajectories(store: Store, wanted: Filter | None = None) -> list[State]:
+    """Return the trajectories that meet the conditions, the one with the newest event first.
+
+    A trajectory costs one read, however many events it has.
+
+    Raises:
+        ObjectNotFoundError, CorruptObjectError: an object is missing or damaged.
+    """
+    found = (state_of(store, tips) for _, tips in store.refs.iterate_tips(TRAJECTORIES))
+    kept = [state for state in found if wanted is None or wanted.matches(state)]
+    return sorted(kept, key=lambda state: (-state.updated, state.id))
+
+
+def state_of(store: Store, tips: Sequence[ObjectId]) -> State:
+    """Return the state of a trajectory, that of its newest tip; raises as `list_trajectories`."""
+    if len(tips) == 1:
+        return state_at(store, tips[0])
+    return max((state_at(store, tip) for tip in tips), key=lambda state: state.updated)
+
+
+def find_state(store: Store, name: str) -> State:
+    """Return the state of the trajectory with an id, or with the only id that begins so.
+
+    Raises:
+        InvalidInputError: it cannot be an id.
+        RefNotFoundError: there is none.
+        AmbiguousRevisionError: several ids begin so.
+        As `list_trajectories`.
+    """
+    tips = store.refs.tips(trajectory_ref(name))
+    if tips:
+        return state_of(store, tips)
+    found = [
+        (ref, tips)
+        for ref, tips in store.refs.iterate_tips(TRAJECTORIES)
+        if name_of(ref).startswith((name, PREFIX + name))
+    ]
+    if len(found) > 1:
+        names = [name_of(ref) for ref, _ in found]
+        raise errors.AmbiguousRevisionError(
+            f"several trajectories begin with {name[:80]!r}: {', '.join(names[:8])}", name=name
+        )
+    if not found:
+        raise not_found(name)
+    return state_of(store, found[0][1])
+
+
+def choose(store: Store, named: str = "") -> State:
+    """Return the trajectory that is meant: the named one, that of HEAD's branch, or the only active one.
+
+    Args:
+        store: the repository's store.
+        named: its id or the beginning of it, as given by the caller; "" for none.
+
+    Raises:
+        StateError: none is active, or several are; the message lists them.
+        As `find_state`.
+    """
+    if named:
+        return find_state(store, named)
+    active = list_trajectories(store, Filter(status="active"))
+    branch = store.refs.head().ref
+    of_branch = [state for state in active if branch and state.branch == branch]
+    for candidates in (of_branch, active):
+        if len(candidates) == 1:
+            return candidates[0]
+    if not active:
+        raise errors.StateError("no trajectory is active", code=errors.ErrorCode.NO_TRAJECTORY)
+    listed = "; ".join(f"{state.id} {state.title[:60]!r}" for state in active[:8])
+    raise errors.StateError(
+        f"several trajectories are active: {listed}",
+        code=errors.ErrorCode.SEVERAL_TRAJECTORIES,
+        names=[state.id for state in active],
+    )
+
+
+def read_trajectory(store: Store, name: str) -> Trajectory:
+    """Return a whole trajectory; raises as `find_state`."""
+    state = find_state(store, name)
+    tips = store.refs.tips(TRAJECTORIES + state.id)
+    events = _amended(_events(store, tips))
+    if len(tips) > 1:
+        state = _joined(state, events)
+    return Trajectory(state, tuple(events))
+
+
+def _events(store: Store, tips: Sequence[ObjectId]) -> Iterator[Event]:
+    """Yield the events of all tips: none before the one that it follows, and else by time."""
+    commits: dict[ObjectId, Commit] = {}
+
+    def parents(oid: ObjectId) -> Sequence[ObjectId]:
+        commits[oid] = read_commit(oid, store.objects.read)
+        return commits[oid].parents
+
+    for _ in graph.ancestors(tips, parents):
+        pass
+    newest_first = graph.topological(
+        tips, lambda oid: commits[oid].parents, time_of=lambda oid: commits[oid].time
+    )
+    for oid in reversed(list(newest_first)):
+        yield from _events_of(store, oid, commits[oid])
+
+
+def _events_of(store: Store, oid: ObjectId, commit: Commit) -> Iterator[Event]:
+    links = dict(commit.links)
+    session = links.get(SESSION)
+    for address, stored in ops.added_messages(commit, oid):
+        for part in load_message(stored, store.objects.read).parts:
+            data = _value(part) if isinstance(part, Data) else {}
+            if not data:  # it was purged
+                data = {"type": ev.NOTE, "content": getattr(part, "text", "")}
+            yield Event(
+                address,
+                commit.time,
+                commit.author,
+                str(data.get("type", ev.NOTE)),
+                str(data.get("content", "")),
+                data,
+                session if isinstance(session, ObjectId) else None,
+            )
+
+
+def _value(part: Data) -> Mapping[str, Any]:
+    try:
+        return part.value
+    except errors.CorruptObjectError:
+        return {}
+
+
+def _amended(events: Iterable[Event]) -> list[Event]:
+    """Return events with the amendments among them applied; the amendments stay, too."""
+    found: list[Event] = []
+    places: dict[str, int] = {}
+    for event in events:
+        places[event.id.hex] = len(found)
+        found.append(event)
+        at = places.get(str(event.data.get("event", ""))) if event.type == ev.AMENDED else None
+        if at is not None:
+            before = found[at]
+            data = {**before.data, **event.data["changes"]}
+            found[at] = replace(
+                before,
+                content=str(data.get("content", "")),
+                data=data,
+                versions=(*before.versions, before.data),
+            )
+    return found
+
+
+def _joined(state: State, events: Sequence[Event]) -> State:
+    """Return the state after the events of several tips, which no commit has."""
+    joined = State(state.id)
+    for event in events:
+        try:
+            joined = joined.after(event.data, event.agent, event.time)
+        except errors.StateError:  # one clone recorded something after the other had ended it
+            status = joined.status
+            joined = replace(joined, status="active").after(event.data, event.agent, event.time)
+            joined = replace(joined, status=status)
+    return joined
+
+
+def find_event(trajectory: Trajectory, name: str) -> Event:
+    """Return the event whose address begins with some hex digits, or a decision by its number (`d1`).
+
+    Raises:
+        MessageNotFoundError: there is none, or there are several.
+    """
+    decisions = trajectory.decisions
+    if name[:1] == "d" and name[1:].isdigit() and 0 < int(name[1:]) <= len(decisions):
+        return decisions[int(name[1:]) - 1]
+    found = [
+        event
+        for event in trajectory.events
+        if name and event.id.hex.startswith(name.removesuffix(".0"))
+    ]
+    if len(found) == 1:
+        return found[0]
+    how = "several events of" if found else "no event of"
+    raise errors.MessageNotFoundError(f"{how} {trajectory.id} begin with {name[:80]!r}", name=name)

@@ -1,0 +1,184 @@
+"""The state of a trajectory after an event: what a list shows, and what decides which events may follow.
+
+Each event's commit holds the state after it in its metadata. It is computed in one way only: event by event, by `after`.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.frozen import fields, replace, value
+from trace_store.trajectories import events as ev
+from trace_store.trajectories.events import Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+ACTIVE, COMPLETED, ABANDONED = "active", "completed", "abandoned"
+META = "trajectory"
+"""The key of the state in a commit's metadata."""
+_STATUS = {ev.COMPLETED: COMPLETED, ev.ABANDONED: ABANDONED, ev.REOPENED: ACTIVE}
+_ALWAYS = frozenset((ev.LINKED, ev.AMENDED, ev.RETROSPECTIVE, ev.REOPENED))
+"""Events that may follow the end: code is committed, and records are corrected, afterwards."""
+FACTS = ("title", "description", "project", "tags", "task")
+
+
+@value
+class Agent:
+    """An agent that took part.
+
+    Attributes:
+        name: its name.
+        role: what it does, or "".
+        joined, left: the times of its first and last event, in milliseconds since the epoch.
+    """
+
+    name: str
+    role: str
+    joined: int
+    left: int
+
+
+@value
+class State:
+    """A trajectory at one moment.
+
+    Attributes:
+        id: its id.
+        title: what it is about.
+        description: more about it.
+        task: the task that it works on; None if the trajectory is its own task.
+        project, tags: where it belongs.
+        status: `active`, `completed` or `abandoned`.
+        started, updated: the times of the first and the last event, in milliseconds since the epoch.
+        branch: the full name of the branch on which it was started, or "".
+        agents: who took part, by the time of joining.
+        chapter: the title of the current chapter, or "".
+        counts: the number of events of each type.
+        confidence: that of the retrospective; None if there is none.
+    """
+
+    id: str
+    title: str = ""
+    description: str = ""
+    task: Task | None = None
+    project: str = ""
+    tags: tuple[str, ...] = ()
+    status: str = ACTIVE
+    started: int = 0
+    updated: int = 0
+    branch: str = ""
+    agents: tuple[Agent, ...] = ()
+    chapter: str = ""
+    counts: tuple[tuple[str, int], ...] = ()
+    confidence: float | None = None
+
+    def count(self, *types: str) -> int:
+        """Return the number of events of some types, or of all."""
+        return sum(count for type_, count in self.counts if not types or type_ in types)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it has neither been completed nor abandoned."""
+        return self.status == ACTIVE
+
+    def after(self, data: Mapping[str, Any], agent: str, time: int) -> State:
+        """Return the state after an event.
+
+        Raises:
+            StateError: such an event cannot follow: the trajectory has ended, or has not ended.
+        """
+        type_ = data["type"]
+        self._check(type_)
+        counts = dict(self.counts)
+        counts[type_] = counts.get(type_, 0) + 1
+        state = replace(
+            self,
+            agents=self._agents_after(agent, str(data.get("role", "")), time),
+            counts=tuple(sorted(counts.items())),
+            started=self.started or time,
+            status=_STATUS.get(type_, self.status),
+            updated=max(self.updated, time),
+        )
+        if type_ == ev.CHAPTER:
+            return replace(state, chapter=data.get("title", ""))
+        if type_ == ev.RETROSPECTIVE:
+            return replace(state, confidence=data.get("confidence", self.confidence))
+        if type_ == ev.STARTED:
+            return replace(state._with_facts(data), branch=data.get("branch", ""))
+        if type_ == ev.AMENDED and "event" not in data:
+            return state._with_facts(data["changes"])
+        return state
+
+    def _check(self, type_: str) -> None:
+        if type_ == ev.REOPENED and self.is_active:
+            raise errors.StateError(
+                f"{self.id} is active already",
+                code=errors.ErrorCode.TRAJECTORY_ACTIVE,
+                name=self.id,
+            )
+        if self.is_active or type_ in _ALWAYS:
+            return
+        raise errors.StateError(
+            f"{self.id} is {self.status}",
+            code=errors.ErrorCode.TRAJECTORY_ENDED,
+            name=self.id,
+            status=self.status,
+        )
+
+    def _with_facts(self, facts: Mapping[str, Any]) -> State:
+        changes = {name: facts[name] for name in FACTS if name in facts}
+        if "tags" in changes:
+            changes["tags"] = tuple(changes["tags"])
+        if "task" in changes:
+            changes["task"] = Task.read(changes["task"])
+        return replace(self, **changes)
+
+    def _agents_after(self, name: str, role: str, time: int) -> tuple[Agent, ...]:
+        others = tuple(each for each in self.agents if each.name != name)
+        if len(others) == len(self.agents):
+            return (*others, Agent(name, role, time, time))
+        return tuple(
+            Agent(name, role or each.role, each.joined, max(each.left, time))
+            if each.name == name
+            else each
+            for each in self.agents
+        )
+
+    def as_map(self) -> dict[str, Any]:
+        """Return it as JSON values without empty ones, as it is stored."""
+        plain: dict[str, Any] = {
+            name: found
+            for name in fields(self)
+            if (found := getattr(self, name)) not in (None, "", (), 0)
+        }
+        plain["agents"] = [[each.name, each.role, each.joined, each.left] for each in self.agents]
+        plain["counts"] = dict(self.counts)
+        if self.tags:
+            plain["tags"] = list(self.tags)
+        if self.task is not None:
+            plain["task"] = self.task.as_map()
+        if self.confidence is not None:
+            plain["confidence"] = repr(self.confidence)  # stored metadata has no floats
+        return dict(sorted(plain.items()))
+
+    @classmethod
+    def read(cls, plain: object) -> State:
+        """Return the state in a commit's metadata.
+
+        Raises:
+            CorruptObjectError: it is damaged.
+        """
+        try:
+            stored = dict(plain)  # type: ignore[call-overload]
+            stored["agents"] = tuple(Agent(*each) for each in stored.get("agents", ()))
+            stored["counts"] = tuple(sorted(stored.get("counts", {}).items()))
+            stored["tags"] = tuple(stored.get("tags", ()))
+            stored["confidence"] = float(stored["confidence"]) if "confidence" in stored else None
+            stored["task"] = Task.read(stored["task"]) if "task" in stored else None
+            return cls(**{name: stored[name] for name in fields(cls) if name in stored})
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise errors.CorruptObjectError(
+                f"the state of a trajectory is damaged: {error}"
+            ) from error
