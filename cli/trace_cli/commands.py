@@ -131,6 +131,12 @@ _PORCELAIN = (
         "checkpoints.handle.Forks.__call__",
         "Fork a branch, and compare or merge forks",
     ),
+    (
+        "trajectory",
+        "trajectory:GROUP",
+        "trajectories.handle.Trajectories.start",
+        "Record what agents do and decide during a task",
+    ),
     ("reset", "undo:reset", "repo.line.Line.reset", "Reset the current branch to a commit"),
     ("revert", "revert:revert", "repo.line.Line.revert", "Revert commits by adding new ones"),
     ("undo", "undo:undo", "repo.repository.Repo.undo", "Undo the last command"),

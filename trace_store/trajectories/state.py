@@ -1,6 +1,6 @@
 """The state of a trajectory after an event: what a list shows, and what decides which events may follow.
 
-Each event's commit holds the state after it in its metadata. It is computed in one way only: event by event, by `after`.
+Each event's commit holds the state after it in its metadata. Only `after` computes it, event by event.
 """
 
 from __future__ import annotations
