@@ -270,32 +270,33 @@ def _written_by(
         if text:
             quoted.append({"role": message.role, "text": text})
     question = json.dumps({"found": state.as_map(), "messages": quoted[::-1]}, ensure_ascii=False)
-    prompt = llm.contract.Prompt((("user", question),), _SYSTEM, _ANSWER_TOKENS)
-    answer = llm.contract.ask(model, prompt)
-    try:
-        said = json.loads(_object_in(answer.text))
-        summary = str(said["summary"]).strip()
-        decisions = tuple(
-            Decision(str(each["text"]), str(each.get("reason", "")), None)
-            for each in said.get("decisions", ())[:MAXIMUM_DECISIONS]
-        )
-        open_ends = tuple(str(each) for each in said.get("open_ends", ()))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise errors.ModelNonsenseError(
-            "the model's answer is not the summary asked for"
-        ) from error
-    if not summary:
-        raise errors.ModelNonsenseError("the model's summary is empty")
-    if answer.stop == llm.contract.LENGTH:
-        raise errors.ModelNonsenseError("the model's answer was cut off")
     recorded = tuple(each for each in state.decisions if each.text and _is_recorded(each, messages))
-    made = replace(
-        state,
-        summary=summary,
-        decisions=(*recorded, *decisions)[:MAXIMUM_DECISIONS],
-        open_ends=open_ends or state.open_ends,
-    )
-    return made, answer.model or "unknown"
+
+    def read(text: str) -> WorkState:
+        said: Any = llm.dialogue.object_in(text)
+        try:
+            summary = str(said["summary"]).strip()
+            decisions = tuple(
+                Decision(str(each["text"]), str(each.get("reason", "")), None)
+                for each in said.get("decisions", ())[:MAXIMUM_DECISIONS]
+            )
+            open_ends = tuple(str(each) for each in said.get("open_ends", ()))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise errors.ModelNonsenseError(
+                "the model's answer is not the summary asked for",
+                faults=("it is not the JSON object asked for",),
+            ) from error
+        if not summary:
+            raise errors.ModelNonsenseError("the model's summary is empty", faults=("it is empty",))
+        return replace(
+            state,
+            summary=summary,
+            decisions=(*recorded, *decisions)[:MAXIMUM_DECISIONS],
+            open_ends=open_ends or state.open_ends,
+        )
+
+    dialogue = llm.dialogue.Dialogue(model, _SYSTEM, _ANSWER_TOKENS)
+    return dialogue.ask(question, read), dialogue.answers[-1].model or "unknown"
 
 
 def _is_recorded(decision: Decision, messages: Sequence[MessageLike]) -> bool:
@@ -305,9 +306,3 @@ def _is_recorded(decision: Decision, messages: Sequence[MessageLike]) -> bool:
         and (each.kind == DECISION or DECISION in getattr(each, "labels", ()))
         for each in messages
     )
-
-
-def _object_in(text: str) -> str:
-    """Return the JSON object in an answer, which some models put in a code fence."""
-    start, end = text.find("{"), text.rfind("}")
-    return text[start : end + 1]
