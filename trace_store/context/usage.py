@@ -185,7 +185,7 @@ def _output_total(output: int, reasoning: int, input_total: int, total: int) -> 
 def _normal(shape: Raw) -> Usage:
     source = shape.get("source")
     name = source if isinstance(source, str) and source else "normal"
-    return Usage(*(_number(shape, each) for each in fields(Usage)[:-1]), name)
+    return _format(name, *fields(Usage)[:-1])(shape)
 
 
 def _opencode(shape: Raw) -> Usage:
