@@ -12,6 +12,7 @@ from trace_store.checkpoints.hard import (
     ARCHIVED,
     BRANCH,
     TRIGGER,
+    branch_meta,
     find_checkpoint,
     new_tag,
 )
@@ -102,11 +103,9 @@ def fork(store: Store, name: str, *, start: str = "", ref: str = "HEAD", author:
         As `resolve_commit` and `branch_ref`.
     """
     full = branch_ref(name)
-    parent = revisions.branch_of(store, ref) or ""
-    parent = parent if parent.startswith(BRANCHES) else ""
     point, made = _start(store, start or ref, author)
     record = FORKS + full.removeprefix(BRANCHES)
-    meta = {TRIGGER: FORK} | ({BRANCH: parent} if parent else {})
+    meta = {TRIGGER: FORK, **branch_meta(store, ref)}
     _, oid, data = new_tag(store, record, point, author, "", meta)
 
     def build(refs: RefReader) -> Transaction:
@@ -118,7 +117,7 @@ def fork(store: Store, name: str, *, start: str = "", ref: str = "HEAD", author:
         return Transaction([*made, (oid, data)], edits, f"fork: {name}")
 
     store.transact(build, author=author)
-    return Fork(full, parent, point, record)
+    return Fork(full, meta.get(BRANCH, ""), point, record)
 
 
 def fork_of(store: Store, ref: str) -> Fork | None:
