@@ -1,4 +1,4 @@
-"""Addresses: permanent ids of messages.
+"""Addresses: permanent ids of messages, and their form in JSON.
 
 A message is born in one commit, as number n of the messages that the commit adds. Its address is the first 16 bytes of
 that commit's id, and n. It stays the same when other commits carry the message elsewhere.
@@ -9,6 +9,7 @@ Rule: 16 bytes are not a link (only 32 are), so the birth commit may be pruned.
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.frozen import fields
 from trace_store.ident import count_of, is_count
 
 TYPE_CHECKING = False
@@ -115,3 +116,18 @@ def resolve_calls(parts: Parts, oid: bytes) -> Parts:
         {**part, "call": list(read_address(part["call"], oid))} if "call" in part else part
         for part in parts
     ]
+
+
+def plain(given: object) -> Any:
+    """Return a value as JSON values: a value class as its fields; ids, addresses and other bytes in hex."""
+    if isinstance(given, Address):
+        return given.hex
+    if isinstance(given, bytes):
+        return given.hex()
+    if isinstance(given, dict):
+        return {key: plain(each) for key, each in given.items()}
+    if isinstance(given, list | tuple):
+        return [plain(each) for each in given]
+    if hasattr(given, "__match_args__"):
+        return {name: plain(getattr(given, name)) for name in fields(given)}
+    return given

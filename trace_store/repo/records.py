@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from trace_store import errors, history, providers
 from trace_store.ident import format_time, known_time
+from trace_store.objects.address import plain as plain
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
 from trace_store.objects.message import Message
@@ -155,8 +156,8 @@ def commit(entry: LogEntry, names: dict[bytes, list[str]]) -> dict[str, Any]:
     """Return a commit with its messages as the JSON of `trace show`."""
     return {
         **log_entry(entry, names),
-        "meta": {key: plain(value) for key, value in entry.commit.meta.items()},
-        "links": [[relation, plain(target)] for relation, target in entry.commit.links],
+        "meta": plain(entry.commit.meta),
+        "links": plain(entry.commit.links),
         "messages": _lossless([message for _, message in entry.messages]),
     }
 
@@ -184,15 +185,6 @@ def message(
 def _lossless(messages: Sequence[Message]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = providers.rendering.render("json", messages).request["messages"]
     return found
-
-
-def plain(value: object) -> object:
-    """Return a stored value as JSON-compatible values: ids and bytes as hex."""
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    return {k: plain(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
 def diff(found: ContextDiff) -> dict[str, Any]:
@@ -307,7 +299,8 @@ def bisection(search: Bisection, step: Step) -> dict[str, Any]:
 
 def bisect_answer(told: Verdict) -> dict[str, object]:
     """Return one answer of a bisection."""
-    return {"word": told.word, "point": told.point, "failed": told.failed, "runs": told.runs}
+    answer: dict[str, object] = plain(told)
+    return answer
 
 
 def compiled(context: CompiledContext, rendered: Rendered, *, as_table: bool) -> dict[str, Any]:
@@ -615,10 +608,7 @@ def trim(result: TrimResult) -> dict[str, Any]:
         "before": result.before,
         "after": result.after,
         "met": result.met,
-        "steps": [
-            {"reason": step.reason, "count": step.count, "tokens": step.tokens}
-            for step in result.steps
-        ],
+        "steps": plain(result.steps),
         "stays": dict(result.stays),
         "changes": [
             {"address": address.hex, "reason": reason} for address, reason in result.changes
@@ -689,14 +679,8 @@ def compression(done: CompressionResult) -> dict[str, Any]:
 
 def summary_report(each: SummaryReport) -> dict[str, Any]:
     """Return what a summary no longer mentions."""
-    return {
-        "summary": each.summary.hex,
-        "sources": each.sources,
-        "checked": dict(each.checked),
-        "lost": [
-            {"kind": one.kind, "text": one.text, "source": one.source.hex} for one in each.lost
-        ],
-    }
+    report: dict[str, Any] = plain(each)
+    return report
 
 
 def expansion(done: Expansion) -> dict[str, Any]:
