@@ -7,7 +7,7 @@ from trace_store import revision as revisions
 from trace_store.checkpoints.work_state import work_state
 from trace_store.exporters.overview import excerpt
 from trace_store.frozen import value
-from trace_store.objects.address import plain
+from trace_store.objects.address import plain, record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Side:
             "commit": str(self.tip),
             "context_token_count": self.token_count,
             "messages": plain(self.messages),
-            **plain(self.state),
+            **record(self.state),
         }
 
 

@@ -11,7 +11,7 @@ import re
 from trace_store.context.activity import RUN, activity_of
 from trace_store.exporters.overview import excerpt
 from trace_store.frozen import value
-from trace_store.objects.address import plain
+from trace_store.objects.address import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class WorkState:
 
     def as_map(self) -> dict[str, Any]:
         """Return it as JSON values, as a soft checkpoint stores it."""
-        return {"schema": SCHEMA, **plain(self)}
+        return {"schema": SCHEMA, **record(self)}
 
     def as_text(self) -> str:
         """Return it as Markdown, for a model and for people."""

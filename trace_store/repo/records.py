@@ -9,6 +9,7 @@ from __future__ import annotations
 from trace_store import errors, history, providers
 from trace_store.ident import format_time, known_time
 from trace_store.objects.address import plain as plain
+from trace_store.objects.address import record
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
 from trace_store.objects.message import Message
@@ -264,12 +265,7 @@ def blame(each: Blame) -> dict[str, Any]:
 
 
 def _message_operation(change: MessageOperation) -> dict[str, Any]:
-    return {
-        "operation": change.operation,
-        "commit": str(change.commit),
-        "author": change.author,
-        "time": known_time(change.time),
-    }
+    return record(change) | {"time": known_time(change.time)}
 
 
 def found(found: VersionHolders) -> dict[str, Any]:
@@ -278,10 +274,7 @@ def found(found: VersionHolders) -> dict[str, Any]:
         "address": found.wording.address.hex,
         "wording": f"{found.wording.place[0].hex()}.{found.wording.place[1]}",
         "role": found.wording.role,
-        "refs": [
-            {"ref": each.ref, "state": each.state, "position": each.position}
-            for each in found.holders
-        ],
+        "refs": plain(found.holders),
     }
 
 
@@ -299,8 +292,7 @@ def bisection(search: Bisection, step: Step) -> dict[str, Any]:
 
 def bisect_answer(told: Verdict) -> dict[str, object]:
     """Return one answer of a bisection."""
-    answer: dict[str, object] = plain(told)
-    return answer
+    return record(told)
 
 
 def compiled(context: CompiledContext, rendered: Rendered, *, as_table: bool) -> dict[str, Any]:
@@ -558,47 +550,22 @@ def checkpoint(each: Checkpoint) -> dict[str, Any]:
 
 def restored_checkpoint(done: Restored) -> dict[str, Any]:
     """Return the move of a branch to a checkpoint."""
-    return {
-        "checkpoint": done.checkpoint.ref,
-        "ref": done.ref,
-        "before": _hex(done.before),
-        "commit": str(done.after),
-        "kept": done.kept,
-    }
+    return record(done, after="commit") | {"checkpoint": done.checkpoint.ref}
 
 
 def injected(done: Injected) -> dict[str, Any]:
     """Return the soft checkpoint that was put into a context."""
-    return {
-        "checkpoint": done.checkpoint.ref,
-        "address": done.address.hex,
-        "commit": _hex(done.commit),
-        "ref": done.ref,
-        "hidden": done.is_hidden,
-    }
+    return record(done, is_hidden="hidden") | {"checkpoint": done.checkpoint.ref}
 
 
 def fork(made: Fork) -> dict[str, Any]:
     """Return a fork."""
-    return {
-        "ref": made.ref,
-        "parent": made.parent or None,
-        "fork_point": str(made.point),
-        "checkpoint": made.checkpoint,
-    }
+    return record(made, point="fork_point") | {"parent": made.parent or None}
 
 
 def fork_choice(done: Choice) -> dict[str, Any]:
     """Return the choice between two forks."""
-    return {
-        "winner": done.winner,
-        "loser": done.loser,
-        "commit": str(done.commit),
-        "archived": done.archived,
-        "archived_commit": str(done.archived_tip),
-        "moved": done.is_moved,
-        "conclusion": done.conclusion,
-    }
+    return record(done, archived_tip="archived_commit", is_moved="moved")
 
 
 def trim(result: TrimResult) -> dict[str, Any]:
@@ -679,8 +646,7 @@ def compression(done: CompressionResult) -> dict[str, Any]:
 
 def summary_report(each: SummaryReport) -> dict[str, Any]:
     """Return what a summary no longer mentions."""
-    report: dict[str, Any] = plain(each)
-    return report
+    return record(each)
 
 
 def expansion(done: Expansion) -> dict[str, Any]:
@@ -695,18 +661,7 @@ def expansion(done: Expansion) -> dict[str, Any]:
 
 def trash_message(each: HiddenMessage) -> dict[str, Any]:
     """Return a removed message."""
-    return {
-        "entry": "message",
-        "address": each.address.hex,
-        "branch": each.branch,
-        "role": each.role,
-        "kind": each.kind,
-        "tools": list(each.tools),
-        "ghost": each.ghost,
-        "time": known_time(each.time),
-        "token_count": each.token_count,
-        "text": each.text,
-    }
+    return {"entry": "message", **record(each), "time": known_time(each.time)}
 
 
 def trash_ref(each: TrashedRef) -> dict[str, Any]:
