@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from trace_store import errors, history, merge
 from trace_store import revision as revisions
-from trace_store.checkpoints import comparison, forks, hard
+from trace_store.checkpoints import hard
 from trace_store.checkpoints import soft as soft_checkpoints
+from trace_store.checkpoints.forks import Forks as Forks
 from trace_store.objects.message import load_message
 from trace_store.objects.operations import added_messages
 from trace_store.refs.names import CHECKPOINTS
@@ -14,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from trace_store.checkpoints.comparison import ForkComparison
-    from trace_store.checkpoints.forks import Choice, Fork
     from trace_store.checkpoints.hard import Checkpoint, Restored
     from trace_store.checkpoints.soft import Injected
     from trace_store.context.compiler import ContextCompiler
@@ -162,33 +161,3 @@ class Checkpoints:
             for ref, oid in self._store.refs.iterate(CHECKPOINTS)
             if not patterns or history.branches.matches_any(ref.removeprefix(CHECKPOINTS), patterns)
         ]
-
-
-class Forks:
-    """Forks of a repository: `repo.branches.fork("idea")` creates one."""
-
-    def __init__(self, contexts: ContextCompiler, *, author: str, guard: Guard) -> None:
-        self._contexts = contexts
-        self._author = author
-        self._guard = guard
-
-    def __call__(self, name: str, *, start: str = "", ref: str = "HEAD") -> Fork:
-        """Create a branch with a recorded fork point; raises as `forks.fork`."""
-        return forks.fork(self._contexts.store, name, start=start, ref=ref, author=self._author)
-
-    def of(self, ref: str) -> Fork | None:
-        """Return a branch's fork record (by full name) or None; raises as `forks.fork_of`."""
-        return forks.fork_of(self._contexts.store, ref)
-
-    def compare(self, left: str, right: str) -> ForkComparison:
-        """Return two branches side by side; raises as `comparison.compare_forks`."""
-        return comparison.compare_forks(self._contexts, left, right)
-
-    def merge(self, winner: str, loser: str, *, reason: str = "") -> Choice:
-        """Add the loser's conclusion to the winner, and archive the loser.
-
-        Raises as `forks.choose_fork`.
-        """
-        return forks.choose_fork(
-            self._contexts, winner, loser, author=self._author, reason=reason, guard=self._guard
-        )

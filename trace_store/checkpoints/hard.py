@@ -207,35 +207,22 @@ def read_checkpoint(store: Store, ref: str, oid: ObjectId, *, strict: bool = Fal
         kind = kind_of(data)
         if kind == TAG:
             tag = Tag.decode(data)
-            return _of_tag(ref, oid, tag.target, tag)
-        if kind == COMMIT:
-            commit = Commit.decode(data)
-            form = SOFT if commit.meta.get(FORM) == SOFT else HARD
-            if form == SOFT:
-                branch = _text(commit.meta.get(BRANCH))
-                said = (commit.message, MANUAL, False, branch, commit.author, commit.time)
-                return Checkpoint(ref, oid, oid, SOFT, *said, commit.meta)
+            return _checkpoint(ref, oid, tag.target, HARD, tag)
+        if kind == COMMIT and (commit := Commit.decode(data)).meta.get(FORM) == SOFT:
+            return _checkpoint(ref, oid, oid, SOFT, commit)
     except (errors.ObjectNotFoundError, errors.CorruptObjectError):
         if strict:
             raise
     return Checkpoint(ref, oid, oid, HARD, "", MANUAL, False, "", "", 0, {})
 
 
-def _of_tag(ref: str, oid: ObjectId, commit: ObjectId, tag: Tag) -> Checkpoint:
-    meta = tag.meta
-    return Checkpoint(
-        ref,
-        oid,
-        commit,
-        HARD,
-        tag.message,
-        _text(meta.get(TRIGGER)) or MANUAL,
-        bool(meta.get(IS_AUTOMATIC)),
-        _text(meta.get(BRANCH)),
-        tag.author,
-        tag.time,
-        meta,
-    )
+def _checkpoint(
+    ref: str, oid: ObjectId, commit: ObjectId, form: str, made: Tag | Commit
+) -> Checkpoint:
+    meta = made.meta
+    trigger, branch = _text(meta.get(TRIGGER)) or MANUAL, _text(meta.get(BRANCH))
+    by = bool(meta.get(IS_AUTOMATIC)), branch, made.author, made.time
+    return Checkpoint(ref, oid, commit, form, made.message, trigger, *by, meta)
 
 
 def _text(given: object) -> str:
