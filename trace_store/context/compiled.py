@@ -302,7 +302,62 @@ class CompiledMessages(Sequence[CompiledMessage]):
             yield from messages
 
 
-class CompiledContext:
+class RenderableContext:
+    """Base class of contexts: renders them for a provider."""
+
+    __slots__ = ()
+
+    model: str
+
+    @property
+    def tools(self) -> tuple[Any, ...]:
+        """The current tool schemas, decoded from JSON."""
+        raise AttributeError("tools")
+
+    def shown_messages(self) -> Sequence[MessageLike]:
+        """Return the messages to render."""
+        raise AttributeError("shown_messages")
+
+    def render(self, form: str, **options: Any) -> providers.values.Rendered:
+        """Return the context in a provider's format; `form` is a name in `render.RENDERERS`.
+
+        Raises:
+            InvalidInputError: unknown format.
+            RenderError: with `strict=True`, if the context would need a repair.
+        """
+        options.setdefault("model", self.model or None)
+        return providers.rendering.render(form, self.shown_messages(), self.tools, **options)
+
+    def _rendered(self, form: str, options: dict[str, Any]) -> dict[str, Any]:
+        request: dict[str, Any] = self.render(form, **options).request
+        return request
+
+    def to_openai(self, **options: Any) -> dict[str, Any]:
+        """Return an OpenAI chat request: `{"messages": …, "tools": …}`."""
+        return self._rendered("openai", options)
+
+    def to_openai_responses(self, **options: Any) -> dict[str, Any]:
+        """Return an OpenAI Responses request: `{"instructions": …, "input": …, "tools": …}`."""
+        return self._rendered("openai-responses", options)
+
+    def to_anthropic(self, **options: Any) -> dict[str, Any]:
+        """Return an Anthropic request: `{"system": …, "messages": …, "tools": …}`."""
+        return self._rendered("anthropic", options)
+
+    def to_gemini(self, **options: Any) -> dict[str, Any]:
+        """Return a Gemini request: `{"systemInstruction": …, "contents": …, "tools": …}`."""
+        return self._rendered("gemini", options)
+
+    def to_text(self, **options: Any) -> str:
+        """Return a plain transcript."""
+        return str(self.render("text", **options).request)
+
+    def to_json(self, **options: Any) -> dict[str, Any]:
+        """Return Trace's lossless form."""
+        return self._rendered("json", options)
+
+
+class CompiledContext(RenderableContext):
     """The context of a model at a commit.
 
     Attributes:
@@ -477,44 +532,6 @@ class CompiledContext:
         if self._reasoning:
             return list(self.messages)
         return [shown for m in self.messages if (shown := _without_reasoning(m)) is not None]
-
-    def render(self, form: str, **options: Any) -> providers.values.Rendered:
-        """Return the context in a provider's format; `form` is a name in `render.RENDERERS`.
-
-        Raises:
-            InvalidInputError: unknown format.
-            RenderError: with `strict=True`, if the context would need a repair.
-        """
-        options.setdefault("model", self.model or None)
-        return providers.rendering.render(form, self.shown_messages(), self.tools, **options)
-
-    def _rendered(self, form: str, options: dict[str, Any]) -> dict[str, Any]:
-        request: dict[str, Any] = self.render(form, **options).request
-        return request
-
-    def to_openai(self, **options: Any) -> dict[str, Any]:
-        """Return an OpenAI chat request: `{"messages": …, "tools": …}`."""
-        return self._rendered("openai", options)
-
-    def to_openai_responses(self, **options: Any) -> dict[str, Any]:
-        """Return an OpenAI Responses request: `{"instructions": …, "input": …, "tools": …}`."""
-        return self._rendered("openai-responses", options)
-
-    def to_anthropic(self, **options: Any) -> dict[str, Any]:
-        """Return an Anthropic request: `{"system": …, "messages": …, "tools": …}`."""
-        return self._rendered("anthropic", options)
-
-    def to_gemini(self, **options: Any) -> dict[str, Any]:
-        """Return a Gemini request: `{"systemInstruction": …, "contents": …, "tools": …}`."""
-        return self._rendered("gemini", options)
-
-    def to_text(self, **options: Any) -> str:
-        """Return a plain transcript."""
-        return str(self.render("text", **options).request)
-
-    def to_json(self, **options: Any) -> dict[str, Any]:
-        """Return Trace's lossless form."""
-        return self._rendered("json", options)
 
     def objects(self) -> Iterator[bytes]:
         """Yield the bytes of the objects that make up the context, in large pieces; see `object_stream`.
