@@ -7,6 +7,7 @@ from trace_store import revision as revisions
 from trace_store.checkpoints.work_state import work_state
 from trace_store.exporters.overview import excerpt
 from trace_store.frozen import value
+from trace_store.objects.address import plain, record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,10 +82,8 @@ class Side:
             "name": self.name,
             "commit": str(self.tip),
             "context_token_count": self.token_count,
-            "messages": [
-                {"address": m.address.hex, "role": m.role, "text": m.text} for m in self.messages
-            ],
-            **{key: said for key, said in self.state.as_map().items() if key != "schema"},
+            "messages": plain(self.messages),
+            **record(self.state),
         }
 
 
@@ -104,11 +103,8 @@ class ForkComparison:
 
     def as_map(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        return {
-            "fork_point": None if self.point is None else str(self.point),
-            "left": self.left.as_map(),
-            "right": self.right.as_map(),
-        }
+        sides = {"left": self.left.as_map(), "right": self.right.as_map()}
+        return {"fork_point": plain(self.point), **sides}
 
 
 def compare_forks(contexts: ContextCompiler, left: str, right: str) -> ForkComparison:

@@ -24,7 +24,6 @@ from trace_store.compression.trim import (
     FAILED,
     FAILED_TOKENS,
     KEPT_TURNS,
-    REASON,
     SUPERSEDED,
     duplicates,
     note_text,
@@ -32,7 +31,7 @@ from trace_store.compression.trim import (
     superseded,
     working_state,
 )
-from trace_store.compression.working_context import SUMMARY, Output, WorkingContext
+from trace_store.compression.working_context import REASON, SUMMARY, Output, WorkingContext
 from trace_store.context.activity import READ
 from trace_store.frozen import value
 from trace_store.history.commit import new_draft, write
@@ -116,8 +115,7 @@ class _Search:
         self.working = working
         self.root = root
         self.heat = Heat(working.messages)
-        turns = [at for at in range(len(working.messages)) if working.is_user_turn(at)]
-        self.turns = turns
+        self.turns = turns = working.user_turns()
         self.tail = turns[-KEPT_TURNS] if len(turns) >= KEPT_TURNS else len(working.messages)
         self._taken: set[tuple[int, str]] = set()
         self._replaced: set[int] = set()
@@ -127,19 +125,16 @@ class _Search:
     def run(self) -> Iterator[Suggestion]:
         working = self.working
         outputs = [each for each in working.outputs if each.at not in working.kept]
-        for output, later in superseded(outputs):
-            again = later.action.kind == READ
-            if again or output.at < self.tail:
-                verb = "read again" if again else "changed"
-                yield from self._pointer(output, SUPERSEDED, f"was {verb} in", later)
+        for output, later, said in superseded(outputs):
+            if later.action.kind == READ or output.at < self.tail:
+                yield from self._pointer(output, SUPERSEDED, said, later)
         for output, later in duplicates(outputs):
             yield from self._pointer(output, DUPLICATE, "has the same output as", later)
         long = [each for each in outputs if len(each.text) >= _SMALLEST_OUTPUT]
         for one, other, share in near_duplicates([each.text for each in long]):
-            if long[one].at == long[other].at:
-                continue
-            said = f"is {min(share, 0.99):.0%} the same as"
-            yield from self._pointer(long[one], SIMILAR, said, long[other])
+            if long[one].at != long[other].at:
+                said = f"is {min(share, 0.99):.0%} the same as"
+                yield from self._pointer(long[one], SIMILAR, said, long[other])
         for output in outputs:
             yield from self._stale(output)
         old = [each for each in outputs if each.at < self.tail]
@@ -210,14 +205,12 @@ class _Search:
         marks = [set().union(*(self.heat.marks[at] for at in span)) for span in spans]
         for numbers in topics(marks):
             for span in (spans[number] for number in numbers):
-                inside = set(span)
-                whole = [at for at in span if inside.issuperset(working.unit(at))]
-                if len(whole) == len(span):
+                if working.whole_units(span) == span:
                     yield from self._replace(span, len(numbers))
 
     def _replace(self, span: list[int], turns: int) -> Iterator[Suggestion]:
         working = self.working
-        text = note_text([working.messages[at] for at in span], working.short(span[0]))
+        text = note_text(working, span)
         saved = working.replace(span, text)
         if saved < _SMALLEST_SAVING:
             return
@@ -288,14 +281,12 @@ def apply(
         elif each.action == REPLACE:
             note = Message("user", each.text, kind=SUMMARY)
             draft.replace(each.addresses, [note], reason=REASON, sources=each.addresses)
-        else:
-            output = outputs.get((each.addresses[0], each.call_id))
-            if output is None:
-                short = each.addresses[0].short(8)
-                raise errors.MessageNotFoundError(f"the context does not show message {short}")
+        elif output := outputs.get((each.addresses[0], each.call_id)):
             working.shorten_output(output, each.text)
-    for at in sorted(working.parts):
-        draft.edit(working.messages[at].address, working.parts[at])
+        else:
+            short = each.addresses[0].short(8)
+            raise errors.MessageNotFoundError(f"the context does not show message {short}")
+    working.draft_into(draft)
     saved = sum(each.tokens for each in chosen)
     return write(
         store,

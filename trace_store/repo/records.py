@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from trace_store import errors, history, providers
 from trace_store.ident import format_time, known_time
+from trace_store.objects.address import plain as plain
+from trace_store.objects.address import record
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
 from trace_store.objects.message import Message
@@ -155,8 +157,8 @@ def commit(entry: LogEntry, names: dict[bytes, list[str]]) -> dict[str, Any]:
     """Return a commit with its messages as the JSON of `trace show`."""
     return {
         **log_entry(entry, names),
-        "meta": {key: plain(value) for key, value in entry.commit.meta.items()},
-        "links": [[relation, plain(target)] for relation, target in entry.commit.links],
+        "meta": plain(entry.commit.meta),
+        "links": plain(entry.commit.links),
         "messages": _lossless([message for _, message in entry.messages]),
     }
 
@@ -184,15 +186,6 @@ def message(
 def _lossless(messages: Sequence[Message]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = providers.rendering.render("json", messages).request["messages"]
     return found
-
-
-def plain(value: object) -> object:
-    """Return a stored value as JSON-compatible values: ids and bytes as hex."""
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    return {k: plain(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
 def diff(found: ContextDiff) -> dict[str, Any]:
@@ -272,12 +265,7 @@ def blame(each: Blame) -> dict[str, Any]:
 
 
 def _message_operation(change: MessageOperation) -> dict[str, Any]:
-    return {
-        "operation": change.operation,
-        "commit": str(change.commit),
-        "author": change.author,
-        "time": known_time(change.time),
-    }
+    return record(change) | {"time": known_time(change.time)}
 
 
 def found(found: VersionHolders) -> dict[str, Any]:
@@ -286,10 +274,7 @@ def found(found: VersionHolders) -> dict[str, Any]:
         "address": found.wording.address.hex,
         "wording": f"{found.wording.place[0].hex()}.{found.wording.place[1]}",
         "role": found.wording.role,
-        "refs": [
-            {"ref": each.ref, "state": each.state, "position": each.position}
-            for each in found.holders
-        ],
+        "refs": plain(found.holders),
     }
 
 
@@ -307,7 +292,7 @@ def bisection(search: Bisection, step: Step) -> dict[str, Any]:
 
 def bisect_answer(told: Verdict) -> dict[str, object]:
     """Return one answer of a bisection."""
-    return {"word": told.word, "point": told.point, "failed": told.failed, "runs": told.runs}
+    return record(told)
 
 
 def compiled(context: CompiledContext, rendered: Rendered, *, as_table: bool) -> dict[str, Any]:
@@ -565,47 +550,22 @@ def checkpoint(each: Checkpoint) -> dict[str, Any]:
 
 def restored_checkpoint(done: Restored) -> dict[str, Any]:
     """Return the move of a branch to a checkpoint."""
-    return {
-        "checkpoint": done.checkpoint.ref,
-        "ref": done.ref,
-        "before": _hex(done.before),
-        "commit": str(done.after),
-        "kept": done.kept,
-    }
+    return record(done, after="commit") | {"checkpoint": done.checkpoint.ref}
 
 
 def injected(done: Injected) -> dict[str, Any]:
     """Return the soft checkpoint that was put into a context."""
-    return {
-        "checkpoint": done.checkpoint.ref,
-        "address": done.address.hex,
-        "commit": _hex(done.commit),
-        "ref": done.ref,
-        "hidden": done.is_hidden,
-    }
+    return record(done, is_hidden="hidden") | {"checkpoint": done.checkpoint.ref}
 
 
 def fork(made: Fork) -> dict[str, Any]:
     """Return a fork."""
-    return {
-        "ref": made.ref,
-        "parent": made.parent or None,
-        "fork_point": str(made.point),
-        "checkpoint": made.checkpoint,
-    }
+    return record(made, point="fork_point") | {"parent": made.parent or None}
 
 
 def fork_choice(done: Choice) -> dict[str, Any]:
     """Return the choice between two forks."""
-    return {
-        "winner": done.winner,
-        "loser": done.loser,
-        "commit": str(done.commit),
-        "archived": done.archived,
-        "archived_commit": str(done.archived_tip),
-        "moved": done.is_moved,
-        "conclusion": done.conclusion,
-    }
+    return record(done, archived_tip="archived_commit", is_moved="moved")
 
 
 def trim(result: TrimResult) -> dict[str, Any]:
@@ -615,10 +575,7 @@ def trim(result: TrimResult) -> dict[str, Any]:
         "before": result.before,
         "after": result.after,
         "met": result.met,
-        "steps": [
-            {"reason": step.reason, "count": step.count, "tokens": step.tokens}
-            for step in result.steps
-        ],
+        "steps": plain(result.steps),
         "stays": dict(result.stays),
         "changes": [
             {"address": address.hex, "reason": reason} for address, reason in result.changes
@@ -689,14 +646,7 @@ def compression(done: CompressionResult) -> dict[str, Any]:
 
 def summary_report(each: SummaryReport) -> dict[str, Any]:
     """Return what a summary no longer mentions."""
-    return {
-        "summary": each.summary.hex,
-        "sources": each.sources,
-        "checked": dict(each.checked),
-        "lost": [
-            {"kind": one.kind, "text": one.text, "source": one.source.hex} for one in each.lost
-        ],
-    }
+    return record(each)
 
 
 def expansion(done: Expansion) -> dict[str, Any]:
@@ -711,18 +661,7 @@ def expansion(done: Expansion) -> dict[str, Any]:
 
 def trash_message(each: HiddenMessage) -> dict[str, Any]:
     """Return a removed message."""
-    return {
-        "entry": "message",
-        "address": each.address.hex,
-        "branch": each.branch,
-        "role": each.role,
-        "kind": each.kind,
-        "tools": list(each.tools),
-        "ghost": each.ghost,
-        "time": known_time(each.time),
-        "token_count": each.token_count,
-        "text": each.text,
-    }
+    return {"entry": "message", **record(each), "time": known_time(each.time)}
 
 
 def trash_ref(each: TrashedRef) -> dict[str, Any]:

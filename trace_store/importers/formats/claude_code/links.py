@@ -77,10 +77,9 @@ class RecordLinks:
     def load(cls, saved: Any) -> RecordLinks:
         """Return the saved links."""
         links = cls()
-        links._places = {uuid: (number, index) for uuid, (number, index) in saved["places"].items()}
         links._roots = dict(saved["roots"])
-        links.spans = {uuid: (offset, size) for uuid, (offset, size) in saved["spans"].items()}
-        links._spoken = {
-            uuid: (thread, number) for uuid, (thread, number) in saved["spoken"].items()
-        }
+        links._places, links.spans, links._spoken = (
+            {uuid: (one, other) for uuid, (one, other) in saved[name].items()}
+            for name in ("places", "spans", "spoken")
+        )
         return links
