@@ -142,14 +142,6 @@ class opened:  # noqa: N801 - it is called like a function
         self._repo.store.close()
 
 
-def something_waits(store: Store) -> bool:
-    """Return True if a merge, pick, revert or rebase is in progress.
-
-    This costs one file lookup.
-    """
-    return store.local and store.disk.exists(store.layout.stopped_file)
-
-
 def is_revision(store: Store, text: str) -> bool:
     """Return True if a text names a commit rather than a time."""
     try:
@@ -199,7 +191,7 @@ def recorded(
             return
         stopped = repo.in_progress
         if stopped is not None:
-            porcelain.in_progress.tell_stopped(invocation, repo.store, [result.ref])
+            porcelain.in_progress.tell_stopped(invocation, stopped, [result.ref])
         tell_secrets(invocation, result.secrets, repo.guard)
         if branch and not result.parents and repo.head.oid is not None:
             invocation.note(f"note: {safe(branch)} is a new branch; this commit is its first")

@@ -62,7 +62,7 @@ def tag(
                 raise usage_error("no tag is named", "for example: trace tag -d v1")
             found = repo.tags.delete(*names)
             finish(invocation, repo.store)
-            tell_deleted(invocation, repo.store, "tag", found, as_json=as_json, quiet=quiet)
+            tell_deleted(invocation, repo, "tag", found, as_json=as_json, quiet=quiet)
         elif names and not listing:
             if len(names) > 2:
                 raise usage_error("give one name and at most one target")
