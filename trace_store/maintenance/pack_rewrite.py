@@ -127,7 +127,8 @@ def write_packs_without(
                         progress(seen, whole)
             except (errors.CorruptPackError, errors.CorruptObjectError):
                 damaged.append(name)
-        for seen, oid in enumerate(loose, seen + 1):
+        for oid in loose:
+            seen += 1
             if progress is not None:
                 progress(seen, whole)
             try:
