@@ -42,7 +42,7 @@ FAVOUR = Option(
 
 
 class Run:
-    """One call of a command that may stop at conflicts, with its options."""
+    """One call of a command that may stop at conflicts, with its options; `way` are those of GOING_ON."""
 
     __slots__ = ("_invocation", "_json", "_kind", "_quiet", "_secrets", "_way")
 
@@ -50,16 +50,15 @@ class Run:
         self,
         invocation: Invocation,
         kind: str,
-        *,
-        go_on: bool,
-        abort: bool,
-        skip: bool,
+        way: tuple[bool, bool, bool],
         secrets: str,
+        *,
         as_json: bool,
         quiet: bool,
     ) -> None:
         self._invocation = invocation
         self._kind = kind
+        go_on, abort, skip = way
         self._way = ["go on"] * go_on + ["abort"] * abort + ["skip"] * skip
         self._secrets = secrets
         self._json = as_json

@@ -88,16 +88,7 @@ def merge(
     At conflicts nothing is written, and the exit code is 3. Resolve them with `trace resolve`, then run `trace merge
     --continue`; or cancel with `trace merge --abort`.
     """
-    run = Run(
-        invocation,
-        MERGE,
-        go_on=go_on,
-        abort=abort,
-        skip=skip,
-        secrets=secrets,
-        as_json=as_json,
-        quiet=quiet,
-    )
+    run = Run(invocation, MERGE, (go_on, abort, skip), secrets, as_json=as_json, quiet=quiet)
     beginning = {
         "--strategy": strategy != APPEND,
         "--favour": favour,

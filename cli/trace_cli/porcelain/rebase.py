@@ -141,16 +141,7 @@ def cherry_pick(
     Messages keep their addresses. A single message comes with its call or results, as of its commit, or with --at as of
     another revision. At conflicts nothing is written, as with `trace merge`.
     """
-    run = Run(
-        invocation,
-        CHERRY_PICK,
-        go_on=go_on,
-        abort=abort,
-        skip=skip,
-        secrets=secrets,
-        as_json=as_json,
-        quiet=quiet,
-    )
+    run = Run(invocation, CHERRY_PICK, (go_on, abort, skip), secrets, as_json=as_json, quiet=quiet)
     run.check("WHAT", wanted, alone=["--at"] * bool(at) + ["--favour"] * bool(favour))
 
     def begin(here: Repo) -> Rewrite | Stopped:
@@ -206,16 +197,7 @@ def rebase(
     list says what to do with each commit, in any order: pick, reword, edit, squash, fixup or drop. The old tip goes to
     the trash, and ORIG_HEAD names it.
     """
-    run = Run(
-        invocation,
-        REBASE,
-        go_on=go_on,
-        abort=abort,
-        skip=skip,
-        secrets=secrets,
-        as_json=as_json,
-        quiet=quiet,
-    )
+    run = Run(invocation, REBASE, (go_on, abort, skip), secrets, as_json=as_json, quiet=quiet)
     beginning = {
         "--onto": onto,
         "--interactive": interactive,
