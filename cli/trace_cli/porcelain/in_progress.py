@@ -81,7 +81,7 @@ class Run:
     def carry_out(
         self,
         begin: Callable[[Repo], Any],
-        record: Callable[[Store, Any], list[dict[str, Any]]],
+        record: Callable[[Any], list[dict[str, Any]]],
         tell: Callable[[Store, Any], None],
         message: str = "",
         judge: bool = False,
@@ -123,7 +123,7 @@ class Run:
             else:
                 finish(invocation, repo.store)
             if self._json:
-                for each in record(repo.store, found):
+                for each in record(found):
                     write_record(invocation, each)
             else:
                 tell(repo.store, found)

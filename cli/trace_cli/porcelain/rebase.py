@@ -24,7 +24,6 @@ from trace_store.objects.commit import read_commit
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
 
     from trace_cli.runtime import Invocation
     from trace_store.merge.result import Rewrite
@@ -264,10 +263,13 @@ def _carry_out(
         if not quiet:
             invocation.line(_line(invocation, found, kind))
 
-    def record(store: Store, found: Rewrite) -> list[dict[str, Any]]:
-        return [repo.records.rewrite(store, found)]
-
-    run.carry_out(begin, record, tell, judge=judge, drop_pinned=drop_pinned)
+    run.carry_out(
+        begin,
+        lambda found: [repo.records.rewrite(found)],
+        tell,
+        judge=judge,
+        drop_pinned=drop_pinned,
+    )
 
 
 def _line(invocation: Invocation, found: Rewrite, kind: str) -> str:
