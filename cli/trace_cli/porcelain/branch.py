@@ -96,7 +96,7 @@ def branch(
             if not names:
                 raise usage_error("no branch is named", "for example: trace branch -d idea")
             found = repo.branches.delete(*names)
-            finish(invocation, repo.store)
+            finish(invocation, repo)
             tell_deleted(invocation, repo, "branch", found, as_json=as_json, quiet=quiet)
         elif upstream is not None or unset:
             _set_upstream(invocation, repo, names, upstream, as_json=as_json, quiet=quiet)
@@ -120,7 +120,7 @@ def _create(
     if len(names) > 2:
         raise usage_error("give one name and at most one start point")
     made = repo.branches.create(*names, force=force)
-    finish(invocation, repo.store)
+    finish(invocation, repo)
     if as_json:
         write_record(invocation, {"ref": made.ref, "commit": str(made.oid), "kept": made.kept})
     elif not quiet:
@@ -143,7 +143,7 @@ def _rename(
         raise usage_error("no new name is given", "for example: trace branch -m idea plan")
     old = names[0] if len(names) == 2 else _current(repo.store)
     done = repo.branches.rename(old, names[-1], force=force)
-    finish(invocation, repo.store)
+    finish(invocation, repo)
     if as_json:
         write_record(invocation, {"before": done.renamed_from, "ref": done.ref})
     elif not quiet:

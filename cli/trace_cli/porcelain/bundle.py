@@ -211,7 +211,7 @@ def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, qu
             )
         finally:
             progress.clear()
-        finish(invocation, here.store)
+        finish(invocation, here)
     if as_json:
         write_record(invocation, repo.maintenance_records.imported_bundle(file, report))
     elif not quiet:

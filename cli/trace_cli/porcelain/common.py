@@ -151,21 +151,16 @@ def is_revision(store: Store, text: str) -> bool:
     return True
 
 
-def finish(invocation: Invocation, store: Store, *, seals: bool = True) -> None:
+def finish(invocation: Invocation, repo: Repo, *, seals: bool = True) -> None:
     """Seal, to make commits visible to git; without `seals` only if a seal is due."""
-    if seals:
-        try:
-            maintenance.seal.seal(store)
-        except (errors.LockedError, errors.StorageError) as error:
-            # The commit is durable. An error here would make callers repeat it.
-            invocation.note(f"note: not sealed: {one_line(error.message, 200)}")
+    if not seals:
+        maintenance.schedule.seal_if_due_by_age(repo.store)
         return
     try:
-        due = store.unsealed().due(store.clock.now())
-    except errors.TraceError:
-        return  # the commit is durable, so the command succeeded
-    if due:
-        maintenance.schedule.seal_if_due_by_age(store)
+        repo.seal()
+    except (errors.LockedError, errors.StorageError) as error:
+        # The commit is durable. An error here would make callers repeat it.
+        invocation.note(f"note: not sealed: {one_line(error.message, 200)}")
 
 
 def recorded(
@@ -186,7 +181,7 @@ def recorded(
         tells_tokens = invocation.terminal and not (quiet or as_json)
         before = repo.compile(ref=branch).token_count if tells_tokens else 0
         result = write(repo)
-        finish(invocation, repo.store, seals=seals)
+        finish(invocation, repo, seals=seals)
         if quiet:
             return
         stopped = repo.in_progress

@@ -109,7 +109,7 @@ def _create(
     made = repo.branches.fork(name, start=start, ref=ref)
     if goes:
         repo.branches.switch(made.name)
-    finish(invocation, repo.store)
+    finish(invocation, repo)
     if as_json:
         write_record(invocation, records.fork(made))
     elif not quiet:
@@ -194,7 +194,7 @@ def _merge(
     quiet: bool,
 ) -> None:
     done = repo.branches.fork.merge(*names, reason=reason)
-    finish(invocation, repo.store)
+    finish(invocation, repo)
     if as_json:
         write_record(invocation, records.fork_choice(done))
     elif not quiet:

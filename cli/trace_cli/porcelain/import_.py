@@ -128,7 +128,7 @@ def import_(
             raise
         finally:
             progress.clear()
-            finish(invocation, here.store)
+            finish(invocation, here)
         if not quiet:
             moved = {branch.ref for file in report.files for branch in file.branches}
             porcelain.in_progress.tell_stopped(invocation, here.in_progress, moved)

@@ -121,7 +121,7 @@ class Run:
             if stopped:
                 found = found.so_far
             else:
-                finish(invocation, repo.store)
+                finish(invocation, repo)
             if self._json:
                 for each in record(found):
                     write_record(invocation, each)

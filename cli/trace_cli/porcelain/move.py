@@ -62,7 +62,7 @@ def move(
             message=guarded_message(invocation, here, message),
             dry_run=dry_run,
         )
-        finish(invocation, here.store)
+        finish(invocation, here)
         waits = None if found.result is None or quiet else here.in_progress
         if found.result is not None:
             porcelain.in_progress.tell_stopped(invocation, waits, [found.result.ref])

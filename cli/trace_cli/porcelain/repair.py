@@ -108,7 +108,7 @@ def repair(
             )
             found = [(report, None)]
         if not dry_run:
-            finish(invocation, here.store)
+            finish(invocation, here)
             if not quiet:
                 porcelain.in_progress.tell_stopped(
                     invocation, here.in_progress, [each.repaired for each, _ in found]

@@ -68,7 +68,7 @@ def switch(
             )
         else:
             done = _switched(repo, name or "")
-        finish(invocation, repo.store)
+        finish(invocation, repo)
         _tell_switch(invocation, repo.store, done, as_json=as_json, quiet=quiet)
 
 
@@ -106,7 +106,7 @@ def checkout(
             done = repo.branches.switch(revision, create=True, start=start)
         else:
             done = repo.branches.checkout(revision, detach=detached)
-        finish(invocation, repo.store)
+        finish(invocation, repo)
         _tell_switch(invocation, repo.store, done, as_json=as_json, quiet=quiet)
 
 

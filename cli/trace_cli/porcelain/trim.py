@@ -139,7 +139,7 @@ def _print_trim(
     quiet: bool,
 ) -> int:
     if result.commit is not None:
-        finish(invocation, repo.store)
+        finish(invocation, repo)
     code = EXIT_INVALID if dry_run and not result.met else EXIT_OK
     if quiet:
         return code
@@ -201,7 +201,7 @@ def suggest_command(
         if chosen is not None:
             picked = [found.proposals[n] for n in _numbers(chosen, len(found.proposals))]
             result = repo.compression.apply(picked, message=message, ref=branch)
-            finish(invocation, repo.store)
+            finish(invocation, repo)
             if as_json:
                 write_record(invocation, {"commit": str(result.oid), "applied": len(picked)})
             elif not quiet:
