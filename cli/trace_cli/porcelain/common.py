@@ -142,6 +142,20 @@ class opened:  # noqa: N801 - it is called like a function
         self._repo.store.close()
 
 
+class _Overwriting:
+    """A `with` block that writes a file which --force overwrites; the error that it exists says so."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, errors.AlreadyExistsError):
+            error.data.setdefault("hint", "--force overwrites it")
+
+
+overwriting = _Overwriting()
+
+
 def is_revision(store: Store, text: str) -> bool:
     """Return True if a text names a commit rather than a time."""
     try:
