@@ -65,14 +65,7 @@ def _hex(oid: ObjectId | None) -> str | None:
 
 def commit_result(result: CommitResult) -> dict[str, object]:
     """Return a commit that was written."""
-    return {
-        "commit": str(result.oid),
-        "ref": result.ref,
-        "message_count": result.message_count,
-        "addresses": [address.hex for address in result.addresses],
-        "also": [address.hex for address in result.also],
-        "secrets": dict(result.secrets),
-    }
+    return {**staged_commit(result), "also": [address.hex for address in result.also]}
 
 
 def waiting(found: Waiting | None) -> dict[str, str] | None:
@@ -80,7 +73,7 @@ def waiting(found: Waiting | None) -> dict[str, str] | None:
     return {"kind": found.kind, "ref": found.ref} if found and found.kind else None
 
 
-def staged_commit(result: StagedCommit) -> dict[str, object]:
+def staged_commit(result: StagedCommit | CommitResult) -> dict[str, object]:
     """Return the commit that `commit_staged` wrote."""
     return {
         "commit": str(result.oid),
