@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import Any
 
 import pytest
 
+import trace_store
 from tests.support.command_line import Outcome
+from trace_cli import porcelain
 from trace_cli.commands import COMMANDS, PLUMBING
 from trace_store import Environment
 
@@ -91,6 +94,77 @@ CALLED = {
     for command, _, function in (each.partition("=") for each in calls.split())
 }
 
+PUBLIC = {*trace_store.__all__, "__file__", "__version__", "errors", "records", "repo"}
+"""What a porcelain module may import from `trace_store`."""
+VALUES = {"errors", "ident", "repo"}
+"""Packages and modules that it may import from: errors, the front door, and times and numbers as text."""
+
+STORED_LINE = "context.content.message_line"
+STORED_COMMIT = "history objects.commit.read_commit"
+BELOW = {
+    "a line about a stored message or commit, at less cost than a context or a log": {
+        "bisect": f"{STORED_LINE} history",
+        "blame": f"{STORED_LINE} context.content.wording_at context.snippet.snippet_in",
+        "branch": STORED_COMMIT,
+        "compile": "context.line.call_line context.line.result_line",
+        "conflicts": STORED_LINE,
+        "rebase": f"{STORED_LINE} {STORED_COMMIT} context objects.operations",
+        "search": "exporters.session.session_name sessions.listing.known_names"
+        " sessions.titles.read_title",
+        "switch": STORED_COMMIT,
+        "undo": f"{STORED_COMMIT} refs.log_messages.read_join refs.log_messages.split_undo",
+    },
+    "what a word on the command line means: an object, an address, a conflict or a list": {
+        "blame": "objects.address.Address objects.codec.kind_of oid.is_prefix revision.resolve"
+        " revision.resolve_address revision.resolve_commit",
+        "common": "revision.resolve_commit",
+        "in_progress": "merge.in_progress.required_stop",
+        "merge": "merge",
+        "rebase": "merge.todo",
+        "revert": "merge.revert.chosen objects.commit.parents_of",
+        "secrets": "revision.resolve",
+        "show": "objects.codec.decode objects.codec.kind_of objects.parts.Part",
+        "undo": "oid.is_full_id",
+    },
+    "text, a name or the fields of a value: no repository is involved": {
+        "bundle": "bundles.ingest",
+        "export": "exporters.registry.writer_names",
+        "gc": "frozen.fields",
+        "import_": "importers.registry.formats",
+        "purge": "objects.content.text_of",
+        "show": "objects.content.bytes_of",
+        "status": "refs.names.staged_ref",
+        "trash": "history.trash_entries.kinds_of_refs",
+        "trim": "compression.heat.heat_strip",
+    },
+    "formats and models of providers: no repository is involved": {
+        "advice": "llm",
+        "bisect": "providers",
+        "checkpoint": "llm",
+        "common": "context",  # names of models
+        "compile": "providers",
+        "compress": "llm",
+        "config": "context.tokens llm",
+        "input": "providers",
+        "model": "llm",
+    },
+    "the user's own files and settings": {
+        "config": "files.Disk",
+        "editor": "files.replace_file",
+        "location": "file_systems.kind_of",
+        "model": "files.Disk",
+        "secrets": "files.files_below files.read_file secrets secrets.guard.position",
+        "trust": "files.Disk store",
+    },
+    "a start without `Repo`, and notes about what git changed": {
+        "common": "maintenance refs.database.RefDatabase secrets store.discovery.find"
+        " store.handle.lacks_files",
+        "completion": f"{STORED_LINE} objects.commit.read_commit revision.resolve_commit"
+        " objects.operations.added_messages store.discovery.find",
+    },
+}
+"""Everything else that porcelain modules import from the library, constants aside, by the reason for it."""
+
 WITHOUT_REPOSITORY = {"demo", "completion", "help", "version"}
 """Commands that need no open repository, and call no function of the library for it."""
 
@@ -100,6 +174,42 @@ def test_every_command_is_followed() -> None:
     assert named == RUNS.keys() | WITHOUT_REPOSITORY
     assert len(named) == len(RUNS) + len(WITHOUT_REPOSITORY)
     assert CALLED.keys() == RUNS.keys()
+
+
+def below(module: Path) -> set[str]:
+    """Name what a module imports from below the front door, except for constants and types."""
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    of_types = {
+        id(node)
+        for guarded in ast.walk(tree)
+        if isinstance(guarded, ast.If) and ast.unparse(guarded.test) == "TYPE_CHECKING"
+        for node in ast.walk(guarded)
+    }
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if id(node) in of_types:
+            continue
+        if isinstance(node, ast.Import):
+            found.update(each.name for each in node.names if each.name.startswith("trace_store."))
+        elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("trace_store"):
+            place = str(node.module).partition(".")[2]
+            names = [each.name for each in node.names if not each.name.isupper()]
+            if place.partition(".")[0] not in VALUES:
+                found.update(f"{place}.{n}".strip(".") for n in names if n not in PUBLIC)
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "trace_store":
+            found.update({node.attr} - PUBLIC)
+    return found
+
+
+def test_the_porcelain_calls_only_the_front_door() -> None:
+    """What a command can do, a Python user can do with a `Repo`; each exception has its reason."""
+    allowed: dict[str, set[str]] = {}
+    for modules in BELOW.values():
+        for name, imported in modules.items():
+            allowed.setdefault(name, set()).update(imported.split())
+    modules = Path(porcelain.__path__[0]).glob("[!_]*.py")
+    found = {module.stem: below(module) for module in modules}
+    assert {name: names for name, names in found.items() if names} == allowed
 
 
 @pytest.mark.parametrize("name", RUNS)
