@@ -117,7 +117,6 @@ BELOW = {
     "what a word on the command line means: an object, an address, a conflict or a list": {
         "blame": "objects.address.Address objects.codec.kind_of oid.is_prefix revision.resolve"
         " revision.resolve_address revision.resolve_commit",
-        "common": "revision.resolve_commit",
         "in_progress": "merge.in_progress.required_stop",
         "merge": "merge",
         "rebase": "merge.todo",
@@ -135,7 +134,6 @@ BELOW = {
         "show": "objects.content.bytes_of",
         "status": "refs.names.staged_ref",
         "trash": "history.trash_entries.kinds_of_refs",
-        "trim": "compression.heat.heat_strip",
     },
     "formats and models of providers: no repository is involved": {
         "advice": "llm",
@@ -207,8 +205,8 @@ def test_the_porcelain_calls_only_the_front_door() -> None:
     for modules in BELOW.values():
         for name, imported in modules.items():
             allowed.setdefault(name, set()).update(imported.split())
-    modules = Path(porcelain.__path__[0]).glob("[!_]*.py")
-    found = {module.stem: below(module) for module in modules}
+    files = Path(porcelain.__path__[0]).glob("[!_]*.py")
+    found = {file.stem: below(file) for file in files}
     assert {name: names for name, names in found.items() if names} == allowed
 
 

@@ -11,7 +11,6 @@ from trace_store import context, errors, maintenance
 from trace_store import secrets as secret_files
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.names import FILES, TRASH
-from trace_store.revision import resolve_commit
 from trace_store.store.discovery import find
 from trace_store.store.handle import Store, lacks_files
 
@@ -156,10 +155,10 @@ class _Overwriting:
 overwriting = _Overwriting()
 
 
-def is_revision(store: Store, text: str) -> bool:
+def is_revision(repo: Repo, text: str) -> bool:
     """Return True if a text names a commit rather than a time."""
     try:
-        resolve_commit(store, text)
+        repo.resolve(f"{text}^{{commit}}")
     except (errors.NotFoundError, errors.InvalidInputError):
         return False
     return True

@@ -244,7 +244,7 @@ def _form_of(output: str | None) -> str:
 
 
 def _session(here: Repo, revision: str, at: str, *, hidden: bool) -> ExportSession:
-    if at and is_revision(here.store, at):
+    if at and is_revision(here, at):
         if revision not in ("HEAD", "@"):
             raise usage_error(f"give {revision!r} or --at {at!r}, not both")
         revision, at = at, ""

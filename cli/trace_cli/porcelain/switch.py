@@ -117,7 +117,7 @@ def _switched(repo: Repo, name: str) -> SwitchResult:
         raise errors.RefNotFoundError(
             error.message,
             hint="--detach detaches HEAD there"
-            if is_revision(repo.store, name)
+            if is_revision(repo, name)
             else "-c creates a branch",
         ) from error
 
