@@ -155,7 +155,7 @@ def _shared_directory(disk: Disk, git: str) -> str:
 
 def _matches(pattern: str, file: str, folder: str) -> bool:
     """Return True if a pattern in a folder may match a file."""
-    from fnmatch import fnmatchcase  # slow to import, and every seal runs this
+    from fnmatch import fnmatchcase  # slow to import, and a pager needs no patterns
 
     if not file.startswith(os.path.join(folder, "")):
         return False
