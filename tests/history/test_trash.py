@@ -385,7 +385,12 @@ def test_expired_refs_leave_the_disk(repo: Repo, clock: StepClock) -> None:
     tip = delete_branch(repo, "idea")
     repo.store.config.set("trash_retention", "1 day")
     clock.advance(2 * DAY)
-    report = retention.expire(repo.store, read_rules(repo.store), author=ADA)
+    assert repo.trash.expire(retention="30 days").expired == ()
+    with pytest.raises(errors.InvalidInputError, match="not something to keep"):
+        repo.trash.expire(keep=["everything"])
+    plan = repo.trash.expire(dry_run=True)
+    report = repo.trash.expire()
+    assert report.expired == plan.expired
     assert [each.name for each, _ in report.expired] == ["idea"]
     assert (report.freed.objects, list_refs(repo.store)) == (2, [])
     clock.advance(DAY)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from trace_store import errors
+import os
+
+from trace_store import checkpoints, errors, exporters
 from trace_store import revision as revisions
 from trace_store.checkpoints.work_state import work_state
 from trace_store.exporters.overview import excerpt
+from trace_store.files import Disk
 from trace_store.frozen import value
 from trace_store.objects.address import plain, record
 
@@ -105,6 +108,17 @@ class ForkComparison:
         """Return it as JSON values."""
         sides = {"left": self.left.as_map(), "right": self.right.as_map()}
         return {"fork_point": plain(self.point), **sides}
+
+    def save_page(self, path: str | os.PathLike[str]) -> None:
+        """Write it as an HTML page; another page of Trace is replaced.
+
+        Raises:
+            AlreadyExistsError: the file exists, and Trace did not write it.
+            StorageError: the disk refuses, or the folder does not exist.
+        """
+        page = checkpoints.comparison_page.comparison_page(self).encode("utf-8", "replace")
+        file = exporters.contract.Exported(page, (), os.path.basename(path))
+        exporters.files.save_page(Disk(), os.path.abspath(path), file)
 
 
 def compare_forks(contexts: ContextCompiler, left: str, right: str) -> ForkComparison:

@@ -234,7 +234,14 @@ class LogEntry:
     """
 
     __slots__ = (
-        *("_growth", "_number", "_source", "author", "message", "message_count", "oid", "time"),
+        "_growth",
+        "_number",
+        "_source",
+        "author",
+        "message",
+        "message_count",
+        "oid",
+        "time",
     )
 
     def __init__(

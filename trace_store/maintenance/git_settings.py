@@ -9,6 +9,7 @@ import os
 
 from trace_store import errors
 from trace_store.files import Disk, read_file
+from trace_store.refs.summary import git_dir_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,13 +34,14 @@ def core_pager(environment: Environment) -> str:
 
 
 class GitSettings:
-    """Settings of a work tree; without one, the user's own."""
+    """Settings of the work tree with this `.git`; without one, the user's own."""
 
-    __slots__ = ("_disk", "_environment", "_git")
+    __slots__ = ("_disk", "_environment", "_git", "_top")
 
     def __init__(self, disk: Disk, git: str, environment: Environment) -> None:
         self._disk = disk
-        self._git = git
+        self._top = os.path.dirname(git)
+        self._git = _shared_directory(disk, git) if git else ""
         self._environment = environment
 
     def converts_line_ends(self) -> bool:
@@ -68,7 +70,7 @@ class GitSettings:
         Args:
             root: the repository's directory.
         """
-        top, own = os.path.dirname(self._git), os.path.join(root, ".gitattributes")
+        top, own = self._top, os.path.join(root, ".gitattributes")
         inner = [
             os.path.join(root, n, ".gitattributes") for n in ("refs", "objects", "objects/pack")
         ]
@@ -103,9 +105,8 @@ class GitSettings:
 
         Patterns for its content do not matter: its own `.gitignore` takes precedence.
         """
-        top = os.path.dirname(self._git)
-        places = [(path, top) for path in self._files("ignore")]
-        places.append((os.path.join(self._git, "info", "exclude"), top))
+        places = [(path, self._top) for path in self._files("ignore")]
+        places.append((os.path.join(self._git, "info", "exclude"), self._top))
         above = self._between(os.path.dirname(root), ".gitignore")
         places += [(path, os.path.dirname(path)) for path in above]
         patterns: list[tuple[str, str]] = []
@@ -125,9 +126,8 @@ class GitSettings:
 
     def _between(self, folder: str, name: str) -> list[str]:
         """Return the files of this name from the top of the work tree down to a folder."""
-        top = os.path.dirname(self._git)
         paths = [os.path.join(folder, name)]
-        while folder != top and len(folder) > len(top):
+        while folder != self._top and len(folder) > len(self._top):
             folder = os.path.dirname(folder)
             paths.append(os.path.join(folder, name))
         return paths[::-1]
@@ -143,9 +143,19 @@ class GitSettings:
                 yield text
 
 
+def _shared_directory(disk: Disk, git: str) -> str:
+    """Return the directory with the settings of a work tree; linked work trees share the main one's."""
+    try:
+        own = git_dir_of(disk, git)
+        shared = read_file(disk, os.path.join(own, "commondir"), limit=_MAXIMUM_READ_BYTES) or b""
+    except errors.StorageError:
+        return git
+    return os.path.join(own, os.fsdecode(shared.strip(b"\r\n")))
+
+
 def _matches(pattern: str, file: str, folder: str) -> bool:
     """Return True if a pattern in a folder may match a file."""
-    from fnmatch import fnmatchcase  # slow to import, and every seal runs this
+    from fnmatch import fnmatchcase  # slow to import, and a pager needs no patterns
 
     if not file.startswith(os.path.join(folder, "")):
         return False

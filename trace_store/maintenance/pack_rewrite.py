@@ -16,7 +16,7 @@ from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES, SHARED_BYTES, PackW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable
+    from collections.abc import Callable, Container, Iterable, Sequence
 
     from trace_store.oid import ObjectId
     from trace_store.store.handle import Store
@@ -86,7 +86,7 @@ def write_packs_without(
     names: Iterable[str],
     drop: Container[bytes],
     *,
-    loose: Iterable[ObjectId] = (),
+    loose: Sequence[ObjectId] = (),
     level: int = DEFAULT_LEVEL,
     frame_bytes: int = DEFAULT_FRAME_BYTES,
     progress: Callable[[int, int], None] | None = None,
@@ -100,7 +100,7 @@ def write_packs_without(
         loose: loose objects to write as well.
         level: zstd compression level, 1 to 19.
         frame_bytes: content per frame.
-        progress: receives objects of packs done and total.
+        progress: receives objects done and total.
 
     Raises:
         StorageError: a write failed; nothing is lost, and the rewrite can be repeated.
@@ -108,6 +108,7 @@ def write_packs_without(
     database = _database(store)
     packs, names = database.packs, list(names)
     whole = sum(packed.index.objects for packed in map(packs.get, names) if packed is not None)
+    whole += len(loose)
     writer = PackWriter(
         store.disk, store.layout, level=level, frame_bytes=frame_bytes, shared_bytes=SHARED_BYTES
     )
@@ -127,6 +128,9 @@ def write_packs_without(
             except (errors.CorruptPackError, errors.CorruptObjectError):
                 damaged.append(name)
         for oid in loose:
+            seen += 1
+            if progress is not None:
+                progress(seen, whole)
             try:
                 content = database.loose.read(oid)
             except errors.CorruptObjectError:

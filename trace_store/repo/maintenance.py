@@ -65,7 +65,6 @@ class Maintenance:
             frame_bytes: how much content is compressed together; less is read sooner and takes more space.
             progress: told how many objects are done, and of how many.
         """
-        upkeep.seal.seal(self._store)
         return upkeep.repack.pack(
             self._store, level=level, frame_bytes=frame_bytes, progress=progress
         )

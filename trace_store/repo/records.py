@@ -11,7 +11,6 @@ from trace_store.ident import format_time, known_time
 from trace_store.objects.address import plain as plain
 from trace_store.objects.address import record
 from trace_store.objects.commit import read_commit
-from trace_store.objects.content import read_content
 from trace_store.objects.message import Message
 from trace_store.objects.operations import META, SETTINGS, added_messages, facts_of
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from trace_store.compression.suggest import Suggestions
     from trace_store.compression.trim import TrimResult
     from trace_store.context.compiled import CompiledContext, CompiledMessage
-    from trace_store.context.entries import Entry
     from trace_store.history.bisect import Bisection, Step, Verdict
     from trace_store.history.blame import Blame, MessageOperation
     from trace_store.history.branches import Branch
@@ -44,7 +42,7 @@ if TYPE_CHECKING:
     from trace_store.history.trash_entries import HiddenMessage, TrashedRef
     from trace_store.history.undo import UndoResult
     from trace_store.history.whohas import VersionHolders
-    from trace_store.merge.conflicts import Conflict
+    from trace_store.merge.conflicts import Conflict, ConflictMessage
     from trace_store.merge.meaning_warnings import MeaningWarning
     from trace_store.merge.result import Merge, Rewrite
     from trace_store.merge.revert import Revert, RevertedCommit
@@ -69,14 +67,7 @@ def _hex(oid: ObjectId | None) -> str | None:
 
 def commit_result(result: CommitResult) -> dict[str, object]:
     """Return a commit that was written."""
-    return {
-        "commit": str(result.oid),
-        "ref": result.ref,
-        "message_count": result.message_count,
-        "addresses": [address.hex for address in result.addresses],
-        "also": [address.hex for address in result.also],
-        "secrets": dict(result.secrets),
-    }
+    return {**staged_commit(result), "also": [address.hex for address in result.also]}
 
 
 def waiting(found: Waiting | None) -> dict[str, str] | None:
@@ -84,7 +75,7 @@ def waiting(found: Waiting | None) -> dict[str, str] | None:
     return {"kind": found.kind, "ref": found.ref} if found and found.kind else None
 
 
-def staged_commit(result: StagedCommit) -> dict[str, object]:
+def staged_commit(result: StagedCommit | CommitResult) -> dict[str, object]:
     """Return the commit that `commit_staged` wrote."""
     return {
         "commit": str(result.oid),
@@ -394,9 +385,9 @@ def undone(done: UndoResult) -> dict[str, Any]:
     }
 
 
-def conflicts(store: Store, found: Sequence[Conflict]) -> list[dict[str, Any]]:
+def conflicts(found: Sequence[Conflict]) -> list[dict[str, Any]]:
     """Return open conflicts."""
-    return [_conflict(store, each) for each in found]
+    return [_conflict(each) for each in found]
 
 
 def settled(found: Sequence[Conflict]) -> list[dict[str, Any]]:
@@ -413,46 +404,26 @@ def settled(found: Sequence[Conflict]) -> list[dict[str, Any]]:
     ]
 
 
-def _conflict(store: Store, conflict: Conflict) -> dict[str, Any]:
+def _conflict(conflict: Conflict) -> dict[str, Any]:
     return {
         "number": conflict.number,
         "kind": conflict.kind,
         "meaning": conflict.meaning,
         "addresses": [address.hex for address in conflict.addresses],
         "choices": list(conflict.choices),
-        "ours": [_conflict_message(store, entry) for entry in conflict.ours],
-        "theirs": [_conflict_message(store, entry) for entry in conflict.theirs],
+        "ours": [_conflict_message(entry) for entry in conflict.ours],
+        "theirs": [_conflict_message(entry) for entry in conflict.theirs],
     }
 
 
-def _conflict_message(store: Store, entry: Entry) -> dict[str, Any]:
+def _conflict_message(entry: ConflictMessage) -> dict[str, Any]:
     return {
         "address": entry.address.hex,
-        "role": entry.message["role"],
-        "text": message_text(store, entry),
+        "role": entry.role,
+        "text": entry.text,
         "hidden": entry.hidden,
         "priority": entry.priority,
     }
-
-
-def message_text(store: Store, entry: Entry) -> str:
-    """Return what a message says now: its texts, or those of its tool results, joined by newlines."""
-    parts = [part for part in entry.parts if part.get("type") == "text"]
-    if not parts:
-        parts = [
-            inner
-            for part in entry.parts
-            for inner in part.get("parts", ())
-            if inner.get("type") == "text"
-        ]
-    said = []
-    for part in parts:
-        try:
-            content = read_content(part["blob"], store.objects.read)
-        except errors.PurgedError as error:
-            content = str(error.placeholder).encode()
-        said.append(content.decode("utf-8", "replace"))
-    return "\n".join(said)
 
 
 def warnings(warnings: Iterable[MeaningWarning]) -> list[dict[str, Any]]:
@@ -468,7 +439,7 @@ def warnings(warnings: Iterable[MeaningWarning]) -> list[dict[str, Any]]:
     ]
 
 
-def merge(store: Store, found: Merge) -> dict[str, Any]:
+def merge(found: Merge) -> dict[str, Any]:
     """Return a merge."""
     return {
         "outcome": found.outcome,
@@ -479,12 +450,12 @@ def merge(store: Store, found: Merge) -> dict[str, Any]:
         "included": found.included,
         "hidden": found.hidden,
         "changed": found.changed,
-        "conflicts": conflicts(store, found.conflicts),
+        "conflicts": conflicts(found.conflicts),
         "settled": settled(found.settled),
     }
 
 
-def rewrite(store: Store, found: Rewrite) -> dict[str, Any]:
+def rewrite(found: Rewrite) -> dict[str, Any]:
     """Return a cherry-pick or a rebase."""
     return {
         "outcome": found.outcome,
@@ -495,13 +466,13 @@ def rewrite(store: Store, found: Rewrite) -> dict[str, Any]:
         "dropped": [str(oid) for oid in found.dropped],
         "there": [str(oid) for oid in found.there],
         "stopped_at": str(found.step.oid) if found.step else None,
-        "conflicts": conflicts(store, found.conflicts),
+        "conflicts": conflicts(found.conflicts),
         "settled": settled(found.settled),
         "warnings": warnings(found.warnings),
     }
 
 
-def revert(store: Store, found: Revert) -> list[dict[str, Any]]:
+def revert(found: Revert) -> list[dict[str, Any]]:
     """Return a record for each new commit; if it stopped, one with the conflicts."""
     if found.step is None:
         return [_reverted(done) for done in found.made]
@@ -510,7 +481,7 @@ def revert(store: Store, found: Revert) -> list[dict[str, Any]]:
             "outcome": found.outcome,
             "ref": found.ref,
             "stopped_at": str(found.step),
-            "conflicts": conflicts(store, found.conflicts),
+            "conflicts": conflicts(found.conflicts),
         }
     ]
 

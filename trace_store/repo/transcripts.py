@@ -411,7 +411,7 @@ class Transcripts:
             dry_run: write nothing.
 
         Raises:
-            RevisionNotFoundError, AmbiguousRevisionError: no session is called so, or several are.
+            RevisionNotFoundError, AmbiguousRevisionError: no session has this name, or several have.
             InvalidInputError: there is no such provider, or `in_place` is set and no branch is named.
         """
         check_flag(in_place=in_place, dry_run=dry_run)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, QUIET, finish, opened
+from trace_cli.porcelain.common import JSON, QUIET, finish, opened, overwriting
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
@@ -15,15 +13,13 @@ from trace_cli.subcommands import Group
 from trace_store import Repo, repo
 from trace_store.bundles import ingest as outcomes
 from trace_store.errors import (
-    AlreadyExistsError,
     ConflictError,
-    ObjectNotFoundError,
     RepositoryNotFoundError,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from trace_cli.runtime import Invocation
@@ -99,7 +95,7 @@ def create(
     if trash and not everything:
         raise usage_error("--trash requires --all")
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened(invocation, quiet=quiet) as here, _advised():
+    with opened(invocation, quiet=quiet) as here, overwriting:
         try:
             report = here.bundles.create(
                 invocation.write if stream else file,
@@ -138,7 +134,7 @@ def verify(invocation: Invocation, *, file: str, as_json: bool, quiet: bool) -> 
     bundle gives 12.
     """
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with _around(invocation) as here, _advised():
+    with _around(invocation) as here:
         alone = not here.store.local
         try:
             report = here.bundles.verify(
@@ -202,7 +198,7 @@ def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, qu
     code is 3. Importing again changes nothing. If HEAD has no commit yet, it moves to the bundle's branch.
     """
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened(invocation, quiet=quiet) as here, _advised():
+    with opened(invocation, quiet=quiet) as here:
         try:
             report = here.bundles.import_(
                 _source(invocation, file),
@@ -211,7 +207,7 @@ def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, qu
             )
         finally:
             progress.clear()
-        finish(invocation, here.store)
+        finish(invocation, here)
     if as_json:
         write_record(invocation, repo.maintenance_records.imported_bundle(file, report))
     elif not quiet:
@@ -224,21 +220,6 @@ def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, qu
             refs=kept,
             hint="--as PREFIX imports all refs under a prefix",
         )
-
-
-@contextmanager
-def _advised() -> Iterator[None]:
-    """Add hints about bundles to errors."""
-    try:
-        yield
-    except AlreadyExistsError as error:
-        error.data.setdefault("hint", "--force overwrites it")
-        raise
-    except ObjectNotFoundError as error:
-        if "missing" in error.data:
-            advice = "first import a bundle that has them, or create one without --since"
-            error.data.setdefault("hint", advice)
-        raise
 
 
 def _source(invocation: Invocation, file: str) -> Any:

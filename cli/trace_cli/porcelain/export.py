@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, is_revision, opened
+from trace_cli.porcelain.common import JSON, is_revision, opened, overwriting
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_data, write_record
 from trace_cli.render.tables import counted, size
 from trace_cli.runtime import Invocation
 from trace_store.errors import (
-    AlreadyExistsError,
     NotFoundError,
     RenderError,
     RevisionNotFoundError,
@@ -132,7 +129,7 @@ def export(
     else:
         form = form or _form_of(output)
     target = os.path.join(invocation.folder, output or "") if to_file else None
-    with opened(invocation) as here, _advised():
+    with opened(invocation) as here, overwriting:
         if everything:
             _write_originals(invocation, here, target or "", force=force, as_json=as_json)
             return
@@ -199,16 +196,6 @@ def _exported(
         raise
 
 
-@contextmanager
-def _advised() -> Iterator[None]:
-    """Add a hint to the error that a file exists."""
-    try:
-        yield
-    except AlreadyExistsError as error:
-        error.data.setdefault("hint", "--force overwrites it")
-        raise
-
-
 def _shown(path: str, output: str | None) -> str:
     """Return a path as the user named it: absolute or relative."""
     return path if os.path.isabs(output or "") else os.path.relpath(path)
@@ -228,7 +215,7 @@ def _write_pages(
 ) -> None:
     """Write a page for each session, and an index page."""
     progress = Progress(invocation, shown=invocation.interactive and not as_json)
-    with opened(invocation) as here, _advised():
+    with opened(invocation) as here, overwriting:
         made = here.transcripts.export_pages(
             os.path.join(invocation.folder, folder),
             *([] if revision == "HEAD" else [revision]),
@@ -257,7 +244,7 @@ def _form_of(output: str | None) -> str:
 
 
 def _session(here: Repo, revision: str, at: str, *, hidden: bool) -> ExportSession:
-    if at and is_revision(here.store, at):
+    if at and is_revision(here, at):
         if revision not in ("HEAD", "@"):
             raise usage_error(f"give {revision!r} or --at {at!r}, not both")
         revision, at = at, ""

@@ -12,8 +12,7 @@ from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
 from trace_store import errors
 from trace_store.merge.conflicts import OURS, THEIRS
-from trace_store.merge.in_progress import WORDS, read_stop, required_stop
-from trace_store.merge.in_progress import refuse_while_stopped as refuse_while_stopped
+from trace_store.merge.in_progress import WORDS, required_stop
 from trace_store.repo.stopped import Stopped
 
 TYPE_CHECKING = False
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.merge.conflicts import Conflict
-    from trace_store.merge.in_progress import Stop
     from trace_store.repo.repository import Repo
     from trace_store.store.handle import Store
 
@@ -44,7 +42,7 @@ FAVOUR = Option(
 
 
 class Run:
-    """One call of a command that may stop at conflicts, with its options."""
+    """One call of a command that may stop at conflicts, with its options; `way` are those of GOING_ON."""
 
     __slots__ = ("_invocation", "_json", "_kind", "_quiet", "_secrets", "_way")
 
@@ -52,16 +50,15 @@ class Run:
         self,
         invocation: Invocation,
         kind: str,
-        *,
-        go_on: bool,
-        abort: bool,
-        skip: bool,
+        way: tuple[bool, bool, bool],
         secrets: str,
+        *,
         as_json: bool,
         quiet: bool,
     ) -> None:
         self._invocation = invocation
         self._kind = kind
+        go_on, abort, skip = way
         self._way = ["go on"] * go_on + ["abort"] * abort + ["skip"] * skip
         self._secrets = secrets
         self._json = as_json
@@ -84,7 +81,7 @@ class Run:
     def carry_out(
         self,
         begin: Callable[[Repo], Any],
-        record: Callable[[Store, Any], list[dict[str, Any]]],
+        record: Callable[[Any], list[dict[str, Any]]],
         tell: Callable[[Store, Any], None],
         message: str = "",
         judge: bool = False,
@@ -124,9 +121,9 @@ class Run:
             if stopped:
                 found = found.so_far
             else:
-                finish(invocation, repo.store)
+                finish(invocation, repo)
             if self._json:
-                for each in record(repo.store, found):
+                for each in record(found):
                     write_record(invocation, each)
             else:
                 tell(repo.store, found)
@@ -172,25 +169,12 @@ def _stopped(kind: str, conflicts: Sequence[Conflict]) -> Exception:
     )
 
 
-def what_waits(store: Store) -> Stop | None:
-    """Return the operation in progress; None if there is none or it is unreadable."""
-    try:
-        return read_stop(store)
-    except errors.FormatError:
-        return None  # `--continue` reports it
-
-
-def tell_stopped(invocation: Invocation, store: Store, refs: Collection[str | None]) -> None:
+def tell_stopped(
+    invocation: Invocation, found: Stopped | None, refs: Collection[str | None]
+) -> None:
     """Report that an operation is in progress on one of the refs just written."""
-    found = what_waits(store)
-    if found is not None and found.ref in refs:
-        kind = safe(found.kind)
+    if found is not None and found.kind and found.ref in refs:
         invocation.note(
-            f"note: {waiting_line(found)}; your commit is on the branch, and "
-            f"`trace {kind} --continue` continues from it"
+            f"note: {safe(found.description)} is in progress; your commit is on the branch, and "
+            f"`trace {safe(found.kind)} --continue` continues from it"
         )
-
-
-def waiting_line(found: Stop) -> str:
-    """Return a line about the operation in progress."""
-    return f"{safe(found.said)} is in progress"

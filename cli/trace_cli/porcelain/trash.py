@@ -207,7 +207,7 @@ def restore(
         raise usage_error("--as is for a single branch or tag")
     with opened(invocation, quiet=quiet) as repo:
         done = repo.trash.restore(*entries, everything=everything, name=name, ref=branch)
-        finish(invocation, repo.store)
+        finish(invocation, repo)
     if as_json:
         write_record(invocation, records.trash_restored(done))
     elif not quiet:
@@ -259,7 +259,7 @@ def empty(
         filters = _filters(kinds, min_size, older, tool, branch)
         report = repo.trash.empty(dry_run=dry_run, **filters)
         if not dry_run:
-            finish(invocation, repo.store)
+            finish(invocation, repo)
     if as_json:
         write_record(invocation, records.trash_emptied(report, dry_run=dry_run))
     elif not quiet:
