@@ -11,7 +11,7 @@ from __future__ import annotations
 PORCELAIN = "porcelain"
 ANCILLARY = "ancillary"
 PLUMBING = "plumbing"
-PANELS = {
+HEADINGS = {
     PORCELAIN: "Main commands",
     ANCILLARY: "Ancillary commands: settings and upkeep",
     PLUMBING: "Low-level commands (plumbing), with stable output for scripts",
@@ -42,7 +42,7 @@ class Command:
         name: what is typed.
         category: PORCELAIN, ANCILLARY or PLUMBING.
         target: "module:attribute" that runs it, imported on use.
-        function: full name of the library function that it calls.
+        function: full name of the main library function that it calls.
         help: one line.
     """
 
