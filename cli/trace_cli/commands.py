@@ -11,7 +11,7 @@ from __future__ import annotations
 PORCELAIN = "porcelain"
 ANCILLARY = "ancillary"
 PLUMBING = "plumbing"
-PANELS = {
+HEADINGS = {
     PORCELAIN: "Main commands",
     ANCILLARY: "Ancillary commands: settings and upkeep",
     PLUMBING: "Low-level commands (plumbing), with stable output for scripts",

@@ -20,7 +20,7 @@ from trace_store.compression.prompt import (
     length_faults,
 )
 from trace_store.compression.selection import COMPRESSION, originals, private_salt, select
-from trace_store.config import token_count
+from trace_store.config import parse_token_count
 from trace_store.context.activity import activity_of
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import prefix_after, seen_of_entry
@@ -241,7 +241,7 @@ def parse_target(store: Store, text: str) -> int:
         InvalidInputError: it is neither.
     """
     if not text.endswith("%"):
-        return token_count(text)
+        return parse_token_count(text)
     digits = text[:-1]
     if not (is_count(digits) and 0 < count_of(digits) < 100):
         raise errors.InvalidInputError(f"not 1% to 99%: {text[:20]!r}")

@@ -15,7 +15,7 @@ from trace_store.exporters.contract import Exported, ExportSession, Losses, Turn
 from trace_store.exporters.invisible import code_of, normalise_newlines, reveal
 from trace_store.exporters.overview import (
     ENCRYPTED_REASONING,
-    MessageCount,
+    MessageNumbers,
     count_noun,
     credited_authors,
     format_moment,
@@ -149,7 +149,7 @@ class _Page:
         for turn, count in number_turns(session):
             yield from self._turn(turn, count)
 
-    def _turn(self, turn: Turn, count: MessageCount) -> Iterator[str]:
+    def _turn(self, turn: Turn, count: MessageNumbers) -> Iterator[str]:
         message = turn.message
         if message.id:
             self._losses.add("message-id")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import islice, repeat
 
 from trace_store import commit_table, errors, history, objects, secrets, transcripts
-from trace_store.commit_table.commits import STEPS
+from trace_store.commit_table.commits import TABLE_THRESHOLD
 from trace_store.commit_table.rows import (
     AUTHOR_OVERFLOW,
     FLAGS_AT,
@@ -80,13 +80,13 @@ def log(
     starts, hidden = _ends(store, commits, revision)
     by_time = len(starts) > 1 and not in_lines
     given = 0
-    near = STEPS if limit is None else max(limit, STEPS)
-    if limit is not None and limit < STEPS and not commits.has_table():
+    near = TABLE_THRESHOLD if limit is None else max(limit, TABLE_THRESHOLD)
+    if limit is not None and limit < TABLE_THRESHOLD and not commits.has_table():
         near = 0  # reading a few commits is faster than building a table
     found = _rows(commits, [*starts, *hidden], near)
     if found is None:
         # Many commits have no row yet, so show the newest ones before the table is built.
-        near = STEPS if limit is None else limit
+        near = TABLE_THRESHOLD if limit is None else limit
         for entry in _line(store, starts, near, weigh) if not hidden else ():
             yield entry
             given += 1

@@ -1,8 +1,8 @@
 """The contents of the trash: removed messages, deleted refs, and old tips.
 
-Read-only; the list itself is not stored. A removed message is an entry of the fold, a ref is one below `refs/trash/`.
-Messages that a summary replaced are hidden but not in the trash. A message that was emptied from the list has the
-label EMPTIED, set after it was removed.
+Read-only. The list is not stored: its messages are the removed entries of a fold, and its refs are those below
+`refs/trash/`. Messages that a summary replaced are hidden but not in the trash. Emptying the trash puts the label
+EMPTIED on a removed message, which is then no longer listed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 MESSAGE = "message"
 EMPTIED = "trash-emptied"
-"""The label of a removed message that was emptied from the list."""
+"""The label of a removed message that is no longer listed, because the trash was emptied."""
 _LINE_CHARACTERS = 72
 
 
@@ -74,7 +74,7 @@ class TrashedRef:
         original: full name of the ref that had this value; "" if no ref had.
         oid: the value.
         time: when it came into the trash, in milliseconds since the epoch; 0 if unknown, because git fetched it.
-        exists: whether the original ref exists, at another value: it was moved and not deleted.
+        exists: whether the original ref still exists: it was moved to another value, not deleted.
         text: the summary of the commit, on one line.
     """
 
@@ -115,7 +115,7 @@ class TrashFilter:
         before: only entries older than this time in milliseconds; None for any time.
         since: only entries of this time or later, or of an unknown time.
         tool: only messages of this tool.
-        text: only messages that contain this text, ignoring case, and refs whose name, summary or own messages do.
+        text: only messages that contain this text, ignoring case, and refs whose name, summary or unique messages do.
     """
 
     kinds: tuple[str, ...] = ()
@@ -231,31 +231,34 @@ def _live_commits(store: Store) -> list[ObjectId]:
 
 
 def _removals(contexts: ContextCompiler, tip: ObjectId, state: Fold) -> dict[Address, int]:
-    """Return the removal time of each removed message that was not emptied since."""
-    left = {entry.address for entry in state.entries if entry.hidden == REMOVED}
+    """Return the removal time of each listed message: removed, and not emptied since.
+
+    The history is read from the tip backwards until the last removal of each message is known.
+    """
+    pending = {entry.address for entry in state.entries if entry.hidden == REMOVED}
     found: dict[Address, int] = {}
     emptied: set[Address] = set()
     oid: ObjectId | None = tip
-    while left and oid is not None:
+    while pending and oid is not None:
         commit = contexts.read_commit(oid)
-        gone: set[Address] = set()
+        removed: set[Address] = set()
         for operation in reversed(commit.operations):
-            targets = ops.targets_of(operation, oid) if operation.name in _TELLING else ()
             if operation.name == ops.REMOVE:
-                gone |= left.intersection(state.units(targets))
-            elif EMPTIED in operation.fields.get("labels", ()):
-                emptied |= left.difference(gone).intersection(targets)
+                targets = ops.targets_of(operation, oid)
+                removed |= pending.intersection(state.units(targets))
+            elif operation.name == ops.ANNOTATE and EMPTIED in operation.fields.get("labels", ()):
+                targets = ops.targets_of(operation, oid)
+                emptied |= pending.difference(removed).intersection(targets)
         for address, stored in ops.added_messages(commit, oid):
-            if address in left and (ops.BORN not in stored or stored.get("hidden")):
-                gone.add(address)  # a merge brought it already removed, or it joined a removed unit
+            if address in pending and (ops.BORN not in stored or stored.get("hidden")):
+                removed.add(
+                    address
+                )  # a merge carried it already removed, or it joined a removed unit
                 emptied |= {address} if EMPTIED in stored.get("labels", ()) else set()
-        found |= dict.fromkeys(gone - emptied, commit.time)
-        left -= gone
+        found |= dict.fromkeys(removed - emptied, commit.time)
+        pending -= removed
         oid = commit.parents[0] if commit.parents else None
     return found
-
-
-_TELLING = (ops.REMOVE, ops.ANNOTATE)
 
 
 def _matches(where: TrashFilter, state: Fold, entry: Entry, time: int) -> bool:

@@ -134,7 +134,7 @@ class HttpModel:
         settings, form = self.settings, self._form
         fields = form.fields(prompt, settings.name, settings.url, stream=heard is not None)
         body = json.dumps(fields).encode("ascii")
-        address = form.address(settings.url)
+        address = form.endpoint(settings.url)
         answer = connection.post(address, form.headers(settings.key.reveal()), body)
         try:
             if not 200 <= answer.status < 300:

@@ -36,7 +36,7 @@ _NAME_TAIL = 32
 
 
 def choose_packs(store: Store, raw_bytes: int) -> tuple[list[str], int]:
-    """Return packs to consolidate with new content, oldest first, and the total size.
+    """Return packs to consolidate with `raw_bytes` of new content, oldest first, and the uncompressed size of all.
 
     A pack is included if it is no larger than what it is combined with, so a byte is rewritten at most once per
     doubling of the repository.

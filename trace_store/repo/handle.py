@@ -176,7 +176,7 @@ def targets_of(targets: Target | Sequence[Target], argument: str = "targets") ->
         InvalidInputError: there is none, or it is not an address; the error names the argument.
     """
     try:
-        found = history.draft.several(targets)
+        found = history.draft.as_targets(targets)
     except errors.InvalidInputError as error:
         raise errors.InvalidInputError(f"{argument}: {error}", argument=argument) from None
     if not found:

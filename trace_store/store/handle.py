@@ -137,7 +137,7 @@ class Store:
         try:
             config = Config.load(disk, layout.config_file)
         except errors.RepositoryNotFoundError:
-            if not store.creation.put_back_settings(disk, layout):
+            if not store.creation.restore_config(disk, layout):
                 raise
             config = Config.load(disk, layout.config_file)
         return cls(config, clock or SystemClock(), durability, disk, layout, randomness)

@@ -137,7 +137,7 @@ def export(
             _write_original(invocation, here, kept, output, force=force, as_json=as_json)
             return
         session = _session(here, revision, at, hidden=hidden)
-        exported = _exported(invocation, here, session, form or "", hidden=hidden, strict=strict)
+        exported = _render(invocation, here, session, form or "", hidden=hidden, strict=strict)
         if not to_file and not as_json:
             _tell(invocation, exported)
             _print(invocation, exported)
@@ -150,14 +150,16 @@ def export(
         record = _record(session, form or session.format, exported, path, written)
         write_record(invocation, record)
     elif path:
-        _tell_file(invocation, _shown(path, output), len(session.turns), written, exported.resume)
+        _tell_file(
+            invocation, _display_path(path, output), len(session.turns), written, exported.resume
+        )
 
 
 def _original(here: Repo, revision: str, *, file: str) -> SourceFile | None:
-    """Return the imported file of a session; None if it was not kept, and a writer for its format exists.
+    """Return the imported file of a session; None if it was not kept but can be written anew in its format.
 
     Raises:
-        RevisionNotFoundError: there is no such session, or no writer for its format.
+        RevisionNotFoundError: there is no such session, or its file was not kept and no writer has its format.
         AmbiguousRevisionError: several sessions, or files of one, match.
     """
     try:
@@ -174,7 +176,7 @@ def _original(here: Repo, revision: str, *, file: str) -> SourceFile | None:
     return None
 
 
-def _exported(
+def _render(
     invocation: Invocation,
     here: Repo,
     session: ExportSession,
@@ -196,7 +198,7 @@ def _exported(
         raise
 
 
-def _shown(path: str, output: str | None) -> str:
+def _display_path(path: str, output: str | None) -> str:
     """Return a path as the user named it: absolute or relative."""
     return path if os.path.isabs(output or "") else os.path.relpath(path)
 
@@ -229,7 +231,7 @@ def _write_pages(
         write_record(invocation, {"index": made.index, "sessions": files})
     else:
         count = counted(len(made.pages), "session")
-        invocation.line(f"{safe(_shown(made.index, folder))}: {count}")
+        invocation.line(f"{safe(_display_path(made.index, folder))}: {count}")
 
 
 def _form_of(output: str | None) -> str:
@@ -352,7 +354,7 @@ def _write_original(
         record = _source_record(kept, path, exported.blake3, exported.placeholders)
         write_record(invocation, record)
     elif path is not None:
-        shown = _shown(path, output)
+        shown = _display_path(path, output)
         invocation.line(f"{safe(shown)}: {size(kept.size)}, as it was imported")
     _tell_placeholders(invocation, exported.placeholders)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from trace_cli.arguments import ANY, Argument, Option, takes
-from trace_cli.commands import COMMANDS, PANELS, TOPICS
+from trace_cli.commands import COMMANDS, HEADINGS, TOPICS
 from trace_cli.failures import usage_error
 
 TYPE_CHECKING = False
@@ -50,7 +50,7 @@ def show_help(invocation: Invocation, *, everything: bool, words: list[str]) -> 
 def all_commands() -> list[str]:
     """Return the lines that list each command and topic."""
     lines: list[str] = []
-    for category, title in PANELS.items():
+    for category, title in HEADINGS.items():
         lines += [f"{title}:", ""]
         rows = [each for each in COMMANDS if each.category == category]
         lines += [f"  {each.name:<{NAME_COLUMNS}}{each.help}" for each in rows]

@@ -90,7 +90,7 @@ def write(session: ExportSession) -> Exported:
 
 def _fit(session: ExportSession) -> list[Draft]:
     """Return the messages as Codex's importer reads them back."""
-    drafts = coerce.fitted(drafts_of(session), ROLES, _fit_part, _fit_inside)
+    drafts = coerce.fitted(drafts_of(session), ROLES, _fit_part, _fit_content)
     drafts = settle_calls(drafts, lambda id_: call_id(id_, ID_LIMIT))
     for draft in drafts:
         _settle_frames(draft)
@@ -389,7 +389,7 @@ def _fit_item(part: Opaque, role: str, unread: frozenset[str]) -> Opaque | None:
     return opaque(PROVIDER, item)
 
 
-def _fit_inside(part: Part) -> Part | None:
+def _fit_content(part: Part) -> Part | None:
     """Return a part in the form for an output."""
     if isinstance(part, Text):
         return Text(whole(part.text)) if part.text else None
