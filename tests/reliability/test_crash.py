@@ -89,7 +89,7 @@ def meetings_without(site: str) -> Iterator[tuple[str, Recording]]:
 
 def caught_without(site: str, *, met: bool = True) -> tuple[str, str]:
     """Return (workload, faults) without a sync; nothing if its omission has no effect."""
-    for recordings, limit in product((workloads_without, meetings_without)[: 1 + met], SITE_LIMITS):
+    for limit, recordings in product(SITE_LIMITS, (workloads_without, meetings_without)[: 1 + met]):
         for name, recording in recordings(site):
             enumeration = Enumeration(limit=limit, thorough=10**9)
             if caught := next(enumeration.violations(recording), ""):

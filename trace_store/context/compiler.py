@@ -98,9 +98,9 @@ class ContextCompiler:
         )
         return self._context(view, index, model, reasoning=reasoning, cold=cold)
 
-    def on(self, store: Store) -> ContextCompiler:
-        """Return a compiler for a view of the same store, sharing its caches."""
-        view = ContextCompiler(store, tokenizer=self._tokenizer)
+    def on(self, store: Store, tokenizer: Tokenizer | None = None) -> ContextCompiler:
+        """Return a compiler for a view of the same store, sharing its caches; it may count with another tokenizer."""
+        view = ContextCompiler(store, tokenizer=tokenizer or self._tokenizer)
         view._commits, view._indexes = self._commits, self._indexes
         view._token_columns = self._token_columns
         return view

@@ -13,7 +13,7 @@ from trace_store.environment import Environment
 from trace_store.errors import RefChangedError, StorageError, TraceError, UnreadableInputError
 from trace_store.files import Disk
 from trace_store.frozen import replace
-from trace_store.importers.contract import NO_MESSAGES, Format
+from trace_store.importers.contract import NO_MESSAGES, Format, Watcher
 from trace_store.importers.dedupe import SessionIndex, read_commit
 from trace_store.importers.discovery import UNREADABLE, ImportItem, select_items
 from trace_store.importers.files import Input, InputFile
@@ -53,6 +53,7 @@ def import_paths(
     stdin: BinaryIO | None = None,
     discovered: Sequence[str] = (),
     guard: Guard | None = None,
+    watcher: Watcher | None = None,
 ) -> ImportReport:
     """Import transcripts; each session becomes a branch `sessions/<format>/<id>`.
 
@@ -73,6 +74,7 @@ def import_paths(
         discovered: transcripts that were discovered, as by `project_histories`; one that cannot be imported is
             skipped.
         guard: looks for secrets; None uses the configured one.
+        watcher: receives new commits and their branches.
 
     Raises:
         InvalidInputError: no such format, or no standard input.
@@ -102,6 +104,7 @@ def import_paths(
             Strays(store),
         ),
         guard=guard,
+        watcher=watcher,
     )
     reports = []
     try:
@@ -208,7 +211,10 @@ def _attempt(
     while True:
         run = FileImport(context, file, reader, stray=stray)
         try:
-            return run.report(use_state=use_state)
+            report = run.report(use_state=use_state)
+            if context.watcher is not None:
+                context.watcher.end_file((each.ref, each.oid) for each in report.branches)
+            return report
         except RefChangedError:
             attempts += 1
             if attempts == MAXIMUM_ATTEMPTS:

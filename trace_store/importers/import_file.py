@@ -12,7 +12,15 @@ from trace_store.files import Disk
 from trace_store.frozen import field, replace, value
 from trace_store.importers.append_import import Continuation
 from trace_store.importers.build_commits import RecordPlaces
-from trace_store.importers.contract import Format, Plan, Planned, PlannedCommit, PlannedThread, Skip
+from trace_store.importers.contract import (
+    Format,
+    Plan,
+    Planned,
+    PlannedCommit,
+    PlannedThread,
+    Skip,
+    Watcher,
+)
 from trace_store.importers.decode import Line, read_lines
 from trace_store.importers.dedupe import (
     STRAY_KEY,
@@ -70,6 +78,7 @@ class ImportContext:
     resume_states: ResumeStates
     strays: Strays
     guard: Guard | None = None
+    watcher: Watcher | None = None
     _spellings: dict[str, UsedNames] = field(default_factory=dict)
 
     def session_ref(self, format_name: str, session: str) -> str:
@@ -291,6 +300,7 @@ class FileImport:
             if self._onto is not None or plan.agent
             else self._context.session_index,
             record_places=self._record_places,
+            watcher=self._context.watcher,
         )
 
     def _resume(self, state: ResumeState) -> Plan | None:
@@ -324,6 +334,7 @@ class FileImport:
             oids=state.oids,
             continuation=self._continuation,
             record_places=record_places,
+            watcher=self._context.watcher,
         )
         self._writer.resume(dict(state.names))
         return plan

@@ -83,6 +83,7 @@ class Transcripts:
         guard = handle.guard
         if secrets:
             guard = secret_files.guard.Guard.of(store, handle.environment, secrets)
+        milestones = handle.import_milestones()
         report = importers.import_all.import_paths(
             store,
             [os.fspath(path) for path in paths],
@@ -93,8 +94,10 @@ class Transcripts:
             stdin=stdin,
             discovered=[os.fspath(path) for path in discovered],
             guard=guard,
+            watcher=milestones,
         )
-        self._handle.checkpoint_after_import(report)
+        if milestones is not None:
+            milestones.save()
         return report
 
     def discover(self, folder: Path = "", format: str = "") -> List[str]:
