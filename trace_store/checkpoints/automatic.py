@@ -53,7 +53,7 @@ _EARLIER_COMMITS = 60
 _TOPIC_PROMPTS, _TOPIC_CHARACTERS, _TOPIC_WORDS, _TOPIC_OVERLAP = 3, 1_000, 8, 0.1
 _DAY = 86_400_000
 _NAME = AUTOMATIC + r"(\d{8}-\d{9})-([a-z-]+)-([0-9a-f]{12})"
-_WORD = r"[^\W\d_]{4,}"
+_WORD = r"\w{4,}"
 _COMMON = """
 about after also because been before could does every from have here into just like make more need only other please
 should some than that their them then there these they this those what when where which will with would your
@@ -308,9 +308,8 @@ def _words(texts: Iterable[str]) -> frozenset[str]:
 
 def _is_new_topic(words: frozenset[str], earlier: Sequence[frozenset[str]]) -> bool:
     known = frozenset[str]().union(*earlier)
-    if len(known) < _TOPIC_WORDS:
-        return False
-    return len(words & known) < _TOPIC_OVERLAP * min(len(words), len(known))
+    few = _TOPIC_OVERLAP * min(len(words), len(known))
+    return len(known) >= _TOPIC_WORDS and len(words & known) < few
 
 
 def _save(store: Store, found: Found, author: str) -> list[str]:
