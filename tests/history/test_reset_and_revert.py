@@ -438,7 +438,7 @@ def diverged(folder: Path) -> tuple[Store, list[ObjectId]]:
     history.switch.switch(store, "side", author=AUTHOR)
     (own,) = told(store, "own")
     seal(store)
-    store.refs.files.add("refs/heads/side", born(store, other))  # type: ignore[union-attr]
+    store.refs.files.add("refs/heads/side", born(store, other))
     base = store.refs.read("refs/heads/third")
     assert base is not None
     return store, [base, born(store, own), born(store, other)]

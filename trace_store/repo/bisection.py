@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class OngoingBisection:
-    """A bisection in progress in this working copy, or in a repository in memory. HEAD does not move.
+    """A bisection in progress in this working copy. HEAD does not move.
 
     A point is a commit, or in a bisection of messages the number of messages up to one.
 
@@ -115,5 +115,4 @@ class OngoingBisection:
 
     def _keep(self, state: Bisection) -> None:
         self.state = state
-        if self._handle.store.local:
-            history.bisect.save(self._handle.store, state)
+        history.bisect.save(self._handle.store, state)

@@ -134,7 +134,6 @@ class Maintenance:
             progress: as in `gc`.
 
         Raises:
-            InvalidInputError: the repository is in memory.
             RepositoryNotFoundError: the other copy is none.
         """
         check_flag(dry_run=dry_run)
