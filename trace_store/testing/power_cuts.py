@@ -117,6 +117,8 @@ class PowerCutDisk(MemoryDisk):
         now: the current time in nanoseconds; each change advances it.
     """
 
+    has_paths = True  # it stands for a real disk
+
     def __init__(self, image: DiskImage | None = None, *, without: str = "") -> None:
         super().__init__()
         self.log: list[Event] = []
