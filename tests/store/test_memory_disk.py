@@ -23,7 +23,7 @@ from trace_store.files import (
     read_file,
     replace_file,
 )
-from trace_store.memory_disk import MemoryDisk
+from trace_store.store.memory_disk import MemoryDisk
 
 
 def answer(call: Callable[[], object]) -> object:

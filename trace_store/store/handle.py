@@ -140,9 +140,8 @@ class Store:
     @classmethod
     def memory(cls, *, clock: Clock | None = None) -> Store:
         """Return an empty repository that lasts as long as the process."""
-        from trace_store.memory_disk import MemoryDisk  # most processes need none
-
-        return cls.init(os.sep, clock=clock, durability=FAST, disk=MemoryDisk())
+        disk = store.memory_disk.MemoryDisk()
+        return cls.init(os.sep, clock=clock, durability=FAST, disk=disk)
 
     def __enter__(self) -> Store:
         return self

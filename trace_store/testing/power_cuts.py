@@ -11,12 +11,12 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from trace_store.files import WRITABLE, Disk
-from trace_store.memory_disk import ROOT, MemoryDisk, Node
+from trace_store.store.memory_disk import ROOT, MemoryDisk, Node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trace_store.memory_disk import Naming
+    from trace_store.store.memory_disk import Naming
 
 NAMES, WRITTEN, SYNCED, NAMES_SYNCED, MODE = "names", "written", "synced", "names synced", "mode"
 SYNC_FAILED = "sync failed"

@@ -22,7 +22,6 @@ from trace_store.history.status import status
 from trace_store.ident import format_time
 from trace_store.importers.names import ref_component
 from trace_store.maintenance.fsck import fsck
-from trace_store.memory_disk import MemoryDisk
 from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import load_message, store_message
 from trace_store.providers.documents import parse_messages
@@ -36,6 +35,7 @@ from trace_store.revision import (
     resolve_range,
 )
 from trace_store.store.handle import Store
+from trace_store.store.memory_disk import MemoryDisk
 
 NOWHERE = Environment(author="fuzz")
 
