@@ -53,9 +53,9 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 class Config:
-    """The settings of one repository; `path` is unused for a store in memory."""
+    """The settings of one repository."""
 
-    def __init__(self, disk: Disk | None, path: str, text: str) -> None:
+    def __init__(self, disk: Disk, path: str, text: str) -> None:
         """Parse and check a configuration.
 
         Raises:
@@ -146,9 +146,8 @@ class Config:
             raise errors.FormatError(
                 f"cannot change {key!r} in this configuration", path=self._path
             )
-        if self._disk is not None:
-            scratch = Layout(os.path.dirname(self._path)).tmp_dir
-            replace_file(self._disk, self._path, text.encode(), scratch=scratch)
+        scratch = Layout(os.path.dirname(self._path)).tmp_dir
+        replace_file(self._disk, self._path, text.encode(), scratch=scratch)
         self._text, self._values = text, values
 
     def _check(self) -> None:

@@ -80,7 +80,7 @@ def test_priorities_labels_and_ghosts(tmp_path: Path) -> None:
         before = repo.compile()
         store = again(rendered(repo), tmp_path)
         found = ContextCompiler(store).compile(PLACE)
-    assert [m.text for m in found.messages] == [m.text for m in before.messages]
+        assert [m.text for m in found.messages] == [m.text for m in before.messages]
     assert found.messages[0].priority == "pinned"
     assert found.messages[0].labels == {"plan", "é"}
     ghost = found.messages[2]

@@ -82,7 +82,9 @@ def workloads_without(site: str) -> Iterator[tuple[str, Recording]]:
 def meetings_without(site: str) -> Iterator[tuple[str, Recording]]:
     """Yield (name, recording) of those that come by it where another was killed."""
     for meeting in MEETINGS:
-        for at, sites in reversed(killed(meeting)):  # the last ones have done most, which the other builds on
+        for at, sites in reversed(
+            killed(meeting)
+        ):  # the last ones have done most, which the other builds on
             if site in sites and (recording := meeting.record(at, without=site)) is not None:
                 yield meeting.name, recording
 

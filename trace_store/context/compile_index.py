@@ -224,7 +224,7 @@ class IndexView:
 
 
 class CompileIndex:
-    """The index of a branch on disk, or of any context in memory."""
+    """The index of a branch, or of any context in memory."""
 
     __slots__ = ("_column", "_history")
 

@@ -197,8 +197,6 @@ class ContextCompiler:
 
     def token_memo(self, tokenizer: Tokenizer, *, read_back: bool = True) -> TokenMemo:
         """Return the token cache of an encoding; without `read_back` it is write-only."""
-        if not self.store.local:
-            return tokens.memo.TokenMemo(tokenizer.encoding)
         path = self.store.layout.token_memo_file(tokenizer.encoding)
         return tokens.memo.TokenMemo(tokenizer.encoding, self.store.disk, path, read_back=read_back)
 
@@ -265,11 +263,9 @@ class ContextCompiler:
     def _other_indexes(self, ref: str) -> Iterator[tuple[str, CompileIndex]]:
         head = self.store.refs.head()
         first = head.ref or "HEAD"
-        names = set(self._indexes)
-        if self.store.local:
-            layout = self.store.layout
-            found = (layout.ref_of_index(n) for n in self.store.disk.names(layout.index_dir))
-            names.update(ref for ref in found if ref)
+        layout = self.store.layout
+        found = map(layout.ref_of_index, self.store.disk.names(layout.index_dir))
+        names = {*self._indexes, *filter(None, found)}
         for name in sorted(names, key=lambda n: (n != first, n)):
             if name != ref:
                 yield name, self._index(name)
@@ -296,7 +292,7 @@ class ContextCompiler:
         return column
 
     def _column(self, ref: str, suffix: str) -> DiskColumn | MemoryColumn:
-        if not ref or not self.store.local:
+        if not ref:
             return MemoryColumn()
         return DiskColumn(self.store.disk, self.store.layout.index_file(ref, suffix))
 

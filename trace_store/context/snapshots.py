@@ -306,11 +306,11 @@ class _SnapshotFiles:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._folder = store.layout.folds_dir if store.local else ""
+        self._folder = store.layout.folds_dir
         self._names: dict[bytes, str] = {}
         self._newest = 0
         try:
-            names = store.disk.names(self._folder) if store.local else []
+            names = store.disk.names(self._folder)
         except errors.StorageError:  # not a folder
             names, self._folder = [], ""
         for name in names:

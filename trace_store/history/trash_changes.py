@@ -243,7 +243,7 @@ class _RefRestoration:
     def move_upstreams(self, store: Store) -> None:
         """Give restored branches their upstreams back."""
         for each in self.restored:
-            if store.local and each.ref.startswith(BRANCHES):
+            if each.ref.startswith(BRANCHES):
                 move_upstream(store, each.entry.ref, each.ref)
 
 

@@ -43,7 +43,6 @@ from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import load_message
 from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.objects.reports import report_of, reported_tokens
-from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.tombstones import drop_purged
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.names import TRASH
@@ -502,12 +501,10 @@ def storable_objects(
         PurgedError: a commit itself contains purged text.
         StorageError: the disk refuses a tombstone.
     """
-    if not isinstance(store.objects, ObjectDatabase):
-        return list(objects.items())
     return list(drop_purged(store.objects, objects).items())
 
 
 def make_durable(store: Store) -> None:
     """Sync batched transactions, if the store is durable; errors as in `Store.sync`."""
-    if store.local and store.durability == DURABLE:
+    if store.durability == DURABLE:
         store.sync()

@@ -62,6 +62,7 @@ def diagnose(store: Store, environment: Environment) -> list[Diagnosis]:
     Raises:
         InvalidInputError: the repository is in memory.
     """
+    store.check_local()
     problems: list[Diagnosis] = []
     for check in (_file_system, _permissions, _clock, _git, _free_space, _leftovers):
         try:
@@ -77,7 +78,8 @@ def diagnose(store: Store, environment: Environment) -> list[Diagnosis]:
 
 
 def facts(store: Store) -> dict[str, str]:
-    """Return the versions and platform facts for a bug report."""
+    """Return the versions and platform facts for a bug report; raises as `diagnose`."""
+    store.check_local()
     import msgpack
 
     packer = getattr(msgpack, "Packer", None)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 
 from trace_store.files import APPEND, files_below, replace_file, write_all
-from trace_store.odb.database import ObjectDatabase
 from trace_store.refs.reflog import encode_entry
 
 TYPE_CHECKING = False
@@ -79,7 +78,6 @@ def empty_quarantine(store: Store, before: int) -> tuple[int, int]:
 
     Return number and size of the files.
     """
-    assert isinstance(store.objects, ObjectDatabase)
     quarantine, disk = store.objects.quarantine, store.disk
     folder = store.layout.quarantine_dir
     if any(taking.time <= before for taking in quarantine.batches()):

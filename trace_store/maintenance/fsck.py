@@ -160,23 +160,15 @@ def fsck(store: Store, *, also: Iterable[Callable[[], Iterable[Finding]]] = ()) 
     """
     findings: list[Finding] = []
     objects = ObjectChecks()
-    steps: list[Callable[[], Iterable[Finding]]] = []
-    if isinstance(store.objects, ObjectDatabase):
-        database = store.objects
-        damaged: dict[ObjectId, str] = {}
-        steps = [
-            lambda: _check_root(store),
-            lambda: check_journals(store, objects),
-            lambda: check_packs(store, database, objects),
-            lambda: _check_loose(database, objects, damaged),
-            lambda: (
-                maintenance.loose_damage.damaged_loose(store, objects, damaged) if damaged else ()
-            ),
-            lambda: _check_purged(store, database, objects),
-        ]
-    else:
-        steps = [lambda: _check_memory(store, objects)]
-    steps += [
+    database = store.objects
+    damaged: dict[ObjectId, str] = {}
+    steps: list[Callable[[], Iterable[Finding]]] = [
+        lambda: _check_root(store),
+        lambda: check_journals(store, objects),
+        lambda: check_packs(store, database, objects),
+        lambda: _check_loose(database, objects, damaged),
+        lambda: maintenance.loose_damage.damaged_loose(store, objects, damaged) if damaged else (),
+        lambda: _check_purged(store, database, objects),
         lambda: check_refs(store, objects),
         lambda: objects.missing(roots(store), store.objects.purged),
         *also,
@@ -204,11 +196,6 @@ def _check_root(store: Store) -> Iterator[Finding]:
                 "differs from what `init` writes", data
             )
             yield Finding("root-file-changed", INFO, name, detail)
-
-
-def _check_memory(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
-    for oid in store.objects.iterate():
-        yield from objects.check(oid, store.objects.read(oid), "memory")
 
 
 def _check_loose(

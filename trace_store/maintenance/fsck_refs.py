@@ -30,13 +30,12 @@ _MAXIMUM_READ_BYTES = 1 << 20
 def check_refs(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
     """Yield the problems of refs, HEAD and reflogs, given the sound objects."""
     yield from _check_head(store, objects)
-    if isinstance(store.refs, RefDatabase):
-        for stray in store.refs.files.strays():
-            data = _read_head(store, os.path.join(store.layout.root, *stray.split("/")))
-            detail = maintenance.repair_files.with_explanation("not a tip of a ref", data)
-            yield Finding("ref-stray-file", WARNING, stray, detail)
-        yield from _check_files(store, store.refs)
-        yield from _check_logs(store)
+    for stray in store.refs.files.strays():
+        data = _read_head(store, os.path.join(store.layout.root, *stray.split("/")))
+        detail = maintenance.repair_files.with_explanation("not a tip of a ref", data)
+        yield Finding("ref-stray-file", WARNING, stray, detail)
+    yield from _check_files(store, store.refs)
+    yield from _check_logs(store)
     for name, tips in store.refs.iterate_tips():
         for tip in tips:
             if tip not in objects.present:
@@ -124,7 +123,7 @@ def check_derived(store: Store) -> Iterator[Finding]:
 
 def check_table(store: Store) -> Iterator[Finding]:
     """Yield missing commits that the commit table knows: it outlives a lost journal."""
-    if not store.local or not store.disk.exists(store.layout.commit_table_file):
+    if not store.disk.exists(store.layout.commit_table_file):
         return
     path = store.layout.commit_table_file
     table = commit_table.table.CommitTable(store.disk, path, store.config.store_id, store.objects)
@@ -164,7 +163,7 @@ def check_folds(store: Store) -> Iterator[Finding]:
         return read_commit(oid, store.objects.read)
 
     try:
-        names = sorted(store.disk.names(store.layout.folds_dir)) if store.local else []
+        names = sorted(store.disk.names(store.layout.folds_dir))
     except errors.StorageError:
         return  # a link or not a folder: not used
     known: dict[bytes, Fold] = {}

@@ -18,7 +18,6 @@ from trace_store.maintenance.seal import seal
 from trace_store.maintenance.second_copies import forget_committed, forget_copies
 from trace_store.maintenance.tmp_files import sweep
 from trace_store.maintenance.unreachable import DAY_MS, REFLOG_DAYS, ReachabilityScan, save_ages
-from trace_store.odb.database import ObjectDatabase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,8 +86,6 @@ def gc(
         LockedError: another process has held the maintenance lock for a minute.
         StorageError: the disk refuses; nothing is lost, and gc can be repeated.
     """
-    if not store.local:
-        return GcReport()
     days = REFLOG_DAYS if reflog_days is None else (reflog_days, reflog_days)
     return _Collector(store, grace_days, dry_run, progress).gc(days)
 
@@ -106,8 +103,6 @@ def prune(
 
     Their packs are rewritten, even if they are in the user's git index.
     """
-    if not store.local:
-        return GcReport()
     return _Collector(store, grace_days, dry_run, progress).prune()
 
 
@@ -117,7 +112,6 @@ class _Collector:
     def __init__(
         self, store: Store, grace_days: float, dry_run: bool, progress: Progress | None
     ) -> None:
-        assert isinstance(store.objects, ObjectDatabase)
         self._store = store
         self._objects = store.objects
         self._grace_ms = round(grace_days * DAY_MS)

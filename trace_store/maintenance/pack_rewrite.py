@@ -11,7 +11,6 @@ from trace_store import errors
 from trace_store.frozen import value
 from trace_store.maintenance.consolidate import file_size, objects_of, remove_packs
 from trace_store.maintenance.second_copies import keep_copies
-from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES, SHARED_BYTES, PackWriter
 
 TYPE_CHECKING = False
@@ -49,7 +48,7 @@ class RewriteReport:
 
 def packs_holding(store: Store, drop: Container[bytes]) -> list[str]:
     """Return packs that hold any of these objects, or lack a sound index."""
-    packs = _database(store).packs
+    packs = store.objects.packs
     holding: list[str] = []
     with store.mutex:
         packs.refresh()
@@ -105,7 +104,7 @@ def write_packs_without(
     Raises:
         StorageError: a write failed; nothing is lost, and the rewrite can be repeated.
     """
-    database = _database(store)
+    database = store.objects
     packs, names = database.packs, list(names)
     whole = sum(packed.index.objects for packed in map(packs.get, names) if packed is not None)
     whole += len(loose)
@@ -156,8 +155,3 @@ def write_packs_without(
         bytes_before=sum(file_size(store.disk, path) for path in old),
         bytes_after=sum(file_size(store.disk, layout.pack_file(name)) for name in new),
     )
-
-
-def _database(store: Store) -> ObjectDatabase:
-    assert isinstance(store.objects, ObjectDatabase)
-    return store.objects

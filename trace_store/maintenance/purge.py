@@ -13,7 +13,7 @@ import os
 from trace_store import errors
 from trace_store.frozen import replace, value
 from trace_store.maintenance.holders import Holders, ObjectScan
-from trace_store.maintenance.lock import OperationLock
+from trace_store.maintenance.lock import operation_lock
 from trace_store.maintenance.pack_rewrite import packs_holding
 from trace_store.maintenance.purge_files import Eraser
 from trace_store.maintenance.rewrite_history import RewrittenHistory, rewrite_history
@@ -145,7 +145,7 @@ def plan_purge(
         ObjectNotFoundError: an object is missing and was not purged.
         InvalidInputError: an object is not content, or a text is too short to search for.
     """
-    database = _database(store)
+    database = store.objects
     database.refresh()
     text_needles = Needles()
     for number, text in enumerate(texts, 1):
@@ -230,7 +230,7 @@ def purge(
         LockedError: another process has held the maintenance lock for a minute.
         StorageError: a write failed; repeat the purge to continue.
     """
-    database = _database(store)
+    database = store.objects
     check_reason(why)
     if dry_run:
         return _report(store, plan, 0, Eraser(store, plan.texts, plan.contents), verify)
@@ -245,7 +245,7 @@ def purge(
     for _ in range(MAXIMUM_ROUNDS):
         store.alone(lambda: None)  # closes the journal, so every writer rereads the tombstones
         seal(store)
-        with OperationLock(store, "trace purge"):
+        with operation_lock(store, "trace purge"):
             work.clean()
         database.refresh()
         if not database.reappeared():
@@ -262,7 +262,7 @@ def purge_and_rewrite(
     addresses keep the ids of old commits, which can still confirm a guess of short content. Unreachable commits that
     linked to the content are removed. Arguments and errors as `purge` and `rewrite_history`.
     """
-    database = _database(store)
+    database = store.objects
     check_reason(why)
     history = rewrite_history(store, plan.objects, plan.texts, why=why, author=by)
     unreachable = [holder.commit for holder in plan.holders.commits if not holder.refs]
@@ -293,7 +293,7 @@ def _report(
     *,
     kept_out: bool = False,
 ) -> PurgeReport:
-    purged = _database(store).purged
+    purged = store.objects.purged
     return PurgeReport(
         plan=plan,
         tombstones=tombstones,
@@ -339,7 +339,7 @@ def _keep_out(store: Store, plan: PurgePlan, now: int, by: str, why: str) -> boo
     if not 0 < len(forms) <= MAXIMUM_FORMS:
         return False
     fingerprint = Fingerprint.of(forms, os.urandom(SALT_BYTES), now, by, why)
-    _database(store).tombstones.add_text(fingerprint)
+    store.objects.tombstones.add_text(fingerprint)
     return True
 
 
@@ -350,9 +350,3 @@ def _holds(store: Store, data: bytes, needles: Needles) -> bool:
     read = store.objects.read
     content = b"".join(blob_content(read(chunk)) for chunk in links(data))
     return bool(needles.find(content))
-
-
-def _database(store: Store) -> ObjectDatabase:
-    if not isinstance(store.objects, ObjectDatabase):
-        raise errors.InvalidInputError("a repository in memory has no files to purge")
-    return store.objects

@@ -15,7 +15,6 @@ from trace_store.journal.published import stamp_of
 from trace_store.maintenance.consolidate import remove_if_possible
 from trace_store.maintenance.pack_rewrite import packs_holding, rewrite_packs
 from trace_store.maintenance.verify_purged import search
-from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.pack import walk_objects
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import ObjectId
@@ -42,7 +41,6 @@ class Eraser:
 
     def __init__(self, store: Store, texts: Needles, contents: Needles) -> None:
         """Prepare; search terms as in a plan."""
-        assert isinstance(store.objects, ObjectDatabase)
         self._store = store
         self._database = store.objects
         self._texts = texts

@@ -20,7 +20,6 @@ from trace_store.files import read_file
 from trace_store.frozen import value
 from trace_store.objects.codec import BLOB, COMMIT, decode, kind_of, links_within
 from trace_store.oid import OID_BYTES, ObjectId
-from trace_store.refs.database import RefDatabase
 from trace_store.refs.reflog import ReflogEntry, examine_log
 
 TYPE_CHECKING = False
@@ -184,7 +183,6 @@ class _RootSearch:
 
     def _read_refs(self) -> None:
         refs = self._store.refs
-        assert isinstance(refs, RefDatabase)
         try:
             for stray in refs.files.strays():
                 self._note(stray, UNREADABLE, "not a tip of a ref")

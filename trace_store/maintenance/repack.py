@@ -75,8 +75,6 @@ def pack(
         LockedError: another process has held the maintenance lock for a minute.
         StorageError: the disk refuses; nothing is lost.
     """
-    if not isinstance(store.objects, ObjectDatabase):
-        return PackReport()
     seal(store)
     with brief_lock(store, "trace pack"):
         objects = store.objects

@@ -16,7 +16,7 @@ from trace_store.layout import PACK_SUFFIX
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_journal import is_distrusted, lost_transactions, trailing_data
 from trace_store.maintenance.fsck_refs import check_derived
-from trace_store.maintenance.lock import OperationLock
+from trace_store.maintenance.lock import operation_lock
 from trace_store.maintenance.lost_found import is_kept, keep_bytes, keep_file
 from trace_store.maintenance.object_copies import (
     ObjectCopies,
@@ -65,12 +65,9 @@ def repair(
         progress: receives step, steps done and total.
 
     Raises:
-        InvalidInputError: the repository is in memory.
         LockedError: another process has held the maintenance lock for a minute.
         StorageError: the disk refuses; nothing is lost, and repair can be repeated.
     """
-    if not isinstance(store.objects, ObjectDatabase):
-        raise errors.InvalidInputError("a repository in memory has no files to repair")
     work = _Repair(store, store.objects, source, dry_run, progress)
     mended, kept = repair_config(store, source=source, dry_run=dry_run)
     work.mended += mended
@@ -80,7 +77,7 @@ def repair(
         work.names()
         repair_derived(work)
     else:
-        with OperationLock(store):
+        with operation_lock(store):
             work.contents()
         work.names()
         _seal(work)

@@ -14,7 +14,6 @@ from trace_store.maintenance.fsck_refs import check_folds, check_table
 from trace_store.maintenance.object_copies import objects_in
 from trace_store.odb.packs import pack_names
 from trace_store.oid import is_full_id
-from trace_store.refs.database import RefDatabase
 from trace_store.refs.names import BRANCHES
 from trace_store.refs.reflog import encode_entry, examine_log
 
@@ -77,7 +76,7 @@ def repair_derived(work: RepairContext) -> None:
         work.set_aside(os.path.join(layout.root, finding.what))
         work.record_step("derived", finding.what, "differed from the history; will be rebuilt")
     _repair_indexes(work)
-    if isinstance(store.refs, RefDatabase) and not work.dry_run:
+    if not work.dry_run:
         store.refs.summary.forget()
 
 

@@ -22,7 +22,6 @@ from trace_store.errors import StorageError
 from trace_store.files import read_file, replace_file
 from trace_store.maintenance.expiry import is_expired
 from trace_store.maintenance.reachability import ReachableSet, find_roots
-from trace_store.odb.database import ObjectDatabase
 from trace_store.oid import OID_BYTES, ObjectId, digest
 from trace_store.refs.names import TRASH
 
@@ -110,7 +109,6 @@ class ReachabilityScan:
             StateError: a root is unreadable or its commit is missing.
             FormatError: an object is damaged, so its links are unknown.
         """
-        assert isinstance(store.objects, ObjectDatabase)
         self._store = store
         self._objects = store.objects
         self._now = store.clock.now()

@@ -1,4 +1,4 @@
-"""The refs of a repository on disk: tip files, journals and HEAD together.
+"""The refs of a repository: tip files, journals and HEAD together.
 
 Rule: reading takes no lock. If a ref's files differ from what the journals explain, they are read again, because a seal
 may be running. Nothing here moves a ref: moves are written to the journal, and files change in a seal.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class OngoingBisection:
-    """A bisection in progress in this working copy, or in a repository in memory. HEAD does not move.
+    """A bisection in progress in this working copy. HEAD does not move.
 
     A point is the id of a commit. In a bisection of messages it is a number n: the context is cut after n messages.
 
@@ -117,5 +117,4 @@ class OngoingBisection:
 
     def _save(self, state: Bisection) -> None:
         self.state = state
-        if self._handle.store.local:
-            history.bisect.save(self._handle.store, state)
+        history.bisect.save(self._handle.store, state)

@@ -151,7 +151,7 @@ class Handle:
     def is_stopped(self) -> bool:
         """Whether a merge, pick, revert or rebase is in progress. This costs one file lookup."""
         store = self.store
-        return store.local and store.disk.exists(store.layout.stopped_file)
+        return store.disk.exists(store.layout.stopped_file)
 
 
 def name_of(what: Revision | Address, argument: str = "revision") -> str:

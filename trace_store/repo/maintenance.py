@@ -133,7 +133,6 @@ class Maintenance:
             progress: as in `gc`.
 
         Raises:
-            InvalidInputError: the repository is in memory.
             RepositoryNotFoundError: the other copy is none.
         """
         check_flag(dry_run=dry_run)
@@ -229,8 +228,13 @@ class Maintenance:
         )
 
     def allowed_secrets(self) -> list[str]:
-        """Return the ids of findings that the user marked as false positives in this repository."""
+        """Return the ids of findings that the user marked as false positives in this repository.
+
+        Raises:
+            InvalidInputError: the repository is in memory.
+        """
         handle = self._handle
+        self._store.check_local()
         return secrets.user_files.allowed(
             self._store.disk, handle.environment, self._store.config.store_id
         )
@@ -243,7 +247,7 @@ class Maintenance:
 
         Raises:
             StateError: the user has no data folder.
-            InvalidInputError: one is not the id of a finding.
+            InvalidInputError: one is not the id of a finding, or the repository is in memory.
             NotFoundError: one is to be removed and is not in the list.
         """
         check_flag(remove=remove)

@@ -108,11 +108,14 @@ class Transcripts:
             format: only transcripts of this format.
 
         Raises:
-            InvalidInputError: there is no such format.
+            InvalidInputError: there is no such format, or a repository in memory has no folder.
         """
         check_text(format=format)
         handle = self._handle
-        folder = os.path.abspath(folder or os.path.dirname(handle.store.layout.root))
+        if not folder:
+            handle.store.check_local()
+            folder = os.path.dirname(handle.store.layout.root)
+        folder = os.path.abspath(folder)
         if format:
             named = importers.registry.format_named(format)
             return [*named.histories(handle.environment, folder, Disk())]

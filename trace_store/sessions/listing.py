@@ -225,8 +225,6 @@ def _read_fields(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]
 
 
 def _load_cache(store: Store) -> dict[str, list[Any]]:
-    if not store.local:
-        return {}
     try:
         data = read_file(store.disk, os.path.join(store.layout.cache_dir, _FILE))
         saved = json.loads(data or b"{}")
@@ -239,8 +237,6 @@ def _load_cache(store: Store) -> dict[str, list[Any]]:
 
 
 def _save_cache(store: Store, found: dict[str, list[Any]]) -> None:
-    if not store.local:
-        return
     data = json.dumps({"version": VERSION, "sessions": found}).encode()
     try:
         store.disk.make_directory(store.layout.cache_dir)

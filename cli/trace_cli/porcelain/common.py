@@ -9,7 +9,6 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.tables import counted
 from trace_store import context, errors, maintenance
 from trace_store import secrets as secret_files
-from trace_store.refs.database import RefDatabase
 from trace_store.refs.names import FILES, TRASH
 from trace_store.store.discovery import find
 from trace_store.store.handle import Store, lacks_files
@@ -279,8 +278,6 @@ def _put_back(invocation: Invocation, store: Store) -> bool:
 
 def _show_intact(invocation: Invocation, store: Store) -> None:
     """Read incomplete branches at their newest complete state, and report them."""
-    if not isinstance(store.refs, RefDatabase):
-        return
     for gap in maintenance.repair_refs.gaps(store):
         shown = "no earlier state is complete"
         if gap.whole is not None:

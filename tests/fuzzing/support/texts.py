@@ -35,6 +35,7 @@ from trace_store.revision import (
     resolve_range,
 )
 from trace_store.store.handle import Store
+from trace_store.store.memory_disk import MemoryDisk
 
 NOWHERE = Environment(author="fuzz")
 
@@ -74,14 +75,14 @@ def config(data: bytes) -> None:
         values = parse(text, "config")
     except errors.FormatError:
         with pytest.raises(errors.FormatError):
-            Config(None, "config", text)
+            Config(MemoryDisk(), "/config", text)
         return
     table = tomllib.loads(text)
     for key, value in values.items():
         if "." not in key and isinstance(table.get(key), str | int | bool):
             assert repr(table[key]) == repr(value)
     try:
-        settings = Config(None, "config", text)
+        settings = Config(MemoryDisk(), "/config", text)
     except (errors.FormatError, errors.UnsupportedFormatError):
         return
     assert isinstance(settings.default_branch, str)

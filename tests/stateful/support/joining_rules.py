@@ -158,7 +158,7 @@ class Joining(Lines):
         """Leave a branch as git does that had several people's tips; the first is this working copy's."""
         seal(store)
         for tip in own[1:]:
-            store.refs.files.add(ref, tip)  # type: ignore[union-attr]
+            store.refs.files.add(ref, tip)
         assert store.refs.tips(ref)[0] == own[0]
         assert set(store.refs.tips(ref)) == {*own}
 
