@@ -128,7 +128,7 @@ _ANCILLARY = (
     ("demo", "demo:demo", "Show how Trace works, on a sample session"),
     ("completion", "completion:completion", "Print a shell completion script"),
     ("help", "help:show_help", "Show help for a command or a topic"),
-    ("version", "version:show_version", "Print the version"),
+    ("version", "help:show_version", "Print the version"),
 )
 _PLUMBING = (
     ("hash-object", "Compute an object id, and store the object with -w"),

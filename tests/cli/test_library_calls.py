@@ -106,11 +106,11 @@ BELOW = {
         "bisect": f"{STORED_LINE} history",
         "blame": f"{STORED_LINE} context.content.wording_at context.snippet.snippet_in",
         "branch": STORED_COMMIT,
-        "compile": "context.line.call_line context.line.result_line",
-        "conflicts": STORED_LINE,
+        "compile": "context.content.call_line context.content.result_line",
+        "in_progress": STORED_LINE,
         "rebase": f"{STORED_LINE} {STORED_COMMIT} context objects.operations",
         "search": "exporters.session.session_name sessions.listing.known_names"
-        " sessions.titles.read_title",
+        " sessions.listing.read_title",
         "switch": STORED_COMMIT,
         "undo": f"{STORED_COMMIT} refs.log_messages.read_join refs.log_messages.split_undo",
     },
@@ -155,8 +155,7 @@ BELOW = {
         "trust": "files.Disk store",
     },
     "a start without `Repo`, and notes about what git changed": {
-        "common": "maintenance refs.database.RefDatabase secrets store.discovery.find"
-        " store.handle.lacks_files",
+        "common": "maintenance secrets store.discovery.find store.handle.lacks_files",
         "completion": f"{STORED_LINE} objects.commit.read_commit revision.resolve_commit"
         " objects.operations.added_messages store.discovery.find",
     },

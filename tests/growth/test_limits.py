@@ -25,8 +25,7 @@ from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
 from trace_store.objects import codec
 from trace_store.objects.codec import encode_blob
-from trace_store.odb.open_files import MAXIMUM_DESCRIPTORS
-from trace_store.odb.pack import MAXIMUM_PACK_BYTES
+from trace_store.odb.pack import MAXIMUM_DESCRIPTORS, MAXIMUM_PACK_BYTES
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import ObjectId, hash_object
 from trace_store.store import unsealed

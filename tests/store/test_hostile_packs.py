@@ -20,12 +20,12 @@ from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.odb.compression import Dictionary, compress
 from trace_store.odb.delta_links import MARK
-from trace_store.odb.open_files import MAXIMUM_DESCRIPTORS
 from trace_store.odb.pack import (
     DICTIONARY,
     FRAME,
     HEADER,
     MAGIC,
+    MAXIMUM_DESCRIPTORS,
     MAXIMUM_DICTIONARY_BYTES,
     MAXIMUM_FRAME_OBJECTS,
     MAXIMUM_PACK_FRAMES,

@@ -14,8 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trace_store.commit_table.rows import CommitRows
-    from trace_store.commit_table.table import CommitTable
+    from trace_store.commit_table.table import CommitRows, CommitTable
     from trace_store.contracts import ObjectReader
 
 TABLE_THRESHOLD = 64

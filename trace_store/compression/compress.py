@@ -24,7 +24,7 @@ from trace_store.config import parse_token_count
 from trace_store.context.activity import activity_of
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import prefix_after, seen_of_entry
-from trace_store.context.entries import REPLACED
+from trace_store.context.fold import REPLACED
 from trace_store.context.snapshots import fold_of
 from trace_store.context.tokens.overhead import count_message
 from trace_store.context.tokens.tokenizer import get_tokenizer
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from typing import Any
 
-    from trace_store.context.entries import Entry
+    from trace_store.context.fold import Entry
     from trace_store.history.draft import CommitResult
     from trace_store.llm.contract import Model
     from trace_store.objects.content import Salt

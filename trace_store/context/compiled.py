@@ -9,17 +9,17 @@ from _collections_abc import Sequence  # the same class as in collections.abc, b
 
 from trace_store import context, errors, providers
 from trace_store.context import tokens
-from trace_store.context.compile_index import IndexView
-from trace_store.context.content import message_at, wording_at
-from trace_store.context.index_records import (
+from trace_store.context.compile_index import (
     EDITED,
     GHOST,
     LABELLED,
+    IndexView,
     MessageRecord,
     TokenRecord,
     ordinal_at,
     role_at,
 )
+from trace_store.context.content import message_at, wording_at
 from trace_store.context.tokens.models import REPLY_TOKENS
 from trace_store.frozen import value
 from trace_store.gc_pause import paused

@@ -12,9 +12,16 @@ from trace_store import context, errors, objects
 from trace_store import revision as revisions
 from trace_store.column_file import DiskColumn, MemoryColumn
 from trace_store.context import tokens
-from trace_store.context.compile_index import CompileIndex, History, IndexView, cold_view
+from trace_store.context.compile_index import (
+    GHOST,
+    CompileIndex,
+    History,
+    IndexView,
+    MessageRecord,
+    TokenRecord,
+    cold_view,
+)
 from trace_store.context.compiled import CompiledContext, MeasuredReport, ghost_of, stored_message
-from trace_store.context.index_records import GHOST, MessageRecord, TokenRecord
 from trace_store.context.tokens.models import TokenCounting
 from trace_store.context.tokens.tokenizer import estimate_from_bytes
 from trace_store.frozen import replace, value
@@ -32,8 +39,7 @@ if TYPE_CHECKING:
 
     from trace_store.context.fold import Fold
     from trace_store.context.token_column import TokenColumn
-    from trace_store.context.tokens.memo import TokenMemo
-    from trace_store.context.tokens.overhead import MessageTokens
+    from trace_store.context.tokens.overhead import MessageTokens, TokenMemo
     from trace_store.context.tokens.tokenizer import Tokenizer
     from trace_store.objects.address import Address
 
@@ -198,7 +204,9 @@ class ContextCompiler:
     def token_memo(self, tokenizer: Tokenizer, *, read_back: bool = True) -> TokenMemo:
         """Return the token cache of an encoding; without `read_back` it is write-only."""
         path = self.store.layout.token_memo_file(tokenizer.encoding)
-        return tokens.memo.TokenMemo(tokenizer.encoding, self.store.disk, path, read_back=read_back)
+        return tokens.overhead.TokenMemo(
+            tokenizer.encoding, self.store.disk, path, read_back=read_back
+        )
 
     def fold(self, tip: bytes) -> Fold:
         """Return the fold of a commit, which must not be changed."""
@@ -431,7 +439,7 @@ class _Source:
 
     def _memo(self, tokenizer: Tokenizer, number: int) -> TokenMemo:
         if self._cold:
-            return tokens.memo.TokenMemo(tokenizer.encoding)
+            return tokens.overhead.TokenMemo(tokenizer.encoding)
         return self._compiler.token_memo(tokenizer, read_back=number > WITHOUT_MEMO)
 
 

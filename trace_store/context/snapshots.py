@@ -24,8 +24,16 @@ import zlib
 from itertools import repeat
 
 from trace_store import errors
-from trace_store.context.entries import SHOWN, Entry, Place, Version, by_state
-from trace_store.context.fold import Fold, apply_commits, commits_since
+from trace_store.context.fold import (
+    SHOWN,
+    Entry,
+    Fold,
+    Place,
+    Version,
+    apply_commits,
+    by_state,
+    commits_since,
+)
 from trace_store.files import read_file, replace_file
 from trace_store.gc_pause import paused
 from trace_store.objects import operations as ops

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 
 from trace_store.exporters.contract import Exported, ExportSession, Losses, Turn, file_name
-from trace_store.exporters.invisible import code_of, normalise_newlines, reveal
 from trace_store.exporters.overview import (
     ENCRYPTED_REASONING,
     MessageNumbers,
@@ -29,7 +28,7 @@ from trace_store.exporters.overview import (
     tool_calls,
     usage_note,
 )
-from trace_store.exporters.prose import TEXT, split_prose
+from trace_store.exporters.prose import TEXT, code_of, normalise_newlines, reveal, split_prose
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.media import IMAGE_TYPES, split_image
 

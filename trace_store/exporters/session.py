@@ -11,10 +11,10 @@ from itertools import islice
 from typing import Any
 
 from trace_store import revision as revisions
+from trace_store.context.compile_index import LABELLED, MessageRecord, priority_flag
 from trace_store.context.compiled import CompiledContext, CompiledMessage
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.entries import Entry
-from trace_store.context.index_records import LABELLED, MessageRecord, priority_flag
+from trace_store.context.fold import Entry
 from trace_store.context.strategies import compile
 from trace_store.context.usage import Usage, normalise_usage
 from trace_store.errors import InvalidInputError, NotFoundError, RevisionNotFoundError

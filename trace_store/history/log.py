@@ -9,7 +9,7 @@ from itertools import islice, repeat
 
 from trace_store import commit_table, errors, history, objects, secrets, transcripts
 from trace_store.commit_table.commits import TABLE_THRESHOLD
-from trace_store.commit_table.rows import (
+from trace_store.commit_table.table import (
     AUTHOR_OVERFLOW,
     FLAGS_AT,
     HAS_MESSAGE,
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from trace_store.commit_table.commits import Commits
-    from trace_store.commit_table.rows import CommitRows, Row
+    from trace_store.commit_table.table import CommitRows, Row
     from trace_store.context.compiled import TokenGrowth
-    from trace_store.context.line import SummaryLine
+    from trace_store.context.content import SummaryLine
     from trace_store.context.snippet import Snippet
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit, Operation

@@ -11,12 +11,10 @@ from trace_store import errors
 from trace_store.frozen import replace
 from trace_store.llm.apis import FORMS
 from trace_store.llm.apis.form import failure_of, parsed
-from trace_store.llm.cancel import RequestConnections
-from trace_store.llm.contract import check_text
-from trace_store.llm.http import Connection
+from trace_store.llm.contract import RequestConnections, check_text
+from trace_store.llm.http import Connection, events
 from trace_store.llm.keys import masked
 from trace_store.llm.retry import Timing, retry_after, with_retries
-from trace_store.llm.sse import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +22,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from trace_store.llm.cancel import Cancellation
-    from trace_store.llm.contract import Completion, Prompt
+    from trace_store.llm.contract import Cancellation, Completion, Prompt
     from trace_store.llm.http import Answer
     from trace_store.llm.keys import Secret
     from trace_store.llm.settings import ModelSettings

@@ -12,8 +12,7 @@ import os
 from trace_store import errors
 from trace_store.files import read_file
 from trace_store.layout import PACK_SUFFIX
-from trace_store.odb.open_files import NO_DESCRIPTORS
-from trace_store.odb.pack import MAXIMUM_PACK_BYTES, walk_objects
+from trace_store.odb.pack import MAXIMUM_PACK_BYTES, NO_DESCRIPTORS, walk_objects
 from trace_store.refs.summary import git_dir
 
 TYPE_CHECKING = False

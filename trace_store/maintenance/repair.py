@@ -13,9 +13,8 @@ import os
 from trace_store import errors, journal
 from trace_store.files import files_below, read_file
 from trace_store.layout import PACK_SUFFIX
-from trace_store.maintenance.fsck import fsck
-from trace_store.maintenance.fsck_journal import is_distrusted, lost_transactions, trailing_data
-from trace_store.maintenance.fsck_refs import check_derived
+from trace_store.maintenance.fsck import check_derived, fsck
+from trace_store.maintenance.fsck_objects import is_distrusted, lost_transactions, trailing_data
 from trace_store.maintenance.lock import operation_lock
 from trace_store.maintenance.lost_found import is_kept, keep_bytes, keep_file
 from trace_store.maintenance.object_copies import (
@@ -25,15 +24,14 @@ from trace_store.maintenance.object_copies import (
     objects_in,
 )
 from trace_store.maintenance.reachability import ReachableSet
-from trace_store.maintenance.repair_config import repair_config
-from trace_store.maintenance.repair_files import repair_derived, repair_files
+from trace_store.maintenance.repair_files import repair_config, repair_derived, repair_files
 from trace_store.maintenance.repair_refs import RefRepair
 from trace_store.maintenance.repair_report import LostObject, RepairReport, RepairStep
 from trace_store.maintenance.seal import seal
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.packs import pack_names
-from trace_store.odb.recovery import index_content
+from trace_store.odb.quarantine import index_content
 from trace_store.odb.tombstones import drop_purged
 from trace_store.oid import ObjectId, digest
 

@@ -24,11 +24,10 @@ from trace_store.maintenance.consolidate import (
     remove_if_possible,
     remove_packs,
 )
-from trace_store.maintenance.fsck_journal import is_distrusted, trailing_data
+from trace_store.maintenance.fsck_objects import is_distrusted, trailing_data
 from trace_store.maintenance.lock import brief_lock
-from trace_store.maintenance.lost_found import keep_bytes
+from trace_store.maintenance.lost_found import keep_bytes, sweep
 from trace_store.maintenance.second_copies import keep_copies, restore_tips
-from trace_store.maintenance.tmp_files import sweep
 from trace_store.odb.checks import check_hash
 from trace_store.odb.index_scan import ids_among
 from trace_store.odb.pack_writer import PackWriter
@@ -119,7 +118,7 @@ def seal_or_sync(store: Store) -> None:
     except (errors.LockedError, errors.StorageError) as error:
         with store.mutex:
             store.journal.sync()
-        maintenance.log.warn_of_unsealed(error)
+        maintenance.lock_wait.warn_of_unsealed(error)
 
 
 def _has_work(store: Store, fully: bool) -> bool:

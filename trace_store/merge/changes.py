@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trace_store.context.entries import REPLACED
+from trace_store.context.fold import REPLACED
 from trace_store.history.diff import longest_increasing
 from trace_store.merge.conflicts import stored_text
 from trace_store.objects import operations as ops
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from typing import Any, TypeAlias
 
-    from trace_store.context.entries import Entry
+    from trace_store.context.fold import Entry
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Operation
     from trace_store.oid import ObjectId

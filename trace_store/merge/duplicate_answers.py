@@ -5,8 +5,7 @@ Which answer to show is a conflict; until it is resolved, ours is shown. A call 
 
 from __future__ import annotations
 
-from trace_store.context.entries import REMOVED
-from trace_store.context.fold import Fold
+from trace_store.context.fold import REMOVED, Fold
 from trace_store.merge.changes import both_parts, reworded_parts, visibility_of
 from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS, TWO_ANSWERS
 from trace_store.objects import operations as ops
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from trace_store.context.entries import Entry
+    from trace_store.context.fold import Entry
     from trace_store.merge.changes import Changes, Put
     from trace_store.merge.conflicts import ConflictCollector, Resolution
     from trace_store.objects.commit import Operation

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from trace_store.context.entries import REMOVED, REPLACED
-from trace_store.context.fold import Fold
+from trace_store.context.fold import REMOVED, REPLACED, Fold
 from trace_store.merge import changes
 from trace_store.merge import conflicts as kinds
 from trace_store.merge.changes import Changes, both_parts, reworded_parts, visibility_of
@@ -16,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from trace_store.context.entries import Entry
+    from trace_store.context.fold import Entry
     from trace_store.merge.changes import Put, Visibility
     from trace_store.merge.conflicts import Read, Resolution, Resolutions
     from trace_store.objects.address import Address

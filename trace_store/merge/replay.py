@@ -8,7 +8,7 @@ are written in one transaction at the end.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.context.entries import is_as_created
+from trace_store.context.fold import is_as_created
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import replace
 from trace_store.history.switch import keep_and_move

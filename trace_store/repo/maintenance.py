@@ -111,9 +111,7 @@ class Maintenance:
 
     def fsck(self) -> list[Finding]:
         """Check every object, ref and link, and return the findings, errors first."""
-        return upkeep.fsck.fsck(
-            self._store, also=[lambda: upkeep.fsck_refs.check_derived(self._store)]
-        )
+        return upkeep.fsck.fsck(self._store, also=[lambda: upkeep.fsck.check_derived(self._store)])
 
     def repair(
         self,

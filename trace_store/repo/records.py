@@ -38,8 +38,12 @@ if TYPE_CHECKING:
     from trace_store.history.reset import StagedCommit
     from trace_store.history.status import Status
     from trace_store.history.tags import TagEntry
-    from trace_store.history.trash_changes import EmptyReport, TrashRestored
-    from trace_store.history.trash_entries import HiddenMessage, TrashedRef
+    from trace_store.history.trash_entries import (
+        EmptyReport,
+        HiddenMessage,
+        TrashedRef,
+        TrashRestored,
+    )
     from trace_store.history.undo import UndoResult
     from trace_store.history.whohas import VersionHolders
     from trace_store.merge.conflicts import Conflict, ConflictMessage

@@ -131,7 +131,7 @@ class Repo(Line):
                 raise
             store = Store.init(os.fspath(path), clock=clock, durability=durability)
         else:
-            opens = maintenance.repair_config.open_damaged if damaged else Store.open
+            opens = maintenance.repair_files.open_damaged if damaged else Store.open
             store = opens(found, durability=durability, clock=clock)
             if lacks_files(store):
                 maintenance.second_copies.restore_missing(store)
@@ -153,7 +153,7 @@ class Repo(Line):
     ) -> Repo:
         """Return a repository that logs when it waits for another process."""
         try:
-            store.journal.lock_waiter = maintenance.log.LoggingLockWaiter()
+            store.journal.lock_waiter = maintenance.lock_wait.LoggingLockWaiter()
             author = author or environment.author
             return cls(
                 store, author=author, tokenizer=tokenizer, environment=environment, secrets=secrets

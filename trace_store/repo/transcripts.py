@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from trace_store.errors import TraceError
     from trace_store.exporters.contract import Exported, ExportSession
-    from trace_store.exporters.files import SavedFile, SavedOriginal, SavedPages
-    from trace_store.exporters.source_files import SourceFile
+    from trace_store.exporters.files import SavedFile, SavedOriginal, SavedPages, SourceFile
     from trace_store.history.branches import DeletedRef
     from trace_store.history.repair import RepairReport
     from trace_store.importers.report import ImportReport
@@ -84,7 +83,7 @@ class Transcripts:
         if secrets:
             guard = secret_files.guard.Guard.of(store, handle.environment, secrets)
         milestones = handle.import_milestones()
-        report = importers.import_all.import_paths(
+        report = importers.import_file.import_paths(
             store,
             [os.fspath(path) for path in paths],
             format=format or None,
@@ -151,7 +150,7 @@ class Transcripts:
         check_text(title=title)
         store, info = self._handle.store, self.get(session, progress=progress)
         agent = info.agent or "branch"
-        sessions.titles.rename_session(
+        sessions.listing.rename_session(
             *(store, agent, info.session, info.tip, title), author=self._handle.author
         )
 
@@ -304,7 +303,7 @@ class Transcripts:
             ObjectNotFoundError, CorruptObjectError: a file is damaged, and `lost` is not given.
         """
         check_callable(lost=lost)
-        return exporters.source_files.source_files(self._handle.store, lost=lost)
+        return exporters.files.source_files(self._handle.store, lost=lost)
 
     def original(self, session: str, *, file: str = "") -> SourceFile:
         """Return the file that a session was imported from, without its content.
@@ -318,7 +317,7 @@ class Transcripts:
             AmbiguousRevisionError: several were.
         """
         check_text(session=session, file=file)
-        return exporters.source_files.find_file(self._handle.store, session, file=file)
+        return exporters.files.find_file(self._handle.store, session, file=file)
 
     def export_original(
         self,
@@ -343,7 +342,7 @@ class Transcripts:
         """
         check_flag(overwrite=overwrite)
         kept = self.original(session, file=file) if isinstance(session, str) else session
-        exported = exporters.source_files.restore_file(self._handle.store, kept)
+        exported = exporters.files.restore_file(self._handle.store, kept)
         if path:
             self.save(exported, path, overwrite=overwrite)
         return exported
@@ -376,7 +375,7 @@ class Transcripts:
                     raise
                 lost(kept.ref, error)
                 continue
-            name = exporters.source_files.free_name(kept, exported.file_name, taken)
+            name = exporters.files.free_name(kept, exported.file_name, taken)
             path = os.path.abspath(os.path.join(folder, name))
             disk.make_directory(os.path.dirname(path))
             exporters.files.save_file(disk, path, exported, overwrite=overwrite)

@@ -14,8 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trace_store.history.retention import ExpiryReport
-    from trace_store.history.trash_changes import EmptyReport, TrashRestored
-    from trace_store.history.trash_entries import TrashedRef, TrashFilter, TrashListing
+    from trace_store.history.trash_entries import (
+        EmptyReport,
+        TrashedRef,
+        TrashFilter,
+        TrashListing,
+        TrashRestored,
+    )
     from trace_store.objects.address import Address
 
 
@@ -100,7 +105,7 @@ class Trash:
             raise errors.InvalidInputError("a new name is for a single branch or tag")
         if addresses:
             self._handle.check_not_stopped()
-        return history.trash_changes.restore(
+        return history.trash_entries.restore(
             *(self._handle.contexts, addresses, refs),
             author=self._handle.author,
             name=name,
@@ -133,7 +138,7 @@ class Trash:
         )
         if found.messages and not dry_run:
             self._handle.check_not_stopped()
-        return history.trash_changes.empty(
+        return history.trash_entries.empty(
             *(self._handle.contexts, [each.address for each in found.messages], found.refs),
             author=self._handle.author,
             branch=ref or "HEAD",

@@ -68,7 +68,7 @@ def opened_store(
     where = find(
         invocation.folder, invocation.environment, explicit=invocation.directory, damaged=damaged
     )
-    store = maintenance.repair_config.open_damaged(where) if damaged else Store.open(where)
+    store = maintenance.repair_files.open_damaged(where) if damaged else Store.open(where)
     if invocation.interactive:
         store.journal.lock_waiter = _TerminalLockWaiter(invocation)
     try:

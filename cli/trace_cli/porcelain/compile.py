@@ -20,7 +20,7 @@ from trace_cli.render.tables import (
 )
 from trace_cli.runtime import Invocation
 from trace_store import errors, providers, repo
-from trace_store.context.line import call_line, result_line
+from trace_store.context.content import call_line, result_line
 from trace_store.objects.parts import Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers import FORMATS
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trace_store.exporters.contract import Exported, ExportSession, Loss
-    from trace_store.exporters.source_files import SourceFile
+    from trace_store.exporters.files import SourceFile
     from trace_store.repo.repository import Repo
 
 

@@ -7,10 +7,12 @@ import os
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.commands import COMMANDS, HEADINGS, TOPICS
 from trace_cli.failures import usage_error
+from trace_store import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
+
 
 TOPIC_FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "topics")
 NAME_COLUMNS = 16
@@ -57,3 +59,9 @@ def all_commands() -> list[str]:
         lines.append("")
     lines += ["Topics, for `trace help TOPIC`:", ""]
     return [*lines, *(f"  {name:<{NAME_COLUMNS}}{text}" for name, text in TOPICS.items())]
+
+
+@takes()
+def show_version(invocation: Invocation) -> None:
+    """Print the version."""
+    invocation.line(f"trace {__version__}")

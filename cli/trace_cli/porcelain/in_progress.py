@@ -6,24 +6,73 @@ from trace_cli.arguments import Option
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.advice import asked_model
 from trace_cli.porcelain.common import finish, opened
-from trace_cli.porcelain.conflicts import choices_line, conflict_lines
-from trace_cli.render.escape import safe
-from trace_cli.render.records import write_record
-from trace_cli.render.tables import counted
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import short_address, write_record
+from trace_cli.render.tables import counted, paint
 from trace_store import errors
-from trace_store.merge.conflicts import OURS, THEIRS
+from trace_store.context.content import message_line
+from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS
 from trace_store.merge.in_progress import WORDS, required_stop
 from trace_store.repo.stopped import Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from typing import Any
 
     from trace_cli.runtime import Invocation
+    from trace_store.context.fold import Entry
     from trace_store.merge.conflicts import Conflict
+    from trace_store.merge.meaning_warnings import MeaningWarning
     from trace_store.repo.repository import Repo
     from trace_store.store.handle import Store
+
+
+WIDTH = 72
+SHOWN_MESSAGES = 3
+_OPTIONS = {OURS: "--ours", THEIRS: "--theirs", BOTH: "--both", TEXT: "TEXT"}
+
+
+def conflict_lines(invocation: Invocation, store: Store, found: Sequence[Conflict]) -> list[str]:
+    """Return the lines that list open and resolved conflicts."""
+    lines = []
+    for conflict in found:
+        name = " ".join(short_address(address) for address in conflict.addresses[:1])
+        said = conflict.resolution
+        kind = paint(invocation, conflict.kind, "red" if said is None else "green")
+        head = f"{conflict.number}  {kind}  {name}".rstrip()
+        if said is not None:
+            how = one_line(said.text, WIDTH) if said.choice == TEXT else said.choice
+            lines.append(f"{head}  resolved: {how}")
+            continue
+        lines.append(f"{head}  {conflict.meaning}")
+        for side, entries in (("ours", conflict.ours), ("theirs", conflict.theirs)):
+            for entry in entries[:SHOWN_MESSAGES]:
+                lines.append(f"     {side:6}  {_state(entry)}{entry_line(store, entry)}")
+            if len(entries) > SHOWN_MESSAGES:
+                more = counted(len(entries) - SHOWN_MESSAGES, "more message")
+                lines.append(f"             and {more}")
+    return lines
+
+
+def entry_line(store: Store, entry: Entry) -> str:
+    """Return the current version of a message on one line."""
+    stored = {**entry.message, "parts": entry.parts}
+    return one_line(message_line(stored, store.objects.read, WIDTH), WIDTH)
+
+
+def _state(entry: Entry) -> str:
+    marks = [entry.hidden] if entry.hidden else []
+    if entry.priority != "normal":
+        marks.append(entry.priority)
+    return f"[{', '.join(marks)}] " if marks else ""
+
+
+def choices_line(found: Sequence[Conflict]) -> str:
+    """Return the command that resolves one of the open conflicts."""
+    allowed = [name for name in _OPTIONS if all(name in each.choices for each in found)]
+    ways = " | ".join(_OPTIONS[name] for name in allowed or [OURS])
+    return f"trace resolve NUMBER {ways}"
 
 
 STOPPED = "stopped"
@@ -178,3 +227,12 @@ def tell_stopped(
             f"note: {safe(found.description)} is in progress; your commit is on the branch, and "
             f"`trace {safe(found.kind)} --continue` continues from it"
         )
+
+
+def warn(invocation: Invocation, warnings: Iterable[MeaningWarning]) -> None:
+    """Print warnings on standard error."""
+    for warning in warnings:
+        said = one_line(warning.meaning, 600)
+        others = ", ".join(short_address(address) for address in warning.others)
+        about = f" ({others})" if others else ""
+        invocation.note(f"warning: {short_address(warning.address)}: {said}{about}")

@@ -6,9 +6,8 @@ from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.advice import asked_model, reviewed
 from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, SECRETS, opened
-from trace_cli.porcelain.conflicts import conflict_lines
 from trace_cli.porcelain.editor import settle_in_editor
-from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, STOPPED, Run, waiting
+from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, STOPPED, Run, conflict_lines, waiting
 from trace_cli.porcelain.input import argument_text, text_from
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record

@@ -13,7 +13,7 @@ from trace_cli.porcelain.common import (
     guarded_message,
     opened,
 )
-from trace_cli.porcelain.meaning_warnings import warn
+from trace_cli.porcelain.in_progress import warn
 from trace_cli.render.records import address_text, write_record
 from trace_cli.render.tables import counted
 from trace_store import repo

@@ -7,9 +7,8 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.advice import asked_model
 from trace_cli.porcelain.common import JSON, QUIET, SECRETS
 from trace_cli.porcelain.editor import edited, keep_typed
-from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, Run
+from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, Run, warn
 from trace_cli.porcelain.input import text_from
-from trace_cli.porcelain.meaning_warnings import warn
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted

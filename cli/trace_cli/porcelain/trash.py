@@ -19,8 +19,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.history.trash_changes import EmptyReport, RestoredMessage, RestoredRef
-    from trace_store.history.trash_entries import TrashedRef, TrashListing
+    from trace_store.history.trash_entries import (
+        EmptyReport,
+        RestoredMessage,
+        RestoredRef,
+        TrashedRef,
+        TrashListing,
+    )
 
 HELP = """List, restore or empty what was removed or deleted.
 

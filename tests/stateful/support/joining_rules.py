@@ -16,8 +16,7 @@ from tests.stateful.support.ground import AUTHOR, SCRATCH, Refused, shown
 from tests.stateful.support.machine import Lines, is_drawn
 from tests.support.merge_laws import about, check_changes
 from trace_store import ObjectId, Store, errors, history, llm
-from trace_store.context.entries import Entry
-from trace_store.context.fold import Fold
+from trace_store.context.fold import Entry, Fold
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import ErrorCode
 from trace_store.maintenance.seal import seal

@@ -29,7 +29,7 @@ from trace_store.exporters.lossy.drafts import (
     forget,
 )
 from trace_store.exporters.lossy.loss_count import losses_of
-from trace_store.exporters.lossy.requests import kept_tools
+from trace_store.exporters.lossy.read_back import kept_tools
 from trace_store.frozen import replace
 from trace_store.ident import format_time
 from trace_store.importers.formats.atif import COPIED

@@ -60,8 +60,8 @@ from trace_store.providers.anthropic.render import (
     text_block,
     thinking_block,
 )
-from trace_store.providers.signatures import maker
 from trace_store.providers.tools import ANTHROPIC_NAME_LIMIT
+from trace_store.providers.validity import maker
 from trace_store.providers.wire import parse_object, to_bytes, word
 
 NAME = "claude-code"

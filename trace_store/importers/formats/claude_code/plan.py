@@ -28,7 +28,6 @@ from trace_store.importers.contract import (
 )
 from trace_store.importers.decode import Line, ReadAt, line_at
 from trace_store.importers.formats.claude_code import threads as groups_
-from trace_store.importers.formats.claude_code.links import Origin, RecordLinks
 from trace_store.importers.formats.claude_code.records import (
     API_LINE,
     COMPACTION,
@@ -49,15 +48,17 @@ from trace_store.importers.formats.claude_code.round_end import (
 )
 from trace_store.importers.formats.claude_code.threads import (
     BEGINNING,
+    Origin,
     PlannedCommits,
     RecordGroup,
+    RecordLinks,
     Session,
     Thread,
     assign_thread,
     side_thread,
 )
 from trace_store.importers.json_records import records_of
-from trace_store.importers.names import ref_component, short_id
+from trace_store.importers.parts import ref_component, short_id
 from trace_store.transcripts.records import Record
 
 MAXIMUM_OPEN_PARTS = 4096
