@@ -8,13 +8,13 @@ no tag to be read. `undo` skips automatic checkpoints.
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 
 from trace_store import checkpoints, context, errors, objects
 from trace_store.config import AUTOMATIC_SETTING, TRIGGERS
 from trace_store.contracts import FAST, RefEdit, Transaction
 from trace_store.frozen import value
+from trace_store.ident import format_time
 from trace_store.objects.commit import read_commit
 from trace_store.objects.message import Message, load_message, load_parts
 from trace_store.objects.operations import added_messages
@@ -53,6 +53,7 @@ _EARLIER_COMMITS = 60
 _TOPIC_PROMPTS, _TOPIC_CHARACTERS, _TOPIC_WORDS, _TOPIC_OVERLAP = 3, 1_000, 8, 0.1
 _DAY = 86_400_000
 _NAME = AUTOMATIC + r"(\d{8}-\d{9})-([a-z-]+)-([0-9a-f]{12})"
+_NO_MARKS = dict.fromkeys(map(ord, "-T:.Z"))
 _WORD = r"\w{4,}"
 _COMMON = """
 about after also because been before could does every from have here into just like make more need only other please
@@ -371,8 +372,8 @@ def _beyond_limits(store: Store, rows: Iterable[tuple[str, ...]], now: int) -> s
 
 
 def _stamp(milliseconds: int) -> str:
-    seconds, rest = divmod(max(0, milliseconds), 1000)
-    return time.strftime("%Y%m%d-%H%M%S", time.gmtime(seconds)) + f"{rest:03d}"
+    digits = format_time(max(0, milliseconds)).translate(_NO_MARKS)
+    return f"{digits[:8]}-{digits[8:]}"
 
 
 def _number(store: Store, key: str) -> int:
