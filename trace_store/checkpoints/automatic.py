@@ -54,6 +54,7 @@ _TOPIC_PROMPTS, _TOPIC_CHARACTERS, _TOPIC_WORDS, _TOPIC_OVERLAP = 3, 1_000, 8, 0
 _DAY = 86_400_000
 _STAMP = str.maketrans("T", "-", "-:.Z")
 _NAME = AUTOMATIC + r"(\d{8}-\d{9})-([a-z-]+)-([0-9a-f]{12})"
+_NO_MARKS = dict.fromkeys(map(ord, "-T:.Z"))
 _WORD = r"\w{4,}"
 _COMMON = """
 about after also because been before could does every from have here into just like make more need only other please
