@@ -78,7 +78,9 @@ def test_messages_are_searched_in_memory(oids: list[ObjectId]) -> None:
         assert len(search.context("3")) == 3
         search.mark("good", 2)
         assert search.run(fails_on_five).found == ("6",)
-        assert repo.branches.bisection is None
+        again = repo.branches.bisection
+        assert again is not None
+        assert again.next.found == ("6",)
         with pytest.raises(InvalidInputError, match="from 1 to 9"):
             search.mark("bad", 10)
         with pytest.raises(InvalidInputError, match="one commit"):

@@ -82,7 +82,7 @@ def test_a_store_in_memory(tmp_path: Path) -> None:
     import_paths(store, [lively().write(tmp_path)])
     found = measure(store)
     check(store, found)
-    assert found.disk == 0
+    assert found.disk > found.total.bytes
 
 
 def reached(store: Store, starts: list[ObjectId]) -> set[ObjectId]:
