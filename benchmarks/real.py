@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from benchmarks.model import Turn
 from trace_store.context.compiled import CompiledMessage
 from trace_store.exporters.session import read_session
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.refs.names import BRANCHES

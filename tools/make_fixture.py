@@ -22,7 +22,6 @@ from trace_store.context.compiler import ContextCompiler  # noqa: E402
 from trace_store.history.commit import new_draft, write  # noqa: E402
 from trace_store.history.log import log  # noqa: E402
 from trace_store.maintenance.seal import seal  # noqa: E402
-from trace_store.refs.database import RefDatabase  # noqa: E402
 from trace_store.refs.names import BRANCHES  # noqa: E402
 from trace_store.store.handle import Store  # noqa: E402
 
@@ -48,10 +47,9 @@ def main() -> int:
 
 def extend(store: Store) -> None:
     """Add cases that the example does not have."""
-    importers.import_all.import_paths(
+    importers.import_file.import_paths(
         store, [str(path) for path in sorted(SAMPLES.glob("*.jsonl"))]
     )
-    assert isinstance(store.refs, RefDatabase)
     say(store, "Before the others moved it.", "shared")
     seal(store)
     tip = store.refs.read(BRANCHES + "shared")

@@ -125,7 +125,7 @@ def cli_page() -> str:
         "",
         "Data goes to standard output, everything else to standard error. [Errors](errors.md) lists the exit codes.\n",
     ]
-    for category, title in commands.PANELS.items():
+    for category, title in commands.HEADINGS.items():
         rows = [row for row in commands.COMMANDS if row.category == category]
         lines += [
             f"## {title}\n",

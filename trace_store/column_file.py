@@ -129,7 +129,7 @@ class MemoryBytes:
 
 
 class MemoryColumn:
-    """A column in memory, for a store in memory or a context without an index."""
+    """A column in memory, for a context without an index."""
 
     __slots__ = ("_bytes",)
 

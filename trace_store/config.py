@@ -38,7 +38,8 @@ TRIGGERS = ("merge", "rebase", "compress", "todos", "files", "tests", "topic", "
 _FIXED = ("store_id", "format", "requires")
 _BLANKS = " \t"
 """TOML's white space; Python's `strip()` removes more."""
-_LONGEST_NUMBER = 18
+_MAXIMUM_DIGITS = 18
+"""A longer number is left to the full parser."""
 _STORE_ID, _ID_LENGTH = frozenset("0123456789abcdef"), 32
 TRASH_RETENTION, TRASH_COUNT = "trash_retention", "trash_count"
 TRASH_SIZE, TRASH_KEEP = "trash_size", "trash_keep"
@@ -52,9 +53,9 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 class Config:
-    """The settings of one repository; `path` is unused for a store in memory."""
+    """The settings of one repository."""
 
-    def __init__(self, disk: Disk | None, path: str, text: str) -> None:
+    def __init__(self, disk: Disk, path: str, text: str) -> None:
         """Parse and check a configuration.
 
         Raises:
@@ -145,9 +146,8 @@ class Config:
             raise errors.FormatError(
                 f"cannot change {key!r} in this configuration", path=self._path
             )
-        if self._disk is not None:
-            scratch = Layout(os.path.dirname(self._path)).tmp_dir
-            replace_file(self._disk, self._path, text.encode(), scratch=scratch)
+        scratch = Layout(os.path.dirname(self._path)).tmp_dir
+        replace_file(self._disk, self._path, text.encode(), scratch=scratch)
         self._text, self._values = text, values
 
     def _check(self) -> None:
@@ -256,7 +256,7 @@ def _simple(text: str) -> Value | None:
     if text in ("true", "false"):
         return text == "true"
     if text.isascii() and text.isdecimal() and (text == "0" or text[0] != "0"):
-        return int(text) if len(text) <= _LONGEST_NUMBER else None
+        return int(text) if len(text) <= _MAXIMUM_DIGITS else None
     if len(text) >= 2 and text[0] == text[-1] == '"':
         inner = text[1:-1]
         return inner if inner.isprintable() and "\\" not in inner and '"' not in inner else None
@@ -338,7 +338,7 @@ def _check_text(value: object) -> str:
     return value
 
 
-def token_count(value: object) -> int:
+def parse_token_count(value: object) -> int:
     """Parse a token count such as 200000, 200_000, 200k or 1.5m.
 
     Raises:
@@ -417,9 +417,9 @@ def _check_keep(value: object) -> Value:
 KNOWN_KEYS: Mapping[str, Callable[[object], Value]] = {
     "automatic_checkpoint_days": _check_count,
     "automatic_checkpoint_limit": _check_count,
-    "automatic_checkpoint_tokens": token_count,
+    "automatic_checkpoint_tokens": parse_token_count,
     AUTOMATIC_SETTING: _check_triggers,
-    "budget": token_count,
+    "budget": parse_token_count,
     "default_branch": _check_branch,
     "tokenizer": _check_text,
     TRASH_COUNT: _check_count,

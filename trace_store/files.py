@@ -51,6 +51,9 @@ class Disk:
 
     __slots__ = ()
 
+    has_paths = True
+    """Whether other programs can use its paths."""
+
     def open(self, path: str, mode: str = READ) -> int | None:
         """Open a regular file and return its descriptor.
 

@@ -62,8 +62,6 @@ class Range:
 
 def commits_of(store: Store) -> commit_table.commits.Commits:
     """Return the commit graph of a store."""
-    if not store.local:
-        return commit_table.commits.Commits(store.objects)
     path = store.layout.commit_table_file
     table = commit_table.table.CommitTable(store.disk, path, store.config.store_id, store.objects)
     return commit_table.commits.Commits(store.objects, table)
@@ -249,11 +247,7 @@ def branch_of(store: Store, name: str) -> str | None:
 
 def upstreams(store: Store) -> dict[str, str]:
     """Return each branch's upstream, both as full names."""
-    return (
-        refs.upstreams.read_upstreams(store.disk, store.layout.upstreams_file)
-        if store.local
-        else {}
-    )
+    return refs.upstreams.read_upstreams(store.disk, store.layout.upstreams_file)
 
 
 def parse_moment(text: str, store: Store) -> int | None:

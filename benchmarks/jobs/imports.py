@@ -14,9 +14,11 @@ from benchmarks.model import Unavailable, Work
 from benchmarks.profiling import profiled
 from benchmarks.session_file import write_session
 from trace_store import Repo
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 
 TRACE = "Trace import"
+AUTOMATIC = "Trace import, automatic checkpoints on"
+WITHOUT = "Trace import, automatic checkpoints off"
 LOADS = "json.loads of each line"
 MEGABYTE = 1e6
 
@@ -100,6 +102,23 @@ def import_and_seal(ground: Ground, files: Sequence[Path]) -> float:
         ground.discard(folder)
 
 
+def import_with(setting: str) -> Reading:
+    """Return what imports files as a caller does, with the setting of automatic checkpoints, in processor time."""
+
+    def read(ground: Ground, files: Sequence[Path]) -> float:
+        folder = ground.scratch()
+        try:
+            with Repo.init(folder) as repo:
+                repo.store.config.set("automatic_checkpoints", setting)
+                began = time.process_time()
+                repo.transcripts.import_(*files)
+                return time.process_time() - began
+        finally:
+            ground.discard(folder)
+
+    return read
+
+
 def loads(ground: Ground, files: Sequence[Path]) -> float:
     """Parse each line, and return the seconds that it took."""
     began = time.perf_counter()
@@ -130,6 +149,19 @@ JOBS = (
             reading(LOADS, "python", loads),
         ),
         rows=(Row("import of a transcript", TRACE, LOADS, 3, 1.5, at_most=True),),
+        variants=("repetitive", "varied", "real"),
+    ),
+    Job(
+        name="automatic",
+        title="The same with automatic checkpoints and without, for each megabyte, in processor time",
+        unit="s",
+        sizes=(20, 2_000),
+        rounds=40,
+        contestants=(
+            reading(AUTOMATIC, "trace", import_with("on")),
+            reading(WITHOUT, "trace", import_with("off")),
+        ),
+        rows=(Row("import with automatic checkpoints", AUTOMATIC, WITHOUT, 1.05, at_most=True),),
         variants=("repetitive", "varied", "real"),
     ),
 )

@@ -18,13 +18,13 @@ import trace_store
 import trace_store.commit_table.commits
 import trace_store.commit_table.table
 import trace_store.commit_table.walks
-import trace_store.context.line
+import trace_store.context.content
 import trace_store.context.prefetch
 import trace_store.context.token_column
 import trace_store.history.log
 import trace_store.history.log_query
 import trace_store.history.lookup
-import trace_store.maintenance.log
+import trace_store.maintenance.lock_wait
 import trace_store.maintenance.schedule
 import trace_store.odb.loose
 import trace_store.refs.log_messages

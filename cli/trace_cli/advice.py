@@ -140,6 +140,7 @@ HINTS: dict[str, str] = {
     ErrorCode.NOT_IN_TRASH: "`trace trash` lists what can be restored",
     ErrorCode.BISECTION_FINISHED: "`trace bisect reset` ends the search",
     ErrorCode.INCONCLUSIVE: "--threshold K sets how many failures are bad; `trace bisect skip` skips it",
+    ErrorCode.PREREQUISITES_MISSING: "first import a bundle that has them, or create one without --since",
     ErrorCode.NO_GAIN: "--force compresses anyway; another RANGE or a smaller --to may save more",
     ErrorCode.UNRELATED_HISTORIES: "--allow-unrelated-histories merges them: the other messages go after yours",
     ErrorCode.NOT_FAST_FORWARD: "without --ff-only a merge commit is created",

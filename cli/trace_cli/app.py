@@ -32,7 +32,7 @@ from trace_cli.arguments import (
     takes_command,
     with_flags,
 )
-from trace_cli.commands import BY_NAME, COMMANDS, COMMON, PANELS, PLUMBING, Command
+from trace_cli.commands import BY_NAME, COMMANDS, COMMON, HEADINGS, PLUMBING, Command
 from trace_cli.failures import EXIT_OK, EXIT_USAGE, usage_error
 from trace_cli.render.escape import one_line
 from trace_cli.runtime import Invocation
@@ -126,7 +126,7 @@ def load_command(command: Command) -> ClickCommand:
         callback=_generated(arguments_of(target) or (), target),
         context_settings=SETTINGS,
         help=_help(command, target),
-        rich_help_panel=PANELS[command.category],
+        rich_help_panel=HEADINGS[command.category],
     )
     made = get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None)
     assert isinstance(made, OrderedCommand)
@@ -206,7 +206,7 @@ def _explain(error: ClickException, invocation: Invocation, program: str) -> Non
 
 
 def _stub(command: Command) -> TyperCommand:
-    return TyperCommand(command.name, help=command.help, rich_help_panel=PANELS[command.category])
+    return TyperCommand(command.name, help=command.help, rich_help_panel=HEADINGS[command.category])
 
 
 def _help(command: Command, target: Any) -> str:

@@ -128,8 +128,7 @@ class Invocation:
         command = self.environment.pager
         if command is None:
             command = (
-                maintenance.git_settings.core_pager(self.environment)
-                or self.environment.other_pager
+                maintenance.doctor.core_pager(self.environment) or self.environment.other_pager
             )
         if command.strip() in ("", "cat"):
             return

@@ -21,8 +21,8 @@ from tests.importers.support.transcripts import (
 )
 from tests.support.command_line import Trace
 from trace_store import Repo
-from trace_store.exporters.source_files import find_file, restore_file
-from trace_store.importers.import_all import import_paths
+from trace_store.exporters.files import find_file, restore_file
+from trace_store.importers.import_file import import_paths
 from trace_store.store.handle import Store
 
 

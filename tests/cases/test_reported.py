@@ -11,7 +11,7 @@ import pytest
 from tests.importers.support.transcripts import Transcript, real_files, text
 from tests.support.command_line import Outcome, Trace
 from trace_store.context.compiler import ContextCompiler
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.store.handle import Store
 
 Run = Callable[..., Outcome]

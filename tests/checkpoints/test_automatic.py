@@ -10,6 +10,7 @@ import pytest
 import trace_store
 from trace_store import Message, Repo, Store, Text, ToolCall, ToolResult
 from trace_store.context.compiler import ContextCompiler
+from trace_store.context.tokens.tokenizer import TiktokenTokenizer
 from trace_store.errors import InvalidInputError
 from trace_store.history import commit
 from trace_store.testing.disks import RecordingDisk
@@ -68,7 +69,8 @@ def test_a_new_topic_is_saved_before_it_begins(repo: Repo) -> None:
     assert (each.trigger, each.commit) == ("topic", before)
 
 
-def test_token_thresholds(repo: Repo) -> None:
+def test_token_thresholds(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TiktokenTokenizer, "count", None)  # it takes longer than the commit
     repo.store.config.set("automatic_checkpoint_tokens", "1k")
     repo.append("user", "word " * 600)
     assert made(repo) == []
@@ -91,6 +93,21 @@ def test_an_import_counts_no_tokens_but_takes_those_of_usage_reports(
         repo.transcripts.import_(file)
     passed = [16_100, 16_700, 17_000, 17_400, 17_500, 17_600, 17_700]
     assert made(repo) == [("tokens", f"{count:,} tokens") for count in passed]
+
+
+def test_an_import_in_pieces_finds_the_same_milestones(tmp_path: Path) -> None:
+    lines = SAMPLE.read_text().splitlines(keepends=True)
+    found = []
+    for name, step in (("whole", len(lines)), ("pieces", 1)):
+        repo = Repo.init(tmp_path / name, durability="fast")
+        repo.store.config.set("automatic_checkpoints", "files,tests,todos,topic")
+        file = tmp_path / name / "session.jsonl"
+        for end in range(step, len(lines) + 1, step):
+            file.write_text("".join(lines[:end]))
+            repo.transcripts.import_(file)
+        found.append(sorted(made(repo)))
+    assert found[0] == found[1]
+    assert {trigger for trigger, _ in found[0]} == {"files", "tests-failed", "tests-passed"}
 
 
 def test_the_checkpoints_of_an_import_are_one_transaction(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from trace_store import Message, Repo, ToolCall
-from trace_store.checkpoints.comparison_page import comparison_page
 from trace_store.errors import (
     AlreadyExistsError,
     InvalidInputError,
@@ -79,7 +78,7 @@ def forked(repo: Repo) -> None:
     repo.branches.switch("main")
 
 
-def test_compare_shows_both_sides_since_the_fork(repo: Repo) -> None:
+def test_compare_shows_both_sides_since_the_fork(repo: Repo, tmp_path: Path) -> None:
     point = repo.resolve("HEAD")
     forked(repo)
     found = repo.branches.fork.compare("main", "idea")
@@ -90,12 +89,19 @@ def test_compare_shows_both_sides_since_the_fork(repo: Repo) -> None:
     assert found.right.outcome.startswith("SQLite")
     before = repo.compile(point).message_token_count
     assert found.left.state.token_count == repo.compile("main").message_token_count - before
-    page = comparison_page(found)
+    file = tmp_path / "sides.html"
+    for _ in range(2):  # its own page is replaced
+        found.save_page(file)
+    page = file.read_text(encoding="utf-8")
     body = page[page.index("<body>") :]
     assert [body.count(f">{side.name}<") for side in (found.left, found.right)] == [1, 1]
     assert "&lt;b&gt;twice" in page
     assert "<b>twice" not in page
     assert not re.search(r"<script|src=|https?://", page)
+    file.write_text("mine", encoding="utf-8")
+    with pytest.raises(AlreadyExistsError):
+        found.save_page(file)
+    assert file.read_text(encoding="utf-8") == "mine"
 
 
 def test_compare_refuses_unrelated_branches(repo: Repo) -> None:

@@ -156,6 +156,18 @@ def test_a_bad_answer_writes_nothing(repo: Repo, said: str) -> None:
     assert repo.checkpoints.list() == []
 
 
+def test_a_faulty_answer_is_retried_once_with_its_fault(repo: Repo) -> None:
+    asked: list[Prompt] = []
+
+    def model(prompt: Prompt) -> str:
+        asked.append(prompt)
+        return answer("The parser has one index now.") if len(asked) > 1 else "no JSON"
+
+    repo.checkpoints.save("handover", soft=True, model=model)
+    assert data(repo, "handover")["summary"] == "The parser has one index now."
+    assert "not the JSON object asked for" in asked[1].messages[-1][1]
+
+
 def test_no_model_is_asked_for_a_name_in_use(repo: Repo) -> None:
     repo.checkpoints.save("name")
 

@@ -10,7 +10,6 @@ import pytest
 
 from trace_cli.arguments import Argument, Option, arguments_of, parse
 from trace_cli.commands import ANCILLARY, BY_NAME, COMMANDS, PLUMBING, PORCELAIN, Command
-from trace_store import __version__
 
 
 def function_of(row: Command) -> object:
@@ -31,18 +30,6 @@ def test_names_are_unique_and_categories_known() -> None:
 def test_target_exists(row: Command) -> None:
     module, _, attribute = row.target.partition(":")
     assert getattr(import_module(module), attribute)
-
-
-@pytest.mark.parametrize("row", COMMANDS, ids=IDS)
-def test_library_function_is_callable(row: Command) -> None:
-    """Only names are checked here; test_library_calls.py runs the commands."""
-    head, *rest = row.function.split(".")
-    found: object = import_module(head)
-    for position, name in enumerate(rest, 2):
-        if not hasattr(found, name):
-            import_module(".".join(row.function.split(".")[:position]))
-        found = getattr(found, name)
-    assert callable(found) or found == __version__
 
 
 @pytest.mark.parametrize("row", DECLARED_ROWS, ids=[row.name for row in DECLARED_ROWS])

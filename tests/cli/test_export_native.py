@@ -84,7 +84,7 @@ def test_a_damaged_file_does_not_stop_the_others(
             raise CorruptObjectError("transcript segment hash mismatch")
         yield from restore(tip, read)
 
-    monkeypatch.setattr("trace_store.exporters.source_files.restore", damaged)
+    monkeypatch.setattr("trace_store.exporters.files.restore", damaged)
     outcome = repository("export", "--native", "--all", "-o", "out")
     assert outcome.code == 12
     assert outcome.err.count("cannot be restored") == 2

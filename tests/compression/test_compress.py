@@ -279,7 +279,7 @@ def ask(
         ("", "it is empty"),
         (" \n ", "it is empty"),
         (WORDS * 200, r"it has .* tokens, and at most .* fit"),
-        (Completion("Half of", stop=LENGTH), "it was cut off"),
+        (Completion("Half of", stop=LENGTH), "the model's answer was cut off"),
         ("\ud800", "not Unicode"),
     ],
 )

@@ -17,7 +17,7 @@ from trace_store.context.content import seen_of_entry
 from trace_store.context.snapshots import fold_of
 from trace_store.history.commit import new_draft, write
 from trace_store.history.undo import undo
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.address import Address
 from trace_store.store.handle import Store

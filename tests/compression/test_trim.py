@@ -14,7 +14,7 @@ from trace_store import Message, Repo, ToolResult
 from trace_store.compression.compress import parse_target
 from trace_store.compression.trim import DEDUPLICATION, TrimResult, trim
 from trace_store.errors import BudgetError, InvalidInputError, UnbornBranchError
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.providers.values import FAULTS
 
 PROVIDERS = ("anthropic", "openai", "openai-responses", "gemini")

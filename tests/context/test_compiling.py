@@ -10,14 +10,14 @@ import pytest
 from tests.support.pictures import PNG as PNG_BYTES
 from trace_store import Environment, FixedClock, Image, Message, Reasoning, Repo, Text, ToolCall
 from trace_store.column_file import DiskColumn
-from trace_store.context.compiled import CompiledContext
-from trace_store.context.index_records import (
+from trace_store.context.compile_index import (
     END,
     HEADER_BYTES,
     IS_PINNED,
     MESSAGE_BYTES,
     MessageRecord,
 )
+from trace_store.context.compiled import CompiledContext
 from trace_store.context.tokens.models import REPLY_TOKENS
 from trace_store.context.tokens.overhead import MESSAGE_TOKENS
 from trace_store.context.tokens.tokenizer import CallableTokenizer, get_tokenizer
@@ -33,7 +33,7 @@ from trace_store.errors import (
 from trace_store.frozen import replace
 from trace_store.history import commit as writing
 from trace_store.ident import format_time
-from trace_store.maintenance.fsck_refs import check_indexes
+from trace_store.maintenance.fsck import check_indexes
 from trace_store.objects.commit import Commit, Operation
 from trace_store.oid import hash_object
 

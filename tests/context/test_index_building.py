@@ -13,10 +13,16 @@ from tests.support.changes import begin, long_histories, write_changes
 from tests.support.examples import examples
 from trace_store import Message, Repo, ToolCall, ToolResult, context
 from trace_store.context import index_update
-from trace_store.context.compile_index import IndexView, cold_view, prefix_of
+from trace_store.context.compile_index import (
+    EDITED,
+    GHOST,
+    LABELLED,
+    IndexView,
+    cold_view,
+    prefix_of,
+)
 from trace_store.context.content import prefix_after, seen_of_entry
 from trace_store.context.fold import fold
-from trace_store.context.index_records import EDITED, GHOST, LABELLED
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import MessageNotFoundError
 from trace_store.objects import operations as ops

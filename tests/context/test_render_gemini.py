@@ -16,7 +16,7 @@ from trace_store.errors import RenderError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.rendering import render
-from trace_store.providers.signatures import SKIPS_THE_CHECK
+from trace_store.providers.validity import SKIPS_THE_CHECK
 from trace_store.providers.values import Rendered
 
 PNG = Image("image/png", PNG_BYTES)

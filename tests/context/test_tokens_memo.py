@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
-from trace_store.context.tokens.memo import TokenMemo
+from trace_store.context.tokens.overhead import TokenMemo
 from trace_store.errors import StorageError
 from trace_store.files import Disk
 
@@ -270,7 +270,7 @@ def test_a_file_deleted_meanwhile_is_made_again(path: Path) -> None:
 
 APPENDER = """
 import sys
-from trace_store.context.tokens.memo import TokenMemo
+from trace_store.context.tokens.overhead import TokenMemo
 from trace_store.files import Disk
 path, first = sys.argv[1], int(sys.argv[2])
 memo = TokenMemo("o200k_base", Disk(), path)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trace_store.context.tokens.memo import TokenMemo
 from trace_store.context.tokens.models import REPLY_TOKENS
 from trace_store.context.tokens.overhead import (
     IMAGE_TOKENS,
     MessageTokens,
+    TokenMemo,
     count_message,
     count_stored_message,
 )

@@ -16,10 +16,10 @@ from tests.exporters.support.sessions import ATTACKS, hostile_session, repositor
 from tests.importers.support.transcripts import each_real_transcript
 from trace_store.exporters.html import page, write
 from trace_store.exporters.html.markup import ALLOWED, Markup, element, preformatted, prose, text
-from trace_store.exporters.invisible import code_of, normalise_newlines, reveal
+from trace_store.exporters.prose import code_of, normalise_newlines, reveal
 from trace_store.exporters.session import read_session
 from trace_store.frozen import replace
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.objects.message import Message
 from trace_store.store.handle import Store
 

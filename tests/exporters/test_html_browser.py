@@ -102,7 +102,7 @@ def test_a_link_to_a_message_lands_on_it(tmp_path: Path, number: int) -> None:
             for at in range(2_000):
                 batch.append("assistant" if at % 2 else "user", f"{at}\n" + "word " * (at % 97 * 9))
         session = read_session(repo.store)
-    path = page_of(session, tmp_path)
+        path = page_of(session, tmp_path)
     address = anchor(session.turns[number])
     # The copy may run one script, which tells where the message came to be.
     page = re.sub(rb"<meta http-equiv[^>]*>", b"", path.read_bytes())

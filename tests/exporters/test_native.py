@@ -13,8 +13,8 @@ from trace_store.errors import (
     ObjectNotFoundError,
     RevisionNotFoundError,
 )
-from trace_store.exporters.source_files import find_file, restore_file, source_files
-from trace_store.importers.import_all import import_paths
+from trace_store.exporters.files import find_file, restore_file, source_files
+from trace_store.importers.import_file import import_paths
 from trace_store.store.handle import Store
 
 NAMES = [
@@ -99,7 +99,7 @@ def test_a_subagent_has_its_own_file(tmp_path: Path, store: Store) -> None:
 def test_a_damaged_file_is_not_given(
     store: Store, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
-    monkeypatch.setattr("trace_store.exporters.source_files.HELD_BYTES", held)
+    monkeypatch.setattr("trace_store.exporters.files.HELD_BYTES", held)
     file = find_file(store, SESSION)
     assert restore_file(store, file).to_bytes() == lively().data
     read = store.objects.read

@@ -16,7 +16,7 @@ from trace_store.exporters.contract import models_of
 from trace_store.exporters.overview import result_turns, tool_calls
 from trace_store.exporters.session import find_branch, read_session
 from trace_store.history import commit
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.objects import operations
 from trace_store.objects.address import Address
 from trace_store.objects.message import Message

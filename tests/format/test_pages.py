@@ -14,16 +14,16 @@ from tests.format.support.independent_reader import read_pack
 from trace_store import ident, layout, ref_names
 from trace_store.bundles import format
 from trace_store.bundles.create import create_bundle
-from trace_store.commit_table import rows
-from trace_store.commit_table.rows import CHUNK_ROWS
+from trace_store.commit_table import table
+from trace_store.commit_table.table import CHUNK_ROWS
 from trace_store.config import KNOWN_KEYS, new_config
-from trace_store.context import index_records
+from trace_store.context import compile_index
 from trace_store.context.compile_index import cold_view
-from trace_store.context.line import LINE_WIDTH, SummaryLine
+from trace_store.context.content import LINE_WIDTH, SummaryLine
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.files import Disk
 from trace_store.history import line_cache
-from trace_store.journal import events, frames, sealed_ranges, tail
+from trace_store.journal import events, frames, published, tail
 from trace_store.objects import codec, message, operations
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import ObjectCollector
@@ -116,12 +116,12 @@ def example_parts() -> list[bytes]:
 
 def commit_table_examples() -> list[bytes]:
     data = object_examples()[1]
-    header = rows.encode_header(rows.tag_of("01" * 16), bytes([1]) * 16)
-    facts = rows.facts_of(Commit.decode(data))
+    header = table.encode_header(table.tag_of("01" * 16), bytes([1]) * 16)
+    facts = table.facts_of(Commit.decode(data))
     line, text = line_cache.encode_line(
-        64, SummaryLine("user: ", "Plan the release."), "", rows.SEED
+        64, SummaryLine("user: ", "Plan the release."), "", table.SEED
     )
-    return [header + rows.encode_rows(hash_object(data), 0, [], 0, facts), line + text]
+    return [header + table.encode_rows(hash_object(data), 0, [], 0, facts), line + text]
 
 
 def tombstone_examples() -> list[bytes]:
@@ -209,19 +209,19 @@ def test_overview_names_every_file() -> None:
         ("journal.md", f"has at most {events.MAXIMUM_EVENT_BYTES:,} bytes"),
         ("journal.md", f"the last {tail.KEPT_JOURNALS} sealed journals"),
         ("journal.md", f"more than {codec.MAXIMUM_ELEMENTS:,} elements"),
-        ("journal.md", f"at most {sealed_ranges.MAXIMUM_LINES}, `sealed N ID`"),
+        ("journal.md", f"at most {published.MAXIMUM_LINES}, `sealed N ID`"),
         ("refs.md", f"at most {head.MAXIMUM_BYTES:,} bytes"),
-        ("commit-table.md", f"`0x{rows.SEED:08x}`"),
-        ("commit-table.md", f"A row of the table, {rows.ROW_BYTES} bytes"),
+        ("commit-table.md", f"`0x{table.SEED:08x}`"),
+        ("commit-table.md", f"A row of the table, {table.ROW_BYTES} bytes"),
         ("commit-table.md", f"A row of the lines, {line_cache.LINE_BYTES} bytes"),
         ("commit-table.md", f"A **chunk** is {CHUNK_ROWS} rows"),
         ("commit-table.md", f"at most {LINE_WIDTH};"),
-        ("compile-index.md", f"`0x{index_records.SEED:08x}`"),
+        ("compile-index.md", f"`0x{compile_index.SEED:08x}`"),
         (
             "compile-index.md",
-            f"A record of the messages column, {index_records.MESSAGE_BYTES} bytes",
+            f"A record of the messages column, {compile_index.MESSAGE_BYTES} bytes",
         ),
-        ("compile-index.md", f"A record of a tokens column, {index_records.TOKENS_BYTES} bytes"),
+        ("compile-index.md", f"A record of a tokens column, {compile_index.TOKENS_BYTES} bytes"),
     ],
 )
 def test_limits_are_those_of_the_code(page: str, said: str) -> None:

@@ -12,9 +12,8 @@ import pytest
 from trace_store import __version__
 from trace_store.context.compiler import ContextCompiler
 from trace_store.history.log import log
-from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.fsck import check_derived, fsck
 from trace_store.maintenance.fsck_objects import ERROR, WARNING
-from trace_store.maintenance.fsck_refs import check_derived
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.repair import repair
 from trace_store.maintenance.seal import seal

@@ -19,7 +19,7 @@ from tests.growth.support.stores import (
     copy,
 )
 from tests.growth.support.table import row_of
-from trace_store.commit_table import rows
+from trace_store.commit_table import table
 from trace_store.journal import published
 from trace_store.odb import pack_index
 from trace_store.refs import summary
@@ -41,8 +41,8 @@ def repositories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shrink read units, so that even the small repository has several of each."""
-    monkeypatch.setattr(rows, "CHUNK_ROWS", 16)
-    monkeypatch.setattr(rows, "RECENT_ROWS", 32)
+    monkeypatch.setattr(table, "CHUNK_ROWS", 16)
+    monkeypatch.setattr(table, "RECENT_ROWS", 32)
     monkeypatch.setattr(pack_index, "FEW_LOOK_UPS", 1_000_000)
     monkeypatch.setattr(summary, "FEW", 4)
 

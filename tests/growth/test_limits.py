@@ -25,8 +25,7 @@ from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
 from trace_store.objects import codec
 from trace_store.objects.codec import encode_blob
-from trace_store.odb.open_files import MAXIMUM_DESCRIPTORS
-from trace_store.odb.pack import MAXIMUM_PACK_BYTES
+from trace_store.odb.pack import MAXIMUM_DESCRIPTORS, MAXIMUM_PACK_BYTES
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import ObjectId, hash_object
 from trace_store.store import unsealed
@@ -44,9 +43,7 @@ def size(moderate: int, full: int) -> int:
 
 def words(count_bytes: int) -> str:
     """Return text that says something new all the way, as long as asked for."""
-    chooser = Random(7)
-    text = " ".join(f"{chooser.getrandbits(40):x}" for _ in range(count_bytes // 10 + 1))
-    return text[:count_bytes]
+    return Random(7).randbytes(count_bytes // 2 + 1).hex(" ", 5)[:count_bytes]
 
 
 def line(text: str) -> str:

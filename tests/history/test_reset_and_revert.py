@@ -198,6 +198,7 @@ def test_each_conflict_has_a_name(kind: str) -> None:
     found = merge.revert.revert(store, [done.hex()], author=AUTHOR)
     assert (found.outcome, {each.kind for each in found.conflicts}) == ("stopped", {kind})
     assert store.refs.head() == head
+    merge.resolve.abort(store)
     merge.revert.revert(store, [done.hex()], author=AUTHOR, favour="ours")
     kept = [each for each in state(fold(store)) if kind != "contradicting-priorities"]
     assert kind == "contradicting-priorities" or kept == now
@@ -438,7 +439,7 @@ def diverged(folder: Path) -> tuple[Store, list[ObjectId]]:
     history.switch.switch(store, "side", author=AUTHOR)
     (own,) = told(store, "own")
     seal(store)
-    store.refs.files.add("refs/heads/side", born(store, other))  # type: ignore[union-attr]
+    store.refs.files.add("refs/heads/side", born(store, other))
     base = store.refs.read("refs/heads/third")
     assert base is not None
     return store, [base, born(store, own), born(store, other)]

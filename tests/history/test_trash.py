@@ -8,7 +8,7 @@ import pytest
 
 from trace_store import errors
 from trace_store.contracts import RefEdit, Transaction
-from trace_store.history import retention, trash_changes, trash_entries
+from trace_store.history import retention, trash_entries
 from trace_store.history.branches import delete_refs
 from trace_store.history.retention import RetentionRules, read_rules
 from trace_store.history.trash_entries import TrashFilter, list_messages, list_refs
@@ -113,13 +113,13 @@ def test_restored_messages_stand_where_they_stood(repo: Repo) -> None:
     made = say(repo, "one", "two", "three", "four")
     before = repo.compile().prefix_hash
     repo.remove(made[1:3])
-    [only] = trash_changes.restore_messages(repo.contexts, [made[2]], author=ADA).messages
+    [only] = trash_entries.restore_messages(repo.contexts, [made[2]], author=ADA).messages
     assert (only.after, only.is_exact) == (made[0], False), "two is hidden, so one is nearest"
-    [other] = trash_changes.restore_messages(repo.contexts, [made[1]], author=ADA).messages
+    [other] = trash_entries.restore_messages(repo.contexts, [made[1]], author=ADA).messages
     assert (other.after, other.is_exact) == (made[0], True)
     assert repo.compile().prefix_hash == before
     with pytest.raises(errors.StateError, match="is not in the trash"):
-        trash_changes.restore_messages(repo.contexts, [made[1]], author=ADA)
+        trash_entries.restore_messages(repo.contexts, [made[1]], author=ADA)
 
 
 def test_a_call_comes_back_with_its_results(repo: Repo) -> None:
@@ -130,7 +130,7 @@ def test_a_call_comes_back_with_its_results(repo: Repo) -> None:
         ]
     )
     repo.remove(made.addresses[1], ghost=True)
-    done = trash_changes.restore_messages(repo.contexts, made.addresses[:1], author=ADA)
+    done = trash_entries.restore_messages(repo.contexts, made.addresses[:1], author=ADA)
     assert [each.address for each in done.messages] == made.addresses
     assert len(repo.compile()) == 2
 
@@ -142,14 +142,14 @@ def test_another_branch_has_a_trash_of_its_own(repo: Repo) -> None:
     assert listed(repo, "other") == []
     assert listed(repo, "main") == ["one"]
     repo.branches.switch("other")
-    trash_changes.restore_messages(repo.contexts, [one], author=ADA, branch="main")
+    trash_entries.restore_messages(repo.contexts, [one], author=ADA, branch="main")
     assert listed(repo, "main") == []
 
 
 def test_emptied_messages_leave_the_list_and_can_be_restored(repo: Repo) -> None:
     [one, two] = say(repo, "one", "two")
     repo.remove([one, two])
-    report = trash_changes.empty(repo.contexts, [one], [], author=ADA)
+    report = trash_entries.empty(repo.contexts, [one], [], author=ADA)
     assert (report.messages, report.freed.objects) == (1, 0)
     assert listed(repo) == ["two"]
     repo.restore(one)
@@ -181,17 +181,17 @@ def test_restored_refs_are_undone_and_taken_names_refused(repo: Repo) -> None:
     say(repo, "one", "two")
     tip = delete_branch(repo, "idea")
     [entry] = list_refs(repo.store)
-    [done] = trash_changes.restore_refs(repo.store, [entry], author=ADA)
+    [done] = trash_entries.restore_refs(repo.store, [entry], author=ADA)
     assert (done.ref, repo.resolve("idea")) == ("refs/heads/idea", tip)
     assert list_refs(repo.store) == []
     repo.undo()
     assert in_trash(repo) == [entry.ref]
     repo.branches.create("idea")
     with pytest.raises(errors.AlreadyExistsError):
-        trash_changes.restore_refs(repo.store, [entry], author=ADA)
-    [skipped] = trash_changes.restore_refs(repo.store, [entry], author=ADA, skip=True)
+        trash_entries.restore_refs(repo.store, [entry], author=ADA)
+    [skipped] = trash_entries.restore_refs(repo.store, [entry], author=ADA, skip=True)
     assert (skipped.ref, in_trash(repo)) == ("", [entry.ref])
-    [renamed] = trash_changes.restore_refs(repo.store, [entry], author=ADA, name="better")
+    [renamed] = trash_entries.restore_refs(repo.store, [entry], author=ADA, name="better")
     assert (renamed.ref, repo.resolve("better")) == ("refs/heads/better", tip)
 
 
@@ -203,7 +203,7 @@ def test_deleted_checkpoints_come_back(repo: Repo) -> None:
     entry = trash_entries.find_ref(repo.store, "before")
     assert entry is not None
     assert (entry.kind, entry.original) == ("checkpoint", ref)
-    trash_changes.restore_refs(repo.store, [entry], author=ADA)
+    trash_entries.restore_refs(repo.store, [entry], author=ADA)
     assert repo.store.refs.read(ref) == tip
     assert one in repo.contexts.fold(tip)
 
@@ -225,10 +225,10 @@ def test_emptying_says_what_leaves_the_disk(repo: Repo) -> None:
     repo.tags.create("same")
     repo.tags.delete("same")
     refs = list_refs(repo.store)
-    dry = trash_changes.empty(repo.contexts, [], refs, author=ADA, dry_run=True)
+    dry = trash_entries.empty(repo.contexts, [], refs, author=ADA, dry_run=True)
     assert (dry.refs, dry.shared, dry.freed.objects) == (2, 1, 2), "a commit and its blob"
     assert list_refs(repo.store) == refs
-    assert trash_changes.empty(repo.contexts, [], refs, author=ADA) == dry
+    assert trash_entries.empty(repo.contexts, [], refs, author=ADA) == dry
     assert list_refs(repo.store) == []
     repo.undo()
     assert sorted(in_trash(repo)) == sorted(each.ref for each in refs)
@@ -385,7 +385,12 @@ def test_expired_refs_leave_the_disk(repo: Repo, clock: StepClock) -> None:
     tip = delete_branch(repo, "idea")
     repo.store.config.set("trash_retention", "1 day")
     clock.advance(2 * DAY)
-    report = retention.expire(repo.store, read_rules(repo.store), author=ADA)
+    assert repo.trash.expire(retention="30 days").expired == ()
+    with pytest.raises(errors.InvalidInputError, match="not something to keep"):
+        repo.trash.expire(keep=["everything"])
+    plan = repo.trash.expire(dry_run=True)
+    report = repo.trash.expire()
+    assert report.expired == plan.expired
     assert [each.name for each, _ in report.expired] == ["idea"]
     assert (report.freed.objects, list_refs(repo.store)) == (2, [])
     clock.advance(DAY)

@@ -10,7 +10,7 @@ import pytest
 from tests.importers.support.states import branches
 from tests.importers.support.transcripts import SESSION, Transcript, text
 from trace_store.errors import ObjectNotFoundError
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.oid import ObjectId
 from trace_store.store.handle import Store
 

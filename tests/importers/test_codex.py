@@ -44,8 +44,8 @@ from trace_store.files import Disk
 from trace_store.history import commit as writing
 from trace_store.importers.dedupe import chain
 from trace_store.importers.formats.codex import FORMAT
-from trace_store.importers.formats.codex.items import CALLS, OUTPUTS
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.formats.codex.rollouts import CALLS, OUTPUTS
+from trace_store.importers.import_file import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects import operations as ops

@@ -21,7 +21,7 @@ from tests.importers.support.transcripts import (
     text,
 )
 from trace_store.history import commit
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.objects.message import Message
 from trace_store.store.handle import Store
 

@@ -25,7 +25,7 @@ from trace_store.context.compiler import ContextCompiler
 from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.importers.formats.copilot import FORMAT
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.objects import operations as ops
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult

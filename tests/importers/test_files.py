@@ -30,8 +30,8 @@ from trace_store.importers import decode
 from trace_store.importers.discovery import project_histories
 from trace_store.importers.files import files_in
 from trace_store.importers.formats.claude_code.locations import project_name
-from trace_store.importers.import_all import import_paths
-from trace_store.importers.names import ref_component, short_id
+from trace_store.importers.import_file import import_paths
+from trace_store.importers.parts import ref_component, short_id
 from trace_store.ref_names import is_ref_name
 from trace_store.store.handle import Store
 

@@ -26,7 +26,7 @@ from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.history.log import log
 from trace_store.importers.formats.gemini import FORMAT
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.commit import Commit

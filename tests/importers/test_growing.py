@@ -22,7 +22,7 @@ from tests.importers.support.transcripts import (
     records_in,
     text,
 )
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.maintenance.fsck import fsck
 from trace_store.oid import digest
 from trace_store.refs.names import FILES

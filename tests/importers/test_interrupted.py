@@ -13,7 +13,7 @@ from tests.importers.support.states import branches, context
 from tests.importers.support.transcripts import SESSION, Transcript, call, text
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.importers import write
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.commit import Commit
 from trace_store.oid import ObjectId, hash_object
@@ -21,7 +21,7 @@ from trace_store.store.handle import Store
 
 SCRIPT = """
 import sys
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.store.handle import Store
 def progress(path, done, size, lines=[0]):
     lines[0] += 1

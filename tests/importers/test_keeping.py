@@ -25,7 +25,7 @@ from tests.importers.support.transcripts import (
 )
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError, TraceError
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId

@@ -23,7 +23,7 @@ from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiler import ContextCompiler
 from trace_store.environment import Environment
 from trace_store.errors import UnreadableInputError
-from trace_store.exporters.source_files import find_file, restore_file
+from trace_store.exporters.files import find_file, restore_file
 from trace_store.files import Disk
 from trace_store.history.log import log
 from trace_store.importers.contract import Skip
@@ -32,7 +32,7 @@ from trace_store.importers.discovery import project_histories
 from trace_store.importers.formats.opencode import FORMAT
 from trace_store.importers.formats.opencode import database as database_module
 from trace_store.importers.formats.opencode.dump import ROW, rows_of
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.commit import Commit

@@ -14,9 +14,9 @@ from hypothesis import given
 from tests.importers.support.transcripts import lively
 from trace_store.environment import Environment
 from trace_store.errors import InvalidInputError, UnreadableInputError
-from trace_store.exporters.source_files import find_file, restore_file
+from trace_store.exporters.files import find_file, restore_file
 from trace_store.importers.discovery import project_histories
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.importers.registry import BUILT_IN, format_of, formats
 from trace_store.importers.sniff import describe
 from trace_store.store.handle import Store

@@ -21,7 +21,7 @@ from tests.importers.support.states import commits
 from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.importers.formats.swe_agent import FORMAT
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.objects.parts import Reasoning, Text, ToolCall, ToolResult
 from trace_store.store.handle import Store
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from tests.importers.support.states import branches, commits, context, entries, raw_records
 from tests.importers.support.transcripts import SESSION, Transcript, call, lively, records_in, text
-from trace_store.importers.import_all import import_paths
+from trace_store.files import files_below
+from trace_store.importers.import_file import import_paths
 from trace_store.store.handle import Store
 
 
@@ -101,6 +102,8 @@ def test_a_subagent_imported_before_its_session_moves_when_its_call_is_known(
     alone = branches(store)[name]
     assert len(commits(store, alone)) == 4
     assert store.refs.head().ref == f"refs/heads/sessions/claude-code/{name}"
+    for path in [*files_below(store.disk, store.layout.local_dir)]:
+        store.disk.remove(path)  # as in a clone, which does not know how far the file was read
     report = import_paths(store, [calling_session().write(tmp_path), agent])
     assert len(commits(store, branches(store)[name])) == 6
     assert context(store, branches(store)[name]) == context(store, alone)

@@ -27,7 +27,7 @@ from trace_store.files import Disk
 from trace_store.history.summary import summary
 from trace_store.importers.formats.agent_trace import FORMAT as AGENT_TRACE
 from trace_store.importers.formats.trail import FORMAT as TRAIL
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.commit import Commit
 from trace_store.store.handle import Store

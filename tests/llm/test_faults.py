@@ -298,7 +298,7 @@ def test_the_deadline_ends_an_answer_that_keeps_coming(
 @pytest.mark.parametrize("fault", [slow_head, slow_body, slow_stream])
 def test_cancelling_from_another_thread(serving: Serving, asking: Asking, fault: Reply) -> None:
     server = serving(fault)
-    cancellation = llm.cancel.Cancellation()
+    cancellation = llm.contract.Cancellation()
 
     def cancel() -> None:
         assert server.stalled.wait(60)
@@ -316,7 +316,7 @@ def test_cancelling_from_another_thread(serving: Serving, asking: Asking, fault:
 
 def test_cancelling_while_it_waits_to_ask_again(serving: Serving, waits: Waits) -> None:
     server = serving(answer(BUSY, "Retry-After: 600", status="429 Too Many Requests"))
-    cancellation = llm.cancel.Cancellation()
+    cancellation = llm.contract.Cancellation()
     settings = llm.settings.ModelSettings("tiny", url=server.url)
 
     class Cancelling(llm.retry.Timing):

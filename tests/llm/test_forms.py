@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.examples import examples
 from trace_store import errors, llm
-from trace_store.llm.sse import events
+from trace_store.llm.http import events
 
 PROMPT = llm.contract.Prompt(
     (("user", "One?"), ("assistant", "One."), ("user", "Two?")), "Count.", maximum_tokens=9
@@ -288,7 +288,7 @@ def test_an_event_of_several_lines() -> None:
 
 
 def test_an_event_without_an_end_is_not_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trace_store.llm.sse.MAXIMUM_EVENT_BYTES", 100)
+    monkeypatch.setattr("trace_store.llm.http.MAXIMUM_EVENT_BYTES", 100)
     for body in (b"data: " + b"x" * 101, b"data: x\n" * 101):
         with pytest.raises(errors.ModelNonsenseError):
             list(events([body[place : place + 7] for place in range(0, len(body), 7)]))

@@ -84,7 +84,7 @@ def test_a_stream_and_its_usage(model: llm.http_model.HttpModel) -> None:
 
 
 def test_cancelling(model: llm.http_model.HttpModel) -> None:
-    cancellation = llm.cancel.Cancellation()
+    cancellation = llm.contract.Cancellation()
     with pytest.raises(errors.ModelCancelledError):
         model(PROMPT, heard=lambda _: cancellation.cancel(), cancellation=cancellation)
     assert model(PROMPT).text

@@ -15,8 +15,7 @@ from trace_store.objects.message import Message, store_message
 from trace_store.objects.parts import Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from trace_store.context.entries import Entry
-    from trace_store.context.fold import Fold
+    from trace_store.context.fold import Entry, Fold
     from trace_store.oid import ObjectId
 
 RUNS = 3000 if FULL else 300

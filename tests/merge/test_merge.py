@@ -679,7 +679,7 @@ def test_tips_that_git_left_are_joined_by_the_same_commit_for_everybody(
         repo.reset(str(tips[mine]), hard=True)
         repo.seal()
         for text in set(texts) - {mine}:
-            repo.store.refs.files.add("refs/heads/main", tips[text])  # type: ignore[union-attr]
+            repo.store.refs.files.add("refs/heads/main", tips[text])
         assert len(repo.store.refs.tips("refs/heads/main")) == len(texts)
         found = merge(repo.store, author=f"whoever has {mine}")
         assert found.outcome == "merged"
@@ -698,7 +698,7 @@ def diverged(folder: Path) -> tuple[Repo, tuple[bytes, int]]:
     repo.store.transact(lambda _: Transaction([], [back], "back"), author="ada")
     repo.edit((root.oid, 0), "which week?")
     repo.seal()
-    repo.store.refs.files.add("refs/heads/main", theirs)  # type: ignore[union-attr]
+    repo.store.refs.files.add("refs/heads/main", theirs)
     return repo, (root.oid, 0)
 
 
@@ -732,7 +732,7 @@ def three_tips(folder: Path) -> Repo:
         tips.append(repo.edit((root.oid, 0), text).oid)
     repo.seal()
     for tip in tips[:-1]:
-        repo.store.refs.files.add("refs/heads/main", tip)  # type: ignore[union-attr]
+        repo.store.refs.files.add("refs/heads/main", tip)
     assert len(repo.store.refs.tips("refs/heads/main")) == 3
     return repo
 
@@ -789,7 +789,7 @@ def test_taking_up_again_parts_the_tips_that_taking_back_had_joined(tmp_path: Pa
         tips.append(repo.append("system", text).oid)
     repo.seal()
     for tip in tips[:-1]:
-        repo.store.refs.files.add("refs/heads/main", tip)  # type: ignore[union-attr]
+        repo.store.refs.files.add("refs/heads/main", tip)
     merge(repo.store, author="ada")
     joined = repo.store.refs.tips("refs/heads/main")
     history.reset.reset_hard(repo.store, str(parting), author="ada")

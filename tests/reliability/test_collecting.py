@@ -23,7 +23,7 @@ from tests.store.support.histories import (
 )
 from trace_store.errors import ObjectNotFoundError, StateError
 from trace_store.history.log import log
-from trace_store.maintenance.fsck_refs import check_table
+from trace_store.maintenance.fsck import check_table
 from trace_store.maintenance.gc import gc, prune
 from trace_store.maintenance.purge import plan_purge, purge
 from trace_store.maintenance.repack import pack

@@ -21,7 +21,7 @@ from tests.store.support.histories import (
     reopen,
 )
 from trace_store.errors import StorageError
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.maintenance.gc import gc, prune
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob

@@ -10,8 +10,7 @@ import pytest
 
 from tests.store.support.histories import append, errors, main_line, new_store, pack_paths, reopen
 from trace_store.errors import ObjectNotFoundError, StorageError
-from trace_store.maintenance.pack_rewrite import packs_holding, rewrite_packs
-from trace_store.maintenance.repack import pack
+from trace_store.maintenance.repack import pack, packs_holding, rewrite_packs
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.odb.database import ObjectDatabase

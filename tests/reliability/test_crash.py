@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -27,14 +28,21 @@ LIMIT = 1000 if FULL else 16
 KILLED_LIMIT = 12 if FULL else 3
 SITE_LIMITS = (16, 128)
 TOLD_CHARACTERS = 110
+PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 LONG_ID = re.compile("[0-9a-f]{32,64}")
 
 UNMISSED = {
     "refs.reflog append_log: replace_file(disk, path, read_file(disk, path) or b'') > replace_file": (
         "nothing: without the new name the old one stands, with the same entries"
-    )
+    ),
 }
 """Syncs whose omission no workload detects, and why they are needed."""
+
+
+def first_cells(page: str, head: str) -> set[str]:
+    """Return the first cells of the table that begins with `head`."""
+    table = page[page.index(head) :].partition("\n\n")[0]
+    return {line.split(" | ")[0].removeprefix("| ") for line in table.splitlines()[2:]}
 
 
 @cache
@@ -74,14 +82,16 @@ def workloads_without(site: str) -> Iterator[tuple[str, Recording]]:
 def meetings_without(site: str) -> Iterator[tuple[str, Recording]]:
     """Yield (name, recording) of those that come by it where another was killed."""
     for meeting in MEETINGS:
-        for at, sites in killed(meeting):
+        for at, sites in reversed(
+            killed(meeting)
+        ):  # the last ones have done most, which the other builds on
             if site in sites and (recording := meeting.record(at, without=site)) is not None:
                 yield meeting.name, recording
 
 
 def caught_without(site: str, *, met: bool = True) -> tuple[str, str]:
     """Return (workload, faults) without a sync; nothing if its omission has no effect."""
-    for recordings, limit in product((workloads_without, meetings_without)[: 1 + met], SITE_LIMITS):
+    for limit, recordings in product(SITE_LIMITS, (workloads_without, meetings_without)[: 1 + met]):
         for name, recording in recordings(site):
             enumeration = Enumeration(limit=limit, thorough=10**9)
             if caught := next(enumeration.violations(recording), ""):
@@ -144,6 +154,15 @@ def test_what_a_killed_process_left_is_no_trap(meeting: Meeting, report: Report)
         found += () if recording is None else enumeration.violations(recording)
     report.count(f"{meeting.name} ({len(kills)} points)", enumeration.count)
     assert not found, found[0]
+
+
+def test_the_page_lists_every_sync_and_every_workload() -> None:
+    page = PAGE.read_text("utf-8")
+    syncs = first_cells(page, "| sync removed |")
+    assert syncs == {f"`{place.name}`" for place in places()}
+    visited = first_cells(page, "| workload | cuts |")
+    names = {each.name for each in WORKLOADS} | {each.name for each in MEETINGS}
+    assert {each.partition(" (")[0] for each in visited} == names
 
 
 @pytest.mark.parametrize("place", places(), ids=lambda place: place.name)

@@ -16,9 +16,8 @@ from tests.reliability.support.small_repository import MAIN, say
 from tests.store.support.histories import codes, journal_path, new_store, reopen
 from tests.support.examples import FULL
 from trace_store.contracts import ANY, RefEdit, Transaction
-from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.fsck import check_derived, check_table, fsck
 from trace_store.maintenance.fsck_objects import ERROR, INFO
-from trace_store.maintenance.fsck_refs import check_derived, check_table
 from trace_store.maintenance.seal import seal
 from trace_store.store.handle import Store
 

@@ -116,6 +116,24 @@ def test_what_git_is_told(place: Path, file: str, text: str, code: str) -> None:
         assert codes_of(place) == ({code} if code else set())
 
 
+def test_a_linked_work_tree_has_the_settings_of_the_main_one(place: Path) -> None:
+    git, own = place / "main/git", place / "main/git/worktrees/linked"
+    (git / "info").mkdir(parents=True)
+    own.mkdir(parents=True)
+    (own / "commondir").write_text("../..\n")
+    (place / ".git").write_text(f"gitdir: {own}\n")
+    (git / "info/exclude").write_text("/.trace\n")
+    (git / "info/attributes").write_text("* ident\n")
+    (git / "config").write_text("[core]\n\tautocrlf = true\n")
+    (place / ".trace/.gitattributes").unlink()
+    found = {"git-ignored", "git-filter", "git-line-ends", "git-file"}
+    assert codes_of(place) == found
+    (own / "commondir").unlink()  # as in a submodule, whose settings are its own
+    assert codes_of(place) == {"git-file"}
+    git.rename(place / "moved")
+    assert codes_of(place) == {"git-file"}
+
+
 def test_attributes_that_those_of_an_earlier_version_did_not_override(place: Path) -> None:
     (place / ".git").mkdir()
     (place / ".gitattributes").write_text("* ident\n")

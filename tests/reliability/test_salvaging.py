@@ -15,9 +15,8 @@ from tests.reliability.test_damage import damaged_in_the_middle
 from tests.store.support.histories import append, codes, journal_path, new_store, pack_paths, reopen
 from tests.support.examples import FULL
 from trace_store.errors import FormatError, InvalidInputError, NotFoundError, StorageError
-from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.fsck import check_derived, fsck
 from trace_store.maintenance.fsck_objects import ERROR
-from trace_store.maintenance.fsck_refs import check_derived
 from trace_store.maintenance.repair import repair
 from trace_store.maintenance.repair_report import RepairReport
 from trace_store.maintenance.seal import seal

@@ -21,7 +21,7 @@ from trace_store.errors import (
 )
 from trace_store.files import Disk
 from trace_store.maintenance.fsck import fsck
-from trace_store.maintenance.repair_config import open_damaged, repair_config
+from trace_store.maintenance.repair_files import open_damaged, repair_config
 from trace_store.store.discovery import find
 from trace_store.store.handle import Store
 from trace_store.testing.disks import FailingDisk

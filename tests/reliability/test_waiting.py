@@ -28,7 +28,7 @@ from trace_store.lock_owner import owner_of
 from trace_store.maintenance import lock, lock_wait
 from trace_store.maintenance import seal as sealing
 from trace_store.maintenance.lock import OperationLock, brief_lock
-from trace_store.maintenance.log import LoggingLockWaiter, warn_of_unsealed
+from trace_store.maintenance.lock_wait import LoggingLockWaiter, warn_of_unsealed
 from trace_store.maintenance.seal import seal
 from trace_store.store.handle import Store
 

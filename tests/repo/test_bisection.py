@@ -61,7 +61,7 @@ def test_a_test_runs_several_times(tmp_path: Path, oids: list[ObjectId]) -> None
     with Repo.open(tmp_path, environment=ADA) as repo:
         search = repo.branches.start_bisection("idea", oids[0])
         with pytest.raises(ConflictError) as caught:
-            search.run(lambda context: next(runs) % 2 == 0, repeat=2, told=told.append)
+            search.run(lambda context: next(runs) % 2 == 0, repeat=2, progress=told.append)
         assert caught.value.code == ErrorCode.INCONCLUSIVE
         assert [(each.word, each.failed, each.runs) for each in told] == [("", 1, 2)]
         with pytest.raises(InvalidInputError, match="threshold"):
@@ -78,7 +78,9 @@ def test_messages_are_searched_in_memory(oids: list[ObjectId]) -> None:
         assert len(search.context("3")) == 3
         search.mark("good", 2)
         assert search.run(fails_on_five).found == ("6",)
-        assert repo.branches.bisection is None
+        again = repo.branches.bisection
+        assert again is not None
+        assert again.next.found == ("6",)
         with pytest.raises(InvalidInputError, match="from 1 to 9"):
             search.mark("bad", 10)
         with pytest.raises(InvalidInputError, match="one commit"):

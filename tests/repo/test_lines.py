@@ -164,11 +164,6 @@ def test_what_stopped_goes_on_where_it_began(repo: Repo, verb: str) -> None:
     assert (found.outcome, found.ref, len(found.conflicts)) == ("stopped", "refs/heads/idea", 1)
     with pytest.raises(StateError, match="stopped at conflicts, so it has no after"):
         found.after  # noqa: B018
-    if not repo.store.local:
-        assert repo.in_progress is None
-        with pytest.raises(StateError):
-            found.resolve("", "ours")
-        return
     assert pending(repo).ref == "refs/heads/idea"
     repo.reset("HEAD", hard=True)  # moves another branch
     found.abort()

@@ -14,6 +14,7 @@ from trace_store.errors import (
     ObjectNotFoundError,
     RepositoryNotFoundError,
 )
+from trace_store.objects.codec import encode_blob
 
 SECRET = "sk-ant-api03-" + "Ab3dEf9hIj" * 9 + "AA"
 ADA = Environment(author="Ada", discovery=False)
@@ -79,6 +80,16 @@ def test_a_plan_says_what_a_purge_would_do(folder: Path) -> None:
         assert report.absence.is_proven
         assert (report.absence.purged, report.absence.purged_texts) == (1, 1)
         assert repo.maintenance.plan_purge().reappeared == ()
+
+
+def test_packing_tells_how_many_objects_are_done(folder: Path) -> None:
+    with Repo.open(folder, environment=ADA) as repo:
+        for number in range(3):
+            repo.store.objects.write(encode_blob(b"loose %d" % number))
+        told: list[tuple[int, int]] = []
+        report = repo.maintenance.pack(progress=lambda *done: told.append(done))
+    assert report.loose == 3
+    assert told == [(count, report.objects) for count in range(1, report.objects + 1)]
 
 
 def test_a_bundle_is_searched_for_secrets_and_checked_alone(folder: Path, tmp_path: Path) -> None:

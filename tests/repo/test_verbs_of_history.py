@@ -382,12 +382,16 @@ def test_a_semantic_merge_asks_the_callable_that_is_given(repo: Repo) -> None:
     assert said(repo) == ["Which database?"]
 
 
-def test_in_memory_nothing_waits(repo: Repo) -> None:
+def test_in_memory_a_merge_waits_too() -> None:
     repo = Repo.memory(author="ada")
     two_wordings(repo)
-    found = repo.merge("idea")
-    assert (found.outcome, len(found.conflicts), repo.in_progress) == ("stopped", 1, None)
-    assert repo.merge("idea", resolver=lambda conflict: "theirs").outcome == "merged"
+    assert repo.merge("idea").outcome == "stopped"
+    waiting = repo.in_progress
+    assert waiting is not None
+    assert len(waiting.conflicts) == 1
+    assert waiting.resolve("", "theirs") == ()
+    assert waiting.continue_().outcome == "merged"
+    assert repo.in_progress is None
     assert said(repo) == ["Which database?"]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.merge.support.lines import ADA, pending, said
-from trace_store import FixedClock, Message, Repo
+from trace_store import FixedClock, Message, Repo, Store
 from trace_store.errors import (
     ClosedError,
     ConflictError,
@@ -55,6 +55,17 @@ def test_usage_is_about_any_revision(repo: Repo) -> None:
     with pytest.raises(InvalidInputError):
         repo.record_usage(counts, about=7)  # type: ignore[arg-type]
     assert said(repo) == ["a", "b"]
+
+
+def test_a_repository_that_cannot_be_opened_stays_closed(
+    repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo.close()
+    closed: list[str] = []
+    monkeypatch.setattr(Store, "close", lambda store: closed.append(store.layout.root))
+    with pytest.raises(InvalidInputError):
+        Repo.open(tmp_path, environment=ADA, secrets="unknown")
+    assert closed == [repo.store.layout.root]
 
 
 def test_a_compiler_is_not_ignored(repo: Repo) -> None:

@@ -13,7 +13,7 @@ from tests.secrets.test_engine import OTHER, TOKEN
 from tests.support.command_line import Trace
 from trace_store.environment import Environment
 from trace_store.errors import SecretFoundError
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.objects.commit import read_commit
 from trace_store.refs.names import FILES
 from trace_store.secrets.guard import FACT, Guard

@@ -17,8 +17,7 @@ from trace_store.context.fold import Fold, fold
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import ObjectNotFoundError, StateError
 from trace_store.history.log import log
-from trace_store.maintenance.fsck import fsck
-from trace_store.maintenance.fsck_refs import check_derived
+from trace_store.maintenance.fsck import check_derived, fsck
 from trace_store.maintenance.purge import plan_purge, purge_and_rewrite
 from trace_store.maintenance.rewrite_history import rewrite_history
 from trace_store.maintenance.verify_purged import Needles
@@ -118,7 +117,7 @@ def test_a_session_that_was_imported_is_issued_anew(tmp_path: Path) -> None:
         "".join(json.dumps({"version": "2.0.0", "cwd": "/", **line}) + "\n" for line in lines)
     )
     with Repo.init(str(tmp_path)) as repo:
-        importers.import_all.import_paths(repo.store, [str(path)])
+        importers.import_file.import_paths(repo.store, [str(path)])
         report, issued = purge_and_rewrite(
             repo.store, plan_purge(repo.store, [], [PIN]), verify=True
         )

@@ -21,9 +21,8 @@ from trace_store import Message, Repo
 from trace_store.context import snapshots
 from trace_store.context import snapshots as kept_folds
 from trace_store.contracts import ANY, RefEdit, Transaction
-from trace_store.maintenance.fsck import fsck
+from trace_store.maintenance.fsck import check_folds, fsck
 from trace_store.maintenance.fsck_objects import ERROR, WARNING, Finding
-from trace_store.maintenance.fsck_refs import check_folds
 from trace_store.maintenance.repair import repair
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode, encode_blob

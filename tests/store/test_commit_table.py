@@ -15,7 +15,7 @@ from tests.store.support.histories import append, reopen
 from tests.support.examples import examples
 from trace_store import Environment, Message, Repo, graph
 from trace_store.commit_table.commits import Commits
-from trace_store.commit_table.rows import HEADER_BYTES, RECENT_ROWS, ROW_BYTES
+from trace_store.commit_table.table import HEADER_BYTES, RECENT_ROWS, ROW_BYTES
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import NotFoundError
 from trace_store.files import Disk

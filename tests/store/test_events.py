@@ -474,9 +474,10 @@ class TestMemory:
         store = Store.memory()
         store.emit("early", {})
         first = append(store, "first")
-        follower, other = store.follow(timeout=0), store.follow(since=0, timeout=0)
+        follower = store.follow(timeout=0)
         store.emit("progress", {"number": 1})
         one = append(store, "one")
+        other = store.follow(since=0, timeout=0)
         told = list(follower)
         assert emitted(told) == [("progress", {"number": 1})]
         assert moves(told) == [(MAIN, first, one)]

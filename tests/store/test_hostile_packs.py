@@ -20,12 +20,12 @@ from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.odb.compression import Dictionary, compress
 from trace_store.odb.delta_links import MARK
-from trace_store.odb.open_files import MAXIMUM_DESCRIPTORS
 from trace_store.odb.pack import (
     DICTIONARY,
     FRAME,
     HEADER,
     MAGIC,
+    MAXIMUM_DESCRIPTORS,
     MAXIMUM_DICTIONARY_BYTES,
     MAXIMUM_FRAME_OBJECTS,
     MAXIMUM_PACK_FRAMES,
@@ -235,14 +235,14 @@ class TestDescriptors:
             store.objects.write(encode_blob(way.encode()))
             with reopen(tmp_path) as reader:
                 assert reader.objects.contains(next(iter(right)))
-                reader.objects.packs._files._close_oldest(0)  # type: ignore[union-attr]
+                reader.objects.packs._files._close_oldest(0)
                 pack(reopen(tmp_path))
                 if way == "read":
                     assert all(reader.objects.read(oid) == data for oid, data in right.items())
                 elif way == "contains":
                     assert all(reader.objects.contains(oid) for oid in right)
                 else:
-                    assert set(right) <= set(reader.objects.packs.iterate())  # type: ignore[union-attr]
+                    assert set(right) <= set(reader.objects.packs.iterate())
 
 
 class TestOtherWriters:
@@ -259,7 +259,7 @@ class TestOtherWriters:
                 store.objects.read(hash_object(objects[-1]))
         path.write_bytes(data)
         assert [store.objects.read(hash_object(o)) for o in objects] == objects
-        assert store.objects.packs.damaged == {}  # type: ignore[union-attr]
+        assert store.objects.packs.damaged == {}
 
     def test_a_sound_copy_written_since_is_found(self, tmp_path: Path) -> None:
         store = new_store(tmp_path)

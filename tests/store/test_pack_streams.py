@@ -158,7 +158,7 @@ class TestExamination:
 
 class TestReceiving:
     def receive(self, store: Store, *datas: bytes) -> list[str]:
-        receiver = PackReceiver(store.disk, store.layout, store.objects)  # type: ignore[arg-type]
+        receiver = PackReceiver(store.disk, store.layout, store.objects)
         try:
             for data in datas:
                 receiver.add(data, "the test")

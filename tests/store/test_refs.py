@@ -28,7 +28,6 @@ from trace_store.ident import FixedClock
 from trace_store.journal.ref_moves import RefFold
 from trace_store.maintenance.seal import seal
 from trace_store.objects.commit import Commit
-from trace_store.odb.memory import MemoryObjects
 from trace_store.oid import ObjectId, hash_object
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.head import Head
@@ -45,7 +44,7 @@ from trace_store.store.handle import Store
 from trace_store.testing.disks import RecordingDisk
 
 # A small history: 0 ← 1 ← 2, and 1 ← 3.
-HISTORY = MemoryObjects()
+HISTORY = Store.memory().objects
 
 
 def commit(number: int, *parents: ObjectId) -> ObjectId:

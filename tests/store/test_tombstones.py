@@ -32,7 +32,7 @@ OID = hash_object(DATA)
 
 
 def objects_of(store: Store):  # type: ignore[no-untyped-def]
-    store.objects.refresh()  # type: ignore[union-attr]
+    store.objects.refresh()
     return store.objects
 
 

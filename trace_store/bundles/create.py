@@ -33,7 +33,6 @@ from trace_store.graph import ancestors
 from trace_store.maintenance.seal import seal
 from trace_store.new_file import NewFile
 from trace_store.objects.commit import parents_of
-from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.pack_writer import SHARED_BYTES, PackEncoder
 from trace_store.odb.reachable import reachable, reachable_ids
 from trace_store.odb.tombstones import Tombstone, file_name, oid_of
@@ -278,8 +277,6 @@ def _contents(store: Store, selection: Selection) -> tuple[BundleHeader, bytes]:
 
 def _tombstones(store: Store, purged: set[bytes]) -> list[tuple[str, bytes]]:
     """Return the tombstone files of purged objects; recreate unreadable ones."""
-    if not isinstance(store.objects, ObjectDatabase):
-        return []
     tombstones = store.objects.tombstones
     files = [file for file in tombstones.valid_files() if oid_of(file[0]) in purged]
     readable = {oid_of(name) for name, _ in files}

@@ -7,23 +7,19 @@ two. With a prefix, refs are created under it instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trace_store.bundles.create import BundleReport, Progress, report
 from trace_store.bundles.format import BundledRef, BundleHeader, Read, open_bundle
-from trace_store.bundles.verify import check_bundle, check_pack, check_prerequisites
+from trace_store.bundles.verify import check_bundle, check_prerequisites
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import RefChangedError
 from trace_store.maintenance.seal import seal
 from trace_store.maintenance.second_copies import keep_copies
-from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.ingest import PackReceiver
-from trace_store.odb.memory import MemoryObjects
 from trace_store.odb.tombstones import oid_of
-from trace_store.odb.verify import PackedObject
 from trace_store.oid import ObjectId
-from trace_store.refs.database import RefDatabase
 from trace_store.refs.names import BRANCHES, check_ref_name
 from trace_store.refs.resolution import Lineage
 from trace_store.store.handle import Store
@@ -110,18 +106,16 @@ def import_bundle(
         header = reader.header
         names = {ref.name: _prefix_name(ref.name, prefix) for ref in header.refs}
         check_prerequisites(store, header)
-        receiver = _receiver(store)
-        if isinstance(store.objects, ObjectDatabase):
-            store.objects.required.update(header.prerequisites)
+        receiver = PackReceiver(store.disk, store.layout, store.objects, leave_out=True)
+        store.objects.required.update(header.prerequisites)
         try:
             check_bundle(reader, receiver.add, store=store, progress=progress)
-            if header.tombstones and isinstance(store.objects, ObjectDatabase):
+            if header.tombstones:
                 # A foreign tombstone never removes a local object.
                 lacking = [f for f in header.tombstones if not _is_present(store, f[0])]
                 store.objects.tombstones.add_files(lacking)
             packs = receiver.publish()
-            if isinstance(store.objects, ObjectDatabase):
-                keep_copies(store, list(packs))
+            keep_copies(store, list(packs))
         finally:
             receiver.discard()
         bundle = report(reader)
@@ -165,7 +159,6 @@ def _move(
                 raise
     further = [(plan.outcome.name, tip) for plan in plans for tip in plan.further]
     if further:
-        assert isinstance(store.refs, RefDatabase)
         store.refs.summary.forget()
         for name, tip in further:
             store.refs.files.add(name, tip)
@@ -182,10 +175,9 @@ def _plan(store: Store, ref: BundledRef, name: str, lineage: Lineage) -> _Plan:
     def outcome(word: str) -> RefOutcome:
         return RefOutcome(name, ref.name, word, before, ref.tips)
 
-    several = isinstance(store.refs, RefDatabase)
     if before is None:
         edit = RefEdit(name, ref.tips[0], None)
-        return _Plan(outcome(CREATED), edit, ref.tips[1:] if several else ())
+        return _Plan(outcome(CREATED), edit, ref.tips[1:])
     if set(ref.tips) <= set(ours):
         return _Plan(outcome(UNCHANGED))
     if not name.startswith(BRANCHES):
@@ -199,11 +191,11 @@ def _plan(store: Store, ref: BundledRef, name: str, lineage: Lineage) -> _Plan:
         else:
             further.append(tip)
     fast_forward = RefEdit(name, own, before) if own != before else None
-    if further and several:
+    if further:
         return _Plan(outcome(DIVERGED), fast_forward, tuple(further))
     if fast_forward is not None:
         return _Plan(outcome(FORWARDED), fast_forward)
-    return _Plan(outcome(KEPT if further else BEHIND))
+    return _Plan(outcome(BEHIND))
 
 
 def _attach(store: Store, header: BundleHeader, outcomes: Sequence[RefOutcome], author: str) -> str:
@@ -227,35 +219,3 @@ def _prefix_name(name: str, prefix: str) -> str:
         return name
     space, kind, rest = name.split("/", 2)
     return check_ref_name(f"{space}/{kind}/{prefix.strip('/')}/{rest}")
-
-
-class _MemoryReceiver:
-    """Receiver of packs for an in-memory repository."""
-
-    def __init__(self, objects: MemoryObjects) -> None:
-        self._objects = objects
-        self._held: list[bytes] = []
-
-    def add(self, data: bytes, where: str, each: Callable[[PackedObject], None]) -> None:
-        """Check a pack and hold it until `keep`."""
-        check_pack(data, where, each)
-        self._held.append(data)
-
-    def publish(self) -> list[str]:
-        """Write the objects of the held packs; returns no pack names."""
-        for data in self._held:
-            check_pack(data, "", self._write)
-        return []
-
-    def _write(self, packed: PackedObject) -> None:
-        self._objects.write(packed.data)
-
-    def discard(self) -> None:
-        """Drop the held packs."""
-        self._held.clear()
-
-
-def _receiver(store: Store) -> PackReceiver | _MemoryReceiver:
-    if isinstance(store.objects, ObjectDatabase):
-        return PackReceiver(store.disk, store.layout, store.objects, leave_out=True)
-    return _MemoryReceiver(store.objects)

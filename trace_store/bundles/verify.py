@@ -10,7 +10,12 @@ from collections.abc import Callable
 
 from trace_store.bundles.create import BundleReport, Progress, report
 from trace_store.bundles.format import BundleHeader, BundleReader, Read, open_bundle
-from trace_store.errors import CorruptBundleError, CorruptPackError, ObjectNotFoundError
+from trace_store.errors import (
+    CorruptBundleError,
+    CorruptPackError,
+    ErrorCode,
+    ObjectNotFoundError,
+)
 from trace_store.objects.codec import BLOB, COMMIT, kind_of, links
 from trace_store.odb.ingest import pack_of
 from trace_store.odb.verify import PackedObject, PackVerifier
@@ -68,6 +73,7 @@ def check_prerequisites(store: Store, header: BundleHeader) -> None:
         raise ObjectNotFoundError(
             f"the bundle requires {'a commit' if count == 1 else f'{count} commits'} that"
             f" {'is' if count == 1 else 'are'} missing here, such as {missing[0]}",
+            code=ErrorCode.PREREQUISITES_MISSING,
             missing=missing,
         )
 

@@ -10,7 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.checkpoints import automatic as automatic
     from trace_store.checkpoints import comparison as comparison
-    from trace_store.checkpoints import comparison_page as comparison_page
     from trace_store.checkpoints import forks as forks
     from trace_store.checkpoints import hard as hard
     from trace_store.checkpoints import soft as soft

@@ -1,66 +1,61 @@
 """Automatic checkpoints: made before a merge and at milestones in messages.
 
 They are off unless the setting `automatic_checkpoints` names triggers. `before` is called before a command that changes
-a branch, `after` when commits were added; if no trigger is on, neither reads anything. Names such as
+a branch, `after` when a commit was added, and `ImportMilestones` while an import runs. Names such as
 `auto/20260302-091500000-tests-passed-8a3fe622` hold time, trigger and commit, so that the limits on number and age need
 no tag to be read. `undo` skips automatic checkpoints.
 """
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 
-from trace_store import errors
-from trace_store.checkpoints.hard import BRANCH, IS_AUTOMATIC, TRIGGER, new_tag
+from trace_store import checkpoints, context, errors, objects
 from trace_store.config import AUTOMATIC_SETTING, TRIGGERS
-from trace_store.context.activity import (
-    OTHER,
-    PLAN,
-    RUN,
-    WRITE,
-    action_of,
-    kind_of_tool,
-    outcome_of,
-    update_todos,
-)
-from trace_store.context.calls import CALL
 from trace_store.contracts import FAST, RefEdit, Transaction
 from trace_store.frozen import value
 from trace_store.ident import format_time
-from trace_store.objects.address import RESULT, Address
 from trace_store.objects.commit import read_commit
-from trace_store.objects.message import load_message, load_parts
+from trace_store.objects.message import Message, load_message, load_parts
 from trace_store.objects.operations import added_messages
-from trace_store.objects.reports import report_of
+from trace_store.objects.parts import Text, ToolCall, ToolResult
 from trace_store.oid import ObjectId
 from trace_store.refs.names import AUTOMATIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from trace_store.context.activity import Action, ToDo
     from trace_store.context.compiler import ContextCompiler
     from trace_store.contracts import RefReader
-    from trace_store.importers.report import ImportReport
+    from trace_store.importers.contract import PlannedMessage
     from trace_store.objects.commit import Commit
-    from trace_store.objects.operations import Stored
+    from trace_store.objects.parts import Part
     from trace_store.store.handle import Store
+
+    Messages = Sequence[Message | PlannedMessage]
+    Found = Sequence[tuple[str | None, "Milestone"]]
+    """Milestones with the full name of their branch, None if HEAD is detached."""
 
 LIMIT, DAYS, STEP = (f"automatic_checkpoint_{what}" for what in ("limit", "days", "tokens"))
 DEFAULTS = {LIMIT: 20, DAYS: 30, STEP: 50_000}
 MERGE, REBASE, COMPRESS, TODOS, FILES, TESTS, TOPIC, TOKENS = TRIGGERS
-_MILESTONES = frozenset((TODOS, FILES, TESTS, TOPIC, TOKENS))
-MAXIMUM_COMMITS = 100
-"""Number of newest commits of an import to check."""
+_OF_TOOLS = frozenset((TODOS, FILES, TESTS))
+_MILESTONES = _OF_TOOLS | {TOPIC, TOKENS}
+_TOOL_PARTS = (ToolCall.type, ToolResult.type)
+_PROMPT_PARTS = (*_TOOL_PARTS, Text.type)
+MAXIMUM_COMMITS = 200
+"""Number of newest commits of an imported file to check."""
 _EARLIER_COMMITS = 60
-"""Number of commits before the new ones in which the last prompts and the last usage report are looked for."""
-_TOPIC_PROMPTS, _TOPIC_WORDS, _TOPIC_OVERLAP = 3, 8, 0.1
+"""Number of commits before the new ones in which calls, prompts and the last usage report are looked for."""
+_TOPIC_PROMPTS, _TOPIC_CHARACTERS, _TOPIC_WORDS, _TOPIC_OVERLAP = 3, 1_000, 8, 0.1
 _DAY = 86_400_000
-_NAME = re.compile(r"(\d{8}-\d{9})-([a-z-]+)-([0-9a-f]{12})")
-_WORD = re.compile(r"[^\W\d_]{4,}")
+_STAMP = str.maketrans("T", "-", "-:.Z")
+_NAME = AUTOMATIC + r"(\d{8}-\d{9})-([a-z-]+)-([0-9a-f]{12})"
+_NO_MARKS = dict.fromkeys(map(ord, "-T:.Z"))
+_WORD = r"\w{4,}"
 _COMMON = """
 about after also because been before could does every from have here into just like make more need only other please
 should some than that their them then there these they this those what when where which will with would your
@@ -77,12 +72,20 @@ class Milestone:
     reason: str
 
 
+@value
+class _NewCommit:
+    """A new commit; `token_count` is that of its usage report, or 0."""
+
+    oid: ObjectId
+    parent: ObjectId | None
+    messages: Messages
+    token_count: int
+
+
 def triggers(store: Store) -> frozenset[str]:
     """Return the triggers that are on; reads nothing but the settings in memory."""
-    said = store.config.get(AUTOMATIC_SETTING)
-    if not isinstance(said, str) or said in ("", "off"):
-        return frozenset()
-    return frozenset(TRIGGERS) if said == "on" else frozenset(said.split(",")) & {*TRIGGERS}
+    said = str(store.config.get(AUTOMATIC_SETTING))
+    return frozenset(TRIGGERS if said == "on" else said.split(",")) & {*TRIGGERS}
 
 
 def before(store: Store, trigger: str, *, author: str) -> None:
@@ -92,102 +95,130 @@ def before(store: Store, trigger: str, *, author: str) -> None:
         _write(store, [(head.ref, Milestone(head.oid, trigger, f"before a {trigger}"))], author)
 
 
-def after(contexts: ContextCompiler, tip: ObjectId, ref: str | None, *, author: str) -> list[str]:
-    """Save the milestones of a new commit whose triggers are on.
+def after(
+    store: Store,
+    contexts: Callable[[], ContextCompiler],
+    tip: ObjectId,
+    ref: str | None,
+    author: str,
+) -> list[str]:
+    """Save the milestones of a new commit, whose branch is `ref`, and return the refs of the checkpoints.
 
-    Args:
-        contexts: the compiler of the repository's store.
-        tip: the commit.
-        ref: full name of its branch; None if HEAD is detached.
-        author: who added it.
-
-    Returns:
-        The refs of the checkpoints. Disk errors are ignored, since the commit is already written.
-    """
-    wanted = triggers(contexts.store) & _MILESTONES
-    if not wanted:
-        return []
-    line = _line(contexts.store, tip, 1)
-    found = [*_of_messages(contexts.store, line, wanted)]
-    if TOKENS in wanted:
-        is_tip = ref is not None and contexts.store.refs.read(ref) == tip  # which has an index
-        total = contexts.compile(ref if is_tip else tip).token_count
-        before = total - contexts.weigh_added(line[0][1])
-        found += _of_tokens(contexts.store, [(tip, before), (tip, total)])
-    return _save(contexts.store, [(ref, each) for each in found], author)
-
-
-def after_import(store: Store, report: ImportReport, *, author: str) -> list[str]:
-    """Save the milestones of branches that an import extended; return their refs.
-
-    At most MAXIMUM_COMMITS of each branch are read. Tokens are those of usage reports, since counting costs more than
-    the import.
+    Disk errors are ignored, since the commit is already written. `contexts` is called if tokens are a trigger.
     """
     wanted = triggers(store) & _MILESTONES
-    found: list[tuple[str | None, Milestone]] = []
-    for file in report.files if wanted else ():
-        for branch in file.branches if file.commits else ():
-            line = _line(store, branch.oid, min(file.commits, MAXIMUM_COMMITS))
-            made = [*_of_messages(store, line, wanted)]
-            if TOKENS in wanted:
-                made += _of_tokens(store, _reported(store, line))
-            found += [(branch.ref, each) for each in made]
-    return _save(store, found, author)
+    found = [*_of_messages(store, [_read_new(store, tip)], wanted)] if wanted - {TOKENS} else []
+    if TOKENS in wanted:
+        total, added = _estimate(contexts(), tip)
+        found += _of_tokens(store, [(tip, total - added), (tip, total)])
+    return _save(store, [(ref, each) for each in found], author)
 
 
-def _save(store: Store, found: Sequence[tuple[str | None, Milestone]], author: str) -> list[str]:
-    try:
-        return _write(store, found, author) if found else []
-    except (errors.StorageError, errors.ConcurrencyError):
-        return []
+class ImportMilestones:
+    """Milestones of an import, found in the messages that it has in memory; a `Watcher` of `import_paths`.
+
+    Of each file, the last MAXIMUM_COMMITS new commits are looked at. Tokens are those of usage reports, since counting
+    costs more than the import.
+    """
+
+    def __init__(self, store: Store, author: str) -> None:
+        self._store = store
+        self._author = author
+        self._wanted = triggers(store) & _MILESTONES
+        self._commits: dict[ObjectId, _NewCommit] = {}
+        self._found: list[tuple[str | None, Milestone]] = []
+
+    def note(
+        self, oid: ObjectId, parent: ObjectId | None, messages: Messages, token_count: int
+    ) -> None:
+        """Keep a new commit until the end of its file."""
+        self._commits[oid] = _NewCommit(oid, parent, messages, token_count)
+        if len(self._commits) > MAXIMUM_COMMITS:
+            del self._commits[next(iter(self._commits))]
+
+    def end_file(self, branches: Iterable[tuple[str, ObjectId | None]]) -> None:
+        """Find the milestones on the branches of a file, given their tips."""
+        for ref, tip in branches:
+            line: list[_NewCommit] = []
+            while tip is not None and (new := self._commits.pop(tip, None)) is not None:
+                line.insert(0, new)
+                tip = new.parent
+            if line:
+                found = [*_of_messages(self._store, line, self._wanted)]
+                if TOKENS in self._wanted:
+                    found += _of_tokens(self._store, _reported(self._store, line))
+                self._found += [(ref, each) for each in found]
+        self._commits.clear()
+
+    def save(self) -> list[str]:
+        """Save the milestones and return their refs; disk errors are ignored, as in `after`."""
+        return _save(self._store, self._found, self._author)
+
+
+def _read_new(store: Store, oid: ObjectId) -> _NewCommit:
+    """Return a stored commit with its tool calls, results and prompts."""
+    read = store.objects.read
+    commit = read_commit(oid, read)
+    messages = []
+    for _, stored in added_messages(commit, oid):
+        wanted = _PROMPT_PARTS if stored["role"] == "user" else _TOOL_PARTS
+        if parts := [part for part in stored["parts"] if part["type"] in wanted]:
+            messages.append(Message(stored["role"], load_parts(parts, read)))
+    return _NewCommit(oid, commit.parents[0] if commit.parents else None, messages, 0)
 
 
 def _of_messages(
-    store: Store, line: Sequence[tuple[ObjectId, Commit]], wanted: frozenset[str]
+    store: Store, line: Sequence[_NewCommit], wanted: frozenset[str]
 ) -> Iterator[Milestone]:
-    """Yield the milestones in the messages of some commits, oldest first."""
-    tools = _ToolMilestones(store, wanted)
-    prompts: list[frozenset[str]] | None = None
-    for oid, commit in line:
-        for _, stored in added_messages(commit, oid):
-            if wanted & {TODOS, FILES, TESTS}:
-                yield from tools.of(oid, stored)
-            if TOPIC in wanted and stored["role"] == "user" and commit.parents:
-                words = _words(load_message(stored, store.objects.read).text)
-                if len(words) >= _TOPIC_WORDS:
-                    if prompts is None:
-                        prompts = _earlier_prompts(store, commit.parents[0])
-                    if _is_new_topic(words, prompts):
-                        yield Milestone(commit.parents[0], TOPIC, "before a new topic")
-                    prompts = [*prompts, words][-_TOPIC_PROMPTS:]
+    """Yield the milestones in the messages of new commits, oldest first."""
+    tools = _ToolMilestones(store, line[0].parent, wanted) if wanted & _OF_TOOLS else None
+    prompts: list[frozenset[str]] = []
+    is_first = True
+    for new in line:
+        for message in new.messages:
+            if tools is not None:
+                yield from tools.of(new.oid, message.parts)
+            if message.role != "user" or TOPIC not in wanted:
+                continue
+            words = _words(part.text for part in message.parts if isinstance(part, Text))
+            if len(words) >= _TOPIC_WORDS and new.parent is not None:
+                if is_first:
+                    prompts = [*_earlier_prompts(store, line[0].parent, len(prompts)), *prompts]
+                    is_first = False
+                if _is_new_topic(words, prompts[-_TOPIC_PROMPTS:]):
+                    yield Milestone(new.parent, TOPIC, "before a new topic")
+            prompts.append(words)
 
 
 class _ToolMilestones:
-    """Milestones in tool calls; loads only relevant calls and their results."""
+    """Milestones in tool calls and their results."""
 
-    def __init__(self, store: Store, wanted: frozenset[str]) -> None:
-        self._store = store
+    def __init__(self, store: Store, before: ObjectId | None, wanted: frozenset[str]) -> None:
+        self._read = store.objects.read
+        self._before = _walk(store, before)
         self._wanted = wanted
-        self._calls: dict[str, Stored] = {}
+        self._calls: dict[str, ToolCall] = {}
+        self._earlier: dict[str, Mapping[str, Any]] = {}
         self._todos: dict[str, ToDo] = {}
 
-    def of(self, oid: ObjectId, stored: Stored) -> Iterator[Milestone]:
-        """Yield the milestones in a stored message's results and to-do lists."""
+    def of(self, oid: ObjectId, parts: Sequence[Part]) -> Iterator[Milestone]:
+        """Yield the milestones in a message's results and to-do lists."""
         is_plan = False
         written: list[str] = []
         tests: list[tuple[str, bool]] = []
-        for part in stored["parts"]:
-            if part["type"] == CALL:
-                self._calls[part["id"]] = part
-                if TODOS in self._wanted and kind_of_tool(part["name"]) == PLAN:
-                    update_todos(self._todos, self._load(part), None)
+        for part in parts:
+            if isinstance(part, ToolCall):
+                self._calls[part.id] = part
+                activity = context.activity
+                if TODOS in self._wanted and activity.kind_of_tool(part.name) == activity.PLAN:
+                    activity.update_todos(self._todos, part, None)
                     is_plan = True
-            elif part["type"] == RESULT and (action := self._action(part)) is not None:
-                has_failed = outcome_of(self._load(part)).failed
-                if action.kind == WRITE and not has_failed:
-                    written.append(action.subject)
-                elif action.is_test:
+            elif isinstance(part, ToolResult) and (action := self._action(part)) is not None:
+                has_failed = context.activity.outcome_of(part).failed
+                if action.is_test:
                     tests.append((action.subject, has_failed))
+                elif not has_failed:
+                    written.append(action.subject)
         if FILES in self._wanted and written:
             yield Milestone(oid, FILES, f"wrote {', '.join(written)}"[:200])
         if TESTS in self._wanted and tests:
@@ -196,29 +227,39 @@ class _ToolMilestones:
         if is_plan and self._todos and all(each.is_done for each in self._todos.values()):
             yield Milestone(oid, TODOS, f"all {len(self._todos)} to-dos are done")
 
-    def _action(self, result: Stored) -> Action | None:
+    def _action(self, result: ToolResult) -> Action | None:
         """Return the action of a result's call if it writes a file or runs tests."""
-        call = self._calls.get(result["id"]) or self._earlier_call(result)
-        if call is None or kind_of_tool(call["name"]) not in (RUN, WRITE, OTHER):
+        call = self._calls.get(result.call_id) or self._earlier_call(result.call_id)
+        activity = context.activity
+        kinds = (activity.RUN, activity.WRITE, activity.OTHER)
+        if call is None or activity.kind_of_tool(call.name) not in kinds:
             return None
-        found = action_of(self._load(call))
-        return found if found.kind == WRITE or found.is_test else None
+        action = activity.action_of(call)
+        return action if action.kind == activity.WRITE or action.is_test else None
 
-    def _earlier_call(self, result: Stored) -> Stored | None:
-        """Return the stored call of a result from the commit that made it."""
-        if "call" not in result or not result["call"][0]:
-            return None
-        address = Address(*result["call"])
-        read = self._store.objects.read
-        for oid in self._store.objects.resolve_prefix(address.birth.hex()):
-            for each, stored in added_messages(read_commit(oid, read), oid):
-                for part in stored["parts"] if each == address else ():
-                    if part["type"] == CALL and part["id"] == result["id"]:
-                        return part  # type: ignore[no-any-return]
-        return None
+    def _earlier_call(self, id: str) -> ToolCall | None:
+        """Return the last call with an id in the commits before the new ones, read only as far as needed."""
+        while id not in self._earlier and (step := next(self._before, None)) is not None:
+            for _, stored in added_messages(step[1], step[0]):
+                for part in stored["parts"]:
+                    if part["type"] == ToolCall.type:
+                        self._earlier.setdefault(part["id"], part)
+        found = load_parts([self._earlier[id]], self._read)[0] if id in self._earlier else None
+        return found if isinstance(found, ToolCall) else None
 
-    def _load(self, part: Stored) -> Any:
-        return load_parts([part], self._store.objects.read)[0]
+
+def _estimate(contexts: ContextCompiler, tip: ObjectId) -> tuple[int, int]:
+    """Return the tokens of a context and those that its last commit added, estimated from the length of text.
+
+    An exact count would load the encoding, which takes longer than the commit.
+    """
+    tokenizer = context.tokens.tokenizer
+    contexts = contexts.on(contexts.store, tokenizer.get_tokenizer(tokenizer.HEURISTIC_ENCODING))
+    is_head = contexts.store.refs.head().oid == tip  # which has an index
+    compiled = contexts.compile("HEAD" if is_head else tip)
+    added = len([*added_messages(contexts.read_commit(tip), tip)])
+    counts = compiled.message_tokens(max(0, len(compiled) - added))
+    return compiled.token_count, sum(total for total, _ in counts)
 
 
 def _of_tokens(store: Store, counts: Iterable[tuple[ObjectId, int]]) -> Iterator[Milestone]:
@@ -229,116 +270,111 @@ def _of_tokens(store: Store, counts: Iterable[tuple[ObjectId, int]]) -> Iterator
             yield Milestone(oid, TOKENS, f"{later // step * step:,} tokens")
 
 
-def _reported(
-    store: Store, line: Sequence[tuple[ObjectId, Commit]]
-) -> Iterator[tuple[ObjectId, int]]:
-    """Yield the token counts that providers reported for some commits, after the last one before them."""
-    found = [(oid, report.token_count) for oid, commit in line if (report := report_of(commit))]
-    first = line[0][1]
-    if found and first.parents:
-        for oid, commit in _walk(store, first.parents[0], _EARLIER_COMMITS):
-            if report := report_of(commit):
-                yield oid, report.token_count
-                break
-    yield from found
+def _reported(store: Store, line: Sequence[_NewCommit]) -> Iterator[tuple[ObjectId, int]]:
+    """Yield the token counts that providers reported for new commits, after the last one before them."""
+    counts = [(new.oid, new.token_count) for new in line if new.token_count]
+    for oid, commit in _walk(store, line[0].parent) if counts else ():
+        if report := objects.reports.report_of(commit):
+            yield oid, report.token_count
+            break
+    yield from counts
 
 
-def _line(store: Store, tip: ObjectId, count: int) -> list[tuple[ObjectId, Commit]]:
-    """Return the last commits along first parents, oldest first."""
-    return [*_walk(store, tip, count)][::-1]
-
-
-def _walk(store: Store, tip: ObjectId, count: int) -> Iterator[tuple[ObjectId, Commit]]:
-    """Yield the last commits along first parents, newest first."""
-    for _ in range(count):
+def _walk(store: Store, tip: ObjectId | None) -> Iterator[tuple[ObjectId, Commit]]:
+    """Yield the commits before the new ones along first parents, newest first."""
+    for _ in range(_EARLIER_COMMITS):
+        if tip is None:
+            break
         commit = read_commit(tip, store.objects.read)
         yield tip, commit
-        if not commit.parents:
-            break
-        tip = commit.parents[0]
+        tip = commit.parents[0] if commit.parents else None
 
 
-def _earlier_prompts(store: Store, tip: ObjectId) -> list[frozenset[str]]:
-    """Return the words of the last prompts, of few commits."""
+def _earlier_prompts(store: Store, tip: ObjectId | None, later: int) -> list[frozenset[str]]:
+    """Return the words of the last prompts before the new commits, enough together with some later ones."""
     found: list[frozenset[str]] = []
-    for oid, commit in _walk(store, tip, _EARLIER_COMMITS):
-        for _, stored in added_messages(commit, oid):
+    commits = _walk(store, tip)
+    while later + len(found) < _TOPIC_PROMPTS and (step := next(commits, None)) is not None:
+        for _, stored in added_messages(step[1], step[0]):
             if stored["role"] == "user":
-                found.insert(0, _words(load_message(stored, store.objects.read).text))
-        if len(found) >= _TOPIC_PROMPTS:
-            break
-    return found[-_TOPIC_PROMPTS:]
+                found.insert(0, _words([load_message(stored, store.objects.read).text]))
+    return found
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text[:4_000].lower())) - {*_COMMON.split()}
+def _words(texts: Iterable[str]) -> frozenset[str]:
+    import re  # slow to import, and most commits need none
+
+    text = "\n".join(texts)[:_TOPIC_CHARACTERS].lower()
+    return frozenset(re.findall(_WORD, text)).difference(_COMMON.split())
 
 
 def _is_new_topic(words: frozenset[str], earlier: Sequence[frozenset[str]]) -> bool:
     known = frozenset[str]().union(*earlier)
-    if len(known) < _TOPIC_WORDS:
-        return False
-    return len(words & known) < _TOPIC_OVERLAP * min(len(words), len(known))
+    few = _TOPIC_OVERLAP * min(len(words), len(known))
+    return len(known) >= _TOPIC_WORDS and len(words & known) < few
 
 
-def _write(store: Store, found: Sequence[tuple[str | None, Milestone]], author: str) -> list[str]:
+def _save(store: Store, found: Found, author: str) -> list[str]:
+    try:
+        return _write(store, found, author) if found else []
+    except (errors.StorageError, errors.ConcurrencyError):
+        return []
+
+
+def _write(store: Store, found: Found, author: str) -> list[str]:
     """Save milestones, drop checkpoints beyond the limits, and return the new refs.
 
     It does not wait for the disk: the next durable transaction syncs the checkpoints, too.
     """
-    limit, now = _number(store, LIMIT), store.clock.now()
+    import re
+
+    hard, now = checkpoints.hard, store.clock.now()
     there = dict(store.refs.iterate(AUTOMATIC))
-    known = {match.groups()[1:] for name in there if (match := _parsed(name))}
-    made: dict[str, tuple[ObjectId, bytes]] = {}
+    rows = [match.group(1, 2, 3, 0) for name in there if (match := re.fullmatch(_NAME, name))]
+    known = {(trigger, commit) for _, trigger, commit, _ in rows}
+    due: dict[str, tuple[str | None, Milestone]] = {}
     for at, (ref, each) in enumerate(found):
-        key = each.trigger, each.commit.short()
-        if key in known:
-            continue
-        known.add(key)
-        name = f"{AUTOMATIC}{_stamp(now + at)}-{each.trigger}-{each.commit.short()}"
-        meta = {IS_AUTOMATIC: 1, TRIGGER: each.trigger} | ({BRANCH: ref} if ref else {})
-        _, oid, data = new_tag(
-            store, name, each.commit, author, each.reason, dict(sorted(meta.items()))
-        )
-        made[name] = oid, data
-    kept = _within_limits([*there, *made], limit, _stamp(now - _number(store, DAYS) * _DAY))
-    new = [name for name in made if name in kept]
-    old = [name for name in there if name not in kept]
-    if not new and not old:
+        stamp, trigger, commit = _stamp(now + at), each.trigger, each.commit.short()
+        if (trigger, commit) not in known:
+            name = f"{AUTOMATIC}{stamp}-{trigger}-{commit}"
+            known.add((trigger, commit))
+            rows.append((stamp, trigger, commit, name))
+            due[name] = ref, each
+    dropped = _beyond_limits(store, rows, now)
+    made: dict[str, tuple[ObjectId, bytes]] = {}
+    for name, (ref, each) in due.items():
+        if name not in dropped:
+            meta = {hard.IS_AUTOMATIC: 1, **({hard.BRANCH: ref} if ref else {})}
+            meta[hard.TRIGGER] = each.trigger
+            made[name] = hard.new_tag(store, name, each.commit, author, each.reason, meta)[1:]
+    old = [name for name in there if name in dropped]
+    if not made and not old:
         return []
 
     def build(refs: RefReader) -> Transaction:
-        edits = [RefEdit(name, made[name][0], None) for name in new]
+        edits = [RefEdit(name, oid, None) for name, (oid, _) in made.items()]
         edits += [RefEdit(n, None, there[n]) for n in old if refs.read(n) == there[n]]
-        return Transaction([made[name] for name in new], edits, "checkpoint: automatic")
+        return Transaction([*made.values()], edits, "checkpoint: automatic")
 
     store.transact(build, author=author, durability=FAST)
-    return new
+    return [*made]
 
 
-def _within_limits(names: Sequence[str], limit: int, oldest: str) -> set[str]:
-    """Return the names to keep: the newest of each trigger, and none that is too old."""
-    kept: set[str] = set()
+def _beyond_limits(store: Store, rows: Iterable[tuple[str, ...]], now: int) -> set[str]:
+    """Return the names to drop, of rows (time, trigger, commit, name): all but the newest of each trigger."""
+    limit, oldest = _number(store, LIMIT), _stamp(now - _number(store, DAYS) * _DAY)
+    dropped = set()
     counts: dict[str, int] = {}
-    for name in sorted(names, reverse=True):
-        match = _parsed(name)
-        if match is None:
-            kept.add(name)  # not created by Trace
-            continue
-        stamp, trigger, _ = match.groups()
+    for stamp, trigger, _, name in sorted(rows, reverse=True):
         counts[trigger] = counts.get(trigger, 0) + 1
-        if counts[trigger] <= limit and stamp >= oldest:
-            kept.add(name)
-    return kept
-
-
-def _parsed(name: str) -> re.Match[str] | None:
-    return _NAME.fullmatch(name.removeprefix(AUTOMATIC))
+        if counts[trigger] > limit or stamp < oldest:
+            dropped.add(name)
+    return dropped
 
 
 def _stamp(milliseconds: int) -> str:
-    digits = "".join(c for c in format_time(max(0, milliseconds)) if c.isdigit())
-    return f"{digits[:8]}-{digits[8:17]}"
+    """Return a time as in a checkpoint's name: `20260302-091500000`."""
+    return format_time(max(0, milliseconds)).translate(_STAMP)
 
 
 def _number(store: Store, key: str) -> int:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from trace_store import errors
+import os
+
+from trace_store import errors, exporters
 from trace_store import revision as revisions
 from trace_store.checkpoints.work_state import work_state
+from trace_store.exporters.html.markup import Markup, concat, element
+from trace_store.exporters.html.page import head
 from trace_store.exporters.overview import excerpt
+from trace_store.files import Disk
 from trace_store.frozen import value
+from trace_store.objects.address import plain, record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence, Set
+    from collections.abc import Iterable, Sequence, Set
     from typing import Any
 
     from trace_store.checkpoints.work_state import WorkState
@@ -18,6 +24,7 @@ if TYPE_CHECKING:
     from trace_store.objects.address import Address
     from trace_store.objects.parts import Part
     from trace_store.oid import ObjectId
+
 
 _EXCERPT_CHARACTERS = 200
 
@@ -81,10 +88,8 @@ class Side:
             "name": self.name,
             "commit": str(self.tip),
             "context_token_count": self.token_count,
-            "messages": [
-                {"address": m.address.hex, "role": m.role, "text": m.text} for m in self.messages
-            ],
-            **{key: said for key, said in self.state.as_map().items() if key != "schema"},
+            "messages": plain(self.messages),
+            **record(self.state),
         }
 
 
@@ -104,11 +109,19 @@ class ForkComparison:
 
     def as_map(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        return {
-            "fork_point": None if self.point is None else str(self.point),
-            "left": self.left.as_map(),
-            "right": self.right.as_map(),
-        }
+        sides = {"left": self.left.as_map(), "right": self.right.as_map()}
+        return {"fork_point": plain(self.point), **sides}
+
+    def save_page(self, path: str | os.PathLike[str]) -> None:
+        """Write it as an HTML page; another page of Trace is replaced.
+
+        Raises:
+            AlreadyExistsError: the file exists, and Trace did not write it.
+            StorageError: the disk refuses, or the folder does not exist.
+        """
+        page = comparison_page(self).encode("utf-8", "replace")
+        file = exporters.contract.Exported(page, (), os.path.basename(path))
+        exporters.files.save_page(Disk(), os.path.abspath(path), file)
 
 
 def compare_forks(contexts: ContextCompiler, left: str, right: str) -> ForkComparison:
@@ -152,3 +165,47 @@ def _side(contexts: ContextCompiler, name: str, tip: ObjectId, shared: Set[Addre
 
 def _parts(parts: Sequence[Part]) -> str:
     return ", ".join(getattr(part, "name", "") or part.type.replace("_", " ") for part in parts)
+
+
+def comparison_page(found: ForkComparison) -> str:
+    """Return the page."""
+    sides = found.left, found.right
+    parted = found.point.short() if found.point else "the first messages"
+    top = element(
+        "header",
+        element("h1", "Fork comparison"),
+        _pairs([("forked at", parted)]),
+        class_="top",
+    )
+    told = [side.sections() for side in sides]
+    rows = [_row("numbers", [_pairs(_numbers(side)) for side in sides])]
+    rows += [_row(title, [_lines(each[title]) for each in told]) for title in told[0]]
+    names = [element("th", side.name, scope="col", dir="auto") for side in sides]
+    heads = element("thead", element("tr", *names))
+    body = element("body", top, element("main", element("table", heads, *rows, class_="sides")))
+    title = f"{found.left.name} and {found.right.name}"
+    return f'<!doctype html>\n<html lang="en">\n{head(title)}\n{body}\n</html>\n'
+
+
+def _row(title: str, contents: Sequence[Markup]) -> Markup:
+    """Return a heading, and the contents of both sides beside each other."""
+    heading = element("th", element("h2", title.capitalize()), colspan="2", scope="rowgroup")
+    cells = [element("td", content, dir="auto") for content in contents]
+    return element("tbody", element("tr", heading), element("tr", *cells))
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> Markup:
+    rows = [
+        element("div", concat([element("dt", key), element("dd", said, dir="auto")]))
+        for key, said in pairs
+    ]
+    return element("dl", *rows, class_="facts")
+
+
+def _lines(lines: Iterable[str]) -> Markup:
+    shown = [element("p", line, dir="auto") for line in lines if line]
+    return element("div", *(shown or [element("p", "none", class_="none")]), class_="prose")
+
+
+def _numbers(side: Side) -> list[tuple[str, str]]:
+    return [(name, f"{count:,}") for name, count in side.numbers().items()]

@@ -6,12 +6,13 @@ branch of a choice becomes the checkpoint `archived/NAME`, and its conclusion a 
 
 from __future__ import annotations
 
-from trace_store import errors, history, merge
+from trace_store import checkpoints, errors, history, merge
 from trace_store import revision as revisions
 from trace_store.checkpoints.hard import (
     ARCHIVED,
     BRANCH,
     TRIGGER,
+    branch_meta,
     find_checkpoint,
     new_tag,
 )
@@ -23,13 +24,13 @@ from trace_store.history.trash import keep_in_trash, keep_other_tips
 from trace_store.ident import check_author, count_of, is_count
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import PICKED, Commit, Operation, read_commit
-from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import Message, store_message
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.names import BRANCHES, FORKS, branch_ref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_store.checkpoints.comparison import ForkComparison
     from trace_store.context.compiler import ContextCompiler
     from trace_store.contracts import RefReader
     from trace_store.secrets.guard import Guard
@@ -85,40 +86,122 @@ class Choice:
     conclusion: str
 
 
-def fork(store: Store, name: str, *, start: str = "", ref: str = "HEAD", author: str) -> Fork:
-    """Create a branch with a recorded fork point.
+class Forks:
+    """Forks of a repository: `repo.branches.fork("idea")` creates one."""
 
-    Args:
-        store: the repository's store.
-        name: the branch's short name.
-        start: the address of the last message in the fork, or a commit; "" is the tip of `ref`.
-        ref: the branch that is forked.
-        author: for the reflogs and the checkpoint.
+    def __init__(self, contexts: ContextCompiler, *, author: str, guard: Guard) -> None:
+        self._contexts = contexts
+        self._store = contexts.store
+        self._author = author
+        self._guard = guard
 
-    Raises:
-        AlreadyExistsError: the branch exists.
-        InvalidInputError: the message is in the middle of a commit that cannot be divided.
-        MessageNotFoundError: there is no such message.
-        As `resolve_commit` and `branch_ref`.
-    """
-    full = branch_ref(name)
-    parent = revisions.branch_of(store, ref) or ""
-    parent = parent if parent.startswith(BRANCHES) else ""
-    point, made = _start(store, start or ref, author)
-    record = FORKS + full.removeprefix(BRANCHES)
-    meta = {TRIGGER: FORK} | ({BRANCH: parent} if parent else {})
-    _, oid, data = new_tag(store, record, point, author, "", meta)
+    def __call__(self, name: str, *, start: str = "", ref: str = "HEAD") -> Fork:
+        """Create a branch with a recorded fork point.
 
-    def build(refs: RefReader) -> Transaction:
-        if refs.read(full) is not None:
-            raise errors.AlreadyExistsError(f"branch {name} already exists", ref=full)
-        before = refs.read(record)  # of an earlier branch of this name
-        edits = [RefEdit(full, point, None), RefEdit(record, oid, before)]
-        edits += [] if before is None else [keep_in_trash(record, before)]
-        return Transaction([*made, (oid, data)], edits, f"fork: {name}")
+        Args:
+            name: the branch's short name.
+            start: the address of the last message in the fork, or a commit; "" is the tip of `ref`.
+            ref: the branch that is forked.
 
-    store.transact(build, author=author)
-    return Fork(full, parent, point, record)
+        Raises:
+            AlreadyExistsError: the branch exists.
+            InvalidInputError: the message is in the middle of a commit that cannot be divided.
+            MessageNotFoundError: there is no such message.
+            As `resolve_commit` and `branch_ref`.
+        """
+        store = self._store
+        full = branch_ref(name)
+        point, made = _start(store, start or ref, self._author)
+        record = FORKS + full.removeprefix(BRANCHES)
+        meta = {TRIGGER: FORK, **branch_meta(store, ref)}
+        _, oid, data = new_tag(store, record, point, self._author, "", meta)
+
+        def build(refs: RefReader) -> Transaction:
+            if refs.read(full) is not None:
+                raise errors.AlreadyExistsError(f"branch {name} already exists", ref=full)
+            before = refs.read(record)  # of an earlier branch of this name
+            edits = [RefEdit(full, point, None), RefEdit(record, oid, before)]
+            edits += [] if before is None else [keep_in_trash(record, before)]
+            return Transaction([*made, (oid, data)], edits, f"fork: {name}")
+
+        store.transact(build, author=self._author)
+        return Fork(full, meta.get(BRANCH, ""), point, record)
+
+    def of(self, ref: str) -> Fork | None:
+        """Return a branch's fork record (by full name) or None; raises as `forks.fork_of`."""
+        return fork_of(self._store, ref)
+
+    def compare(self, left: str, right: str) -> ForkComparison:
+        """Return two branches side by side; raises as `comparison.compare_forks`."""
+        return checkpoints.comparison.compare_forks(self._contexts, left, right)
+
+    def merge(self, winner: str, loser: str, *, reason: str = "") -> Choice:
+        """Keep one branch, and archive the other with its conclusion, in one transaction.
+
+        The loser's tip becomes the checkpoint `archived/LOSER`. The winner gets a `decision` message with the
+        conclusion of the loser. If the winner was forked from the loser, the loser's name moves to the winner; else the
+        loser is deleted.
+
+        Raises:
+            StateError: HEAD is on the loser, which would be deleted; or a merge, pick, revert or rebase is in progress.
+            InvalidInputError: it is the same branch.
+            RefNotFoundError: there is no such branch.
+            RefChangedError: another process moved a branch.
+            SecretFoundError: the reason holds a secret, and the guard refuses secrets.
+        """
+        store, author = self._store, self._author
+        kept, lost = (history.branches.find_branch(store, each) for each in (winner, loser))
+        if kept == lost:
+            raise errors.InvalidInputError("the winner and the loser are the same branch")
+        merge.in_progress.refuse_while_stopped(store, [kept, lost])
+        tip, lost_tip = (history.branches.read_branch(store, each).oid for each in (kept, lost))
+        record = fork_of(store, kept)
+        is_moved = record is not None and record.parent == lost
+        if not is_moved and store.refs.head_target() == lost:
+            short = kept.removeprefix(BRANCHES)
+            raise errors.StateError(
+                f"HEAD is on {lost.removeprefix(BRANCHES)}, which would be archived",
+                code=errors.ErrorCode.WOULD_ARCHIVE_HEAD,
+                name=short,
+            )
+        context = self._contexts.compile(lost_tip)
+        state = work_state(list(context.messages), context.token_count)
+        conclusion = excerpt(state.outcome or state.latest_request, _CONCLUSION_CHARACTERS)
+        gathering = self._guard.gathering()
+        reason = gathering.text(reason)
+        text = _decision_text(kept, lost, reason, conclusion)
+        made = Commit(
+            [tip],
+            check_author(author),
+            store.clock.now(),
+            [ops.add([store_message(Message("user", text, kind=DECISION), gathering.put)])],
+            f"Keep {kept.removeprefix(BRANCHES)}, archive {lost.removeprefix(BRANCHES)}",
+            None,
+            [("archives", lost_tip)],
+        )
+        data = made.encode()
+        oid = hash_object(data)
+        archived = _free_archive(store, lost)
+        meta = {BRANCH: lost, TRIGGER: ARCHIVE}
+        _, tag_oid, tag = new_tag(store, archived, lost_tip, author, conclusion, meta)
+
+        def build(refs: RefReader) -> Transaction:
+            edits = [
+                RefEdit(kept, oid, tip),
+                RefEdit(lost, oid if is_moved else None, lost_tip),
+                *keep_other_tips(refs, lost),
+                RefEdit(archived, tag_oid, None),
+            ]
+            known = FORKS + lost.removeprefix(BRANCHES)
+            if not is_moved and (old := refs.read(known)) is not None:
+                edits += [RefEdit(known, None, old), keep_in_trash(known, old)]
+            objects = [*gathering.objects, (oid, data), (tag_oid, tag)]
+            return Transaction(objects, edits, f"fork: kept {kept.removeprefix(BRANCHES)}")
+
+        if store.refs.head_target() in (kept, lost):
+            store.refs.set_original(lost_tip if store.refs.head_target() == lost else tip)
+        store.transact(build, author=author)
+        return Choice(kept, lost, oid, archived, lost_tip, is_moved, conclusion)
 
 
 def fork_of(store: Store, ref: str) -> Fork | None:
@@ -132,90 +215,6 @@ def fork_of(store: Store, ref: str) -> Fork | None:
         return None
     found = find_checkpoint(store, record)
     return Fork(ref, found.branch, found.commit, record)
-
-
-def choose_fork(
-    contexts: ContextCompiler,
-    winner: str,
-    loser: str,
-    *,
-    author: str,
-    reason: str = "",
-    guard: Guard | None = None,
-) -> Choice:
-    """Keep one branch, and archive the other with its conclusion, in one transaction.
-
-    The loser's tip becomes the checkpoint `archived/LOSER`. The winner gets a `decision` message with the conclusion of
-    the loser. If the winner was forked from the loser, the loser's name moves to the winner; else the loser is deleted.
-
-    Args:
-        contexts: the compiler of the repository's store.
-        winner: the branch to keep.
-        loser: the branch to archive.
-        author: the author of the commit and the checkpoint.
-        reason: why.
-        guard: redacts secrets in the reason.
-
-    Raises:
-        StateError: HEAD is on the loser, which would be deleted; or a merge, pick, revert or rebase is in progress.
-        InvalidInputError: it is the same branch.
-        RefNotFoundError: there is no such branch.
-        RefChangedError: another process moved a branch.
-        SecretFoundError: the reason holds a secret, and the guard refuses secrets.
-    """
-    store = contexts.store
-    kept, lost = (history.branches.find_branch(store, each) for each in (winner, loser))
-    if kept == lost:
-        raise errors.InvalidInputError("the winner and the loser are the same branch")
-    merge.in_progress.refuse_while_stopped(store, [kept, lost])
-    tip, lost_tip = (history.branches.read_branch(store, each).oid for each in (kept, lost))
-    record = fork_of(store, kept)
-    is_moved = record is not None and record.parent == lost
-    if not is_moved and store.refs.head_target() == lost:
-        short = kept.removeprefix(BRANCHES)
-        raise errors.StateError(
-            f"HEAD is on {lost.removeprefix(BRANCHES)}, which would be archived",
-            code=errors.ErrorCode.WOULD_ARCHIVE_HEAD,
-            name=short,
-        )
-    context = contexts.compile(lost_tip)
-    state = work_state(list(context.messages), context.token_count)
-    conclusion = excerpt(state.outcome or state.latest_request, _CONCLUSION_CHARACTERS)
-    gathering = ObjectCollector() if guard is None else guard.gathering()
-    reason = gathering.text(reason)
-    text = _decision_text(kept, lost, reason, conclusion)
-    made = Commit(
-        [tip],
-        check_author(author),
-        store.clock.now(),
-        [ops.add([store_message(Message("user", text, kind=DECISION), gathering.put)])],
-        f"Keep {kept.removeprefix(BRANCHES)}, archive {lost.removeprefix(BRANCHES)}",
-        None,
-        [("archives", lost_tip)],
-    )
-    data = made.encode()
-    oid = hash_object(data)
-    archived = _free_archive(store, lost)
-    meta = {BRANCH: lost, TRIGGER: ARCHIVE}
-    _, tag_oid, tag = new_tag(store, archived, lost_tip, author, conclusion, meta)
-
-    def build(refs: RefReader) -> Transaction:
-        edits = [
-            RefEdit(kept, oid, tip),
-            RefEdit(lost, oid if is_moved else None, lost_tip),
-            *keep_other_tips(refs, lost),
-            RefEdit(archived, tag_oid, None),
-        ]
-        known = FORKS + lost.removeprefix(BRANCHES)
-        if not is_moved and (old := refs.read(known)) is not None:
-            edits += [RefEdit(known, None, old), keep_in_trash(known, old)]
-        objects = [*gathering.objects, (oid, data), (tag_oid, tag)]
-        return Transaction(objects, edits, f"fork: kept {kept.removeprefix(BRANCHES)}")
-
-    if store.refs.head_target() in (kept, lost):
-        store.refs.set_original(lost_tip if store.refs.head_target() == lost else tip)
-    store.transact(build, author=author)
-    return Choice(kept, lost, oid, archived, lost_tip, is_moved, conclusion)
 
 
 def _start(store: Store, text: str, author: str) -> tuple[ObjectId, list[tuple[ObjectId, bytes]]]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from trace_store.checkpoints import comparison, forks, hard
+from trace_store import errors, history, merge
+from trace_store import revision as revisions
+from trace_store.checkpoints import hard
 from trace_store.checkpoints import soft as soft_checkpoints
+from trace_store.checkpoints.forks import Forks as Forks
+from trace_store.objects.message import load_message
+from trace_store.objects.operations import added_messages
+from trace_store.refs.names import CHECKPOINTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from trace_store.checkpoints.comparison import ForkComparison
-    from trace_store.checkpoints.forks import Choice, Fork
     from trace_store.checkpoints.hard import Checkpoint, Restored
     from trace_store.checkpoints.soft import Injected
     from trace_store.context.compiler import ContextCompiler
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
 class Checkpoints:
     """The checkpoints of a repository.
 
-    Each method raises the errors of the function that it calls.
+    A method that takes the name of a checkpoint raises the errors of `show`.
     """
 
     def __init__(self, contexts: ContextCompiler, *, author: str, guard: Guard) -> None:
@@ -44,31 +48,43 @@ class Checkpoints:
     ) -> Checkpoint:
         """Save the state of a branch, or with `soft` a summary of it, and return the checkpoint.
 
-        `model` writes the prose of the summary; without one, it is built by rules.
+        Args:
+            name: the checkpoint's short name.
+            ref: a branch or another revision.
+            reason: why.
+            soft: save a summary.
+            model: writes the prose of the summary; without one, it is built by rules.
 
         Raises:
-            As `hard.save_checkpoint` and `soft.save_soft`.
+            AlreadyExistsError: the name is in use.
+            InvalidRefNameError: the name is not valid, or reserved for checkpoints that Trace makes.
+            As `resolve_commit`, and `soft.save_soft`.
         """
+        store, author = self._store, self._author
         reason = self._guard.gathering().text(reason) if reason else reason
         if soft:
             return soft_checkpoints.save_soft(
-                self._contexts,
-                name,
-                ref=ref,
-                author=self._author,
-                reason=reason,
-                model=model,
+                *(self._contexts, name, ref, reason, model),
+                author=author,
                 guard=self._guard,
             )
-        return hard.save_checkpoint(self._store, name, ref=ref, author=self._author, reason=reason)
+        full = hard.free_name(name)
+        commit = revisions.resolve_commit(store, ref)
+        meta = {hard.TRIGGER: hard.MANUAL, **hard.branch_meta(store, ref)}
+        _, oid, data = hard.new_tag(store, full, commit, author, reason, meta)
+        return hard.write_checkpoint(store, full, [(oid, data)], author=author)
 
     def show(self, name: str) -> Checkpoint:
         """Return one checkpoint; raises as `hard.find_checkpoint`."""
         return hard.find_checkpoint(self._store, name)
 
     def text(self, name: str) -> str:
-        """Return the summary of a soft checkpoint; raises as `soft.soft_text`."""
-        return soft_checkpoints.soft_text(self._store, self.show(name))
+        """Return the summary of a soft checkpoint; raises as `data`."""
+        found = self.show(name)
+        (_, stored), *_ = added_messages(
+            soft_checkpoints.soft_commit(self._store, found), found.commit
+        )
+        return load_message(stored, self._store.objects.read).text
 
     def data(self, name: str) -> dict[str, Any]:
         """Return the state that a soft checkpoint holds; raises as `soft.soft_data`."""
@@ -84,18 +100,50 @@ class Checkpoints:
         return soft_checkpoints.soft_source(self._store, checkpoint)
 
     def diff(self, name: str, ref: str = "HEAD", *, model: str = "") -> ContextDiff:
-        """Return what changed since a checkpoint; raises as `hard.diff_checkpoint`."""
-        return hard.diff_checkpoint(self._contexts, name, ref, model=model)
+        """Return what changed in a context since a checkpoint; raises as `show` and `resolve_commit`."""
+        return history.diff.diff(self._contexts, self.show(name).commit, ref, model=model)
 
     def restore(self, name: str, *, ref: str = "HEAD", branch: str = "") -> Restored:
-        """Move a branch to a checkpoint, or create `branch` there; raises as `hard.restore_checkpoint`."""
-        return hard.restore_checkpoint(
-            self._store, name, ref=ref, branch=branch, author=self._author
+        """Move a branch to a checkpoint, or create one there; the old tip goes to the trash.
+
+        Args:
+            name: the checkpoint.
+            ref: the branch to move. Moving HEAD's branch also sets ORIG_HEAD.
+            branch: create this branch instead, and move none.
+
+        Raises:
+            StateError: it is a soft checkpoint, or a merge, pick, revert or rebase is in progress on the branch.
+            AlreadyExistsError: there is a branch named `branch`.
+            As `show`, and as `find_branch`.
+        """
+        store, found = self._store, self.show(name)
+        if found.form == hard.SOFT:
+            raise errors.StateError(
+                f"{found.name} is a soft checkpoint: a summary, not a state",
+                code=errors.ErrorCode.NOT_A_STATE,
+                name=found.name,
+            )
+        moved, before = branch, None
+        if not branch:
+            head = store.refs.head().ref
+            full = head if ref in ("HEAD", "@") else history.branches.find_branch(store, ref)
+            if full is None or full == head:
+                merge.in_progress.refuse_while_stopped(store)
+                reset = history.reset.reset_hard(store, found.ref, author=self._author)
+                return hard.Restored(found, reset.ref, reset.before, reset.after, reset.kept)
+            merge.in_progress.refuse_while_stopped(store, [full])
+            moved, before = full, store.refs.read(full)
+        made, after, kept = history.branches.create_branch(
+            store, moved, found.ref, author=self._author, force=not branch
         )
+        return hard.Restored(found, made, before, after, kept)
 
     def delete(self, *names: str) -> list[DeletedRef]:
-        """Move checkpoints to the trash; raises as `hard.delete_checkpoints`."""
-        return hard.delete_checkpoints(self._store, names, author=self._author)
+        """Move checkpoints to the trash, all or none; return what was deleted; raises as `show`."""
+        wanted = dict.fromkeys(self.show(name).ref for name in names)
+        return history.branches.delete_refs(
+            self._store, list(wanted), author=self._author, what="checkpoint"
+        )
 
     def inject(self, name: str, *, ref: str = "") -> Injected:
         """Put a soft checkpoint at the start of a context, once; raises as `soft.inject_checkpoint`."""
@@ -108,34 +156,8 @@ class Checkpoints:
 
         Patterns such as `auto/*` select some.
         """
-        return hard.list_checkpoints(self._store, patterns)
-
-
-class Forks:
-    """Forks of a repository: `repo.branches.fork("idea")` creates one."""
-
-    def __init__(self, contexts: ContextCompiler, *, author: str, guard: Guard) -> None:
-        self._contexts = contexts
-        self._author = author
-        self._guard = guard
-
-    def __call__(self, name: str, *, start: str = "", ref: str = "HEAD") -> Fork:
-        """Create a branch with a recorded fork point; raises as `forks.fork`."""
-        return forks.fork(self._contexts.store, name, start=start, ref=ref, author=self._author)
-
-    def of(self, ref: str) -> Fork | None:
-        """Return a branch's fork record (by full name) or None; raises as `forks.fork_of`."""
-        return forks.fork_of(self._contexts.store, ref)
-
-    def compare(self, left: str, right: str) -> ForkComparison:
-        """Return two branches side by side; raises as `comparison.compare_forks`."""
-        return comparison.compare_forks(self._contexts, left, right)
-
-    def merge(self, winner: str, loser: str, *, reason: str = "") -> Choice:
-        """Add the loser's conclusion to the winner, and archive the loser.
-
-        Raises as `forks.choose_fork`.
-        """
-        return forks.choose_fork(
-            self._contexts, winner, loser, author=self._author, reason=reason, guard=self._guard
-        )
+        return [
+            hard.read_checkpoint(self._store, ref, oid)
+            for ref, oid in self._store.refs.iterate(CHECKPOINTS)
+            if not patterns or history.branches.matches_any(ref.removeprefix(CHECKPOINTS), patterns)
+        ]

@@ -6,7 +6,7 @@ refused. Restoring moves or creates a branch; the old tip goes to the trash.
 
 from __future__ import annotations
 
-from trace_store import errors, history, merge
+from trace_store import errors
 from trace_store import revision as revisions
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import value
@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from trace_store.context.compiler import ContextCompiler
     from trace_store.contracts import RefReader
-    from trace_store.history.branches import DeletedRef
-    from trace_store.history.diff import ContextDiff
     from trace_store.store.handle import Store
 
 ARCHIVED = CHECKPOINTS + "archived/"
@@ -104,51 +101,6 @@ class Restored:
     kept: str | None
 
 
-def save_checkpoint(
-    store: Store, name: str, *, ref: str = "HEAD", author: str, reason: str = ""
-) -> Checkpoint:
-    """Save the state of a branch, or of any commit, under a name.
-
-    Args:
-        store: the repository's store.
-        name: the checkpoint's short name.
-        ref: a branch or another revision.
-        author: who makes it.
-        reason: why.
-
-    Raises:
-        AlreadyExistsError: the name is in use.
-        InvalidRefNameError: the name is not valid, or reserved for checkpoints that Trace makes.
-        As `resolve_commit`.
-    """
-    full = free_name(name)
-    commit = revisions.resolve_commit(store, ref)
-    branch = revisions.branch_of(store, ref) or ""
-    meta = {TRIGGER: MANUAL}
-    if branch.startswith(BRANCHES):
-        meta[BRANCH] = branch
-    tag, oid, data = new_tag(store, full, commit, author, reason, meta)
-
-    def build(refs: RefReader) -> Transaction:
-        if refs.read(full) is not None:
-            raise name_in_use(full)
-        message = f"checkpoint: {full.removeprefix(CHECKPOINTS)}"
-        return Transaction([(oid, data)], [RefEdit(full, oid, None)], message)
-
-    store.transact(build, author=author)
-    return _of_tag(full, oid, commit, tag)
-
-
-def list_checkpoints(store: Store, patterns: Sequence[str] = ()) -> list[Checkpoint]:
-    """Return all checkpoints, hard, soft and automatic, by name; patterns such as `auto/*` select some."""
-    found: list[Checkpoint] = []
-    for ref, oid in store.refs.iterate(CHECKPOINTS):
-        name = ref.removeprefix(CHECKPOINTS)
-        if not patterns or history.branches.matches_any(name, patterns):
-            found.append(_read(store, ref, oid))
-    return found
-
-
 def find_checkpoint(store: Store, name: str) -> Checkpoint:
     """Return the checkpoint with a name.
 
@@ -165,71 +117,7 @@ def find_checkpoint(store: Store, name: str) -> Checkpoint:
             ref=full,
             code=errors.ErrorCode.CHECKPOINT_NOT_FOUND,
         )
-    return _read(store, full, oid, strict=True)
-
-
-def diff_checkpoint(
-    contexts: ContextCompiler, name: str, ref: str = "HEAD", *, model: str = ""
-) -> ContextDiff:
-    """Return what changed in a context since a checkpoint; raises as `find_checkpoint` and `resolve_commit`."""
-    return history.diff.diff(
-        contexts, find_checkpoint(contexts.store, name).commit, ref, model=model
-    )
-
-
-def restore_checkpoint(
-    store: Store, name: str, *, ref: str = "HEAD", branch: str = "", author: str
-) -> Restored:
-    """Move a branch to a checkpoint, or create one there; the old tip goes to the trash.
-
-    Args:
-        store: the repository's store.
-        name: the checkpoint.
-        ref: the branch to move. Moving HEAD's branch also sets ORIG_HEAD.
-        branch: create this branch instead, and move none.
-        author: for the reflogs.
-
-    Raises:
-        StateError: it is a soft checkpoint, or a merge, pick, revert or rebase is in progress on the branch.
-        AlreadyExistsError: there is a branch named `branch`.
-        As `find_checkpoint`, and as `find_branch`.
-    """
-    found = find_checkpoint(store, name)
-    if found.form == SOFT:
-        raise errors.StateError(
-            f"{found.name} is a soft checkpoint: a summary, not a state",
-            code=errors.ErrorCode.NOT_A_STATE,
-            name=found.name,
-        )
-    if branch:
-        full, oid, _ = history.branches.create_branch(store, branch, found.ref, author=author)
-        return Restored(found, full, None, oid, None)
-    head = store.refs.head()
-    moved = head.ref if ref in ("HEAD", "@") else history.branches.find_branch(store, ref)
-    if moved == head.ref:
-        merge.in_progress.refuse_while_stopped(store)
-        reset = history.reset.reset_hard(store, found.ref, author=author)
-        return Restored(found, reset.ref, reset.before, reset.after, reset.kept)
-    assert moved is not None
-    merge.in_progress.refuse_while_stopped(store, [moved])
-    before = store.refs.read(moved)
-    _, after, kept = history.branches.create_branch(
-        store, moved, found.ref, author=author, force=True
-    )
-    return Restored(found, moved, before, after, kept)
-
-
-def delete_checkpoints(store: Store, names: Sequence[str], *, author: str) -> list[DeletedRef]:
-    """Move checkpoints to the trash, all or none; return what was deleted.
-
-    Raises:
-        RefNotFoundError: there is no such checkpoint.
-        InvalidRefNameError: a name is not valid.
-    """
-    wanted = [find_checkpoint(store, name).ref for name in names]
-    return history.branches.delete_refs(
-        store, list(dict.fromkeys(wanted)), author=author, what="checkpoint"
-    )
+    return read_checkpoint(store, full, oid, strict=True)
 
 
 def checkpoint_ref(name: str) -> str:
@@ -245,7 +133,7 @@ def checkpoint_ref(name: str) -> str:
 
 
 def free_name(name: str) -> str:
-    """Return the full name of a new checkpoint; raises as `save_checkpoint`."""
+    """Return the full name of a new checkpoint; raises as `Checkpoints.save`."""
     full = checkpoint_ref(name)
     if full.startswith(RESERVED):
         prefix = full.removeprefix(CHECKPOINTS).partition("/")[0]
@@ -266,6 +154,37 @@ def name_in_use(full: str) -> errors.AlreadyExistsError:
     )
 
 
+def branch_meta(store: Store, ref: str) -> dict[str, str]:
+    """Return the metadata of a checkpoint about the branch that a revision names, if it names one."""
+    branch = revisions.branch_of(store, ref) or ""
+    return {BRANCH: branch} if branch.startswith(BRANCHES) else {}
+
+
+def write_checkpoint(
+    store: Store,
+    full: str,
+    objects: Sequence[tuple[ObjectId, bytes]],
+    *,
+    author: str,
+    note: str = "",
+) -> Checkpoint:
+    """Write the objects of a checkpoint and its ref, which names the last one.
+
+    Raises:
+        AlreadyExistsError: the name is in use.
+    """
+    oid = objects[-1][0]
+
+    def build(refs: RefReader) -> Transaction:
+        if refs.read(full) is not None:
+            raise name_in_use(full)
+        message = f"checkpoint: {full.removeprefix(CHECKPOINTS)}{note}"
+        return Transaction(objects, [RefEdit(full, oid, None)], message)
+
+    store.transact(build, author=author)
+    return find_checkpoint(store, full)
+
+
 def new_tag(
     store: Store,
     full: str,
@@ -281,42 +200,29 @@ def new_tag(
     return tag, hash_object(data), data
 
 
-def _read(store: Store, ref: str, oid: ObjectId, *, strict: bool = False) -> Checkpoint:
-    """Return a checkpoint, without details if its object is missing and not `strict`."""
+def read_checkpoint(store: Store, ref: str, oid: ObjectId, *, strict: bool = False) -> Checkpoint:
+    """Return the checkpoint of a ref, without details if its object is missing and not `strict`."""
     try:
         data = store.objects.read(oid)
         kind = kind_of(data)
         if kind == TAG:
             tag = Tag.decode(data)
-            return _of_tag(ref, oid, tag.target, tag)
-        if kind == COMMIT:
-            commit = Commit.decode(data)
-            form = SOFT if commit.meta.get(FORM) == SOFT else HARD
-            if form == SOFT:
-                branch = _text(commit.meta.get(BRANCH))
-                said = (commit.message, MANUAL, False, branch, commit.author, commit.time)
-                return Checkpoint(ref, oid, oid, SOFT, *said, commit.meta)
+            return _checkpoint(ref, oid, tag.target, HARD, tag)
+        if kind == COMMIT and (commit := Commit.decode(data)).meta.get(FORM) == SOFT:
+            return _checkpoint(ref, oid, oid, SOFT, commit)
     except (errors.ObjectNotFoundError, errors.CorruptObjectError):
         if strict:
             raise
     return Checkpoint(ref, oid, oid, HARD, "", MANUAL, False, "", "", 0, {})
 
 
-def _of_tag(ref: str, oid: ObjectId, commit: ObjectId, tag: Tag) -> Checkpoint:
-    meta = tag.meta
-    return Checkpoint(
-        ref,
-        oid,
-        commit,
-        HARD,
-        tag.message,
-        _text(meta.get(TRIGGER)) or MANUAL,
-        bool(meta.get(IS_AUTOMATIC)),
-        _text(meta.get(BRANCH)),
-        tag.author,
-        tag.time,
-        meta,
-    )
+def _checkpoint(
+    ref: str, oid: ObjectId, commit: ObjectId, form: str, made: Tag | Commit
+) -> Checkpoint:
+    meta = made.meta
+    trigger, branch = _text(meta.get(TRIGGER)) or MANUAL, _text(meta.get(BRANCH))
+    by = bool(meta.get(IS_AUTOMATIC)), branch, made.author, made.time
+    return Checkpoint(ref, oid, commit, form, made.message, trigger, *by, meta)
 
 
 def _text(given: object) -> str:

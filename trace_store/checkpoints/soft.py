@@ -12,24 +12,24 @@ import json
 from trace_store import errors, history, llm
 from trace_store import revision as revisions
 from trace_store.checkpoints.hard import (
-    BRANCH,
     FORM,
     SOFT,
+    branch_meta,
     find_checkpoint,
     free_name,
     name_in_use,
+    write_checkpoint,
 )
 from trace_store.checkpoints.work_state import DECISION, MAXIMUM_DECISIONS, Decision, work_state
 from trace_store.context.fold import Fold
-from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import replace, value
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, read_commit
-from trace_store.objects.content import ObjectCollector, bytes_of, read_content, text_of
-from trace_store.objects.message import Message, load_message, store_message
+from trace_store.objects.content import bytes_of, read_content, text_of
+from trace_store.objects.message import Message, store_message
 from trace_store.oid import ObjectId, hash_object
-from trace_store.refs.names import BRANCHES, branch_ref
+from trace_store.refs.names import branch_ref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from trace_store.checkpoints.work_state import WorkState
     from trace_store.context.compiled import MessageLike
     from trace_store.context.compiler import ContextCompiler
-    from trace_store.contracts import RefReader
     from trace_store.llm.contract import Model
     from trace_store.objects.address import Address
     from trace_store.secrets.guard import Guard
@@ -90,31 +89,19 @@ class Injected:
 def save_soft(
     contexts: ContextCompiler,
     name: str,
+    ref: str,
+    reason: str,
+    model: Model | None,
     *,
-    ref: str = "HEAD",
     author: str,
-    reason: str = "",
-    model: Model | None = None,
-    guard: Guard | None = None,
+    guard: Guard,
 ) -> Checkpoint:
     """Summarise the context of a branch, or of any commit, and save the summary under a name.
 
-    Args:
-        contexts: the compiler of the repository's store.
-        name: the checkpoint's short name.
-        ref: a branch or another revision.
-        author: who makes it.
-        reason: why.
-        model: writes the prose; None leaves it to the rules.
-        guard: redacts secrets in what a model writes.
-
     Raises:
-        AlreadyExistsError: the name is in use.
-        InvalidRefNameError: the name is not valid.
         InvalidInputError: the context is empty.
         ModelError: the model failed or its answer cannot be used; nothing was written.
         SecretFoundError: the text holds a secret, and the guard refuses secrets.
-        As `resolve_commit`.
     """
     store = contexts.store
     full = free_name(name)
@@ -129,10 +116,8 @@ def save_soft(
     meta: dict[str, Any] = {FORM: SOFT}
     if model is not None:
         state, meta[MODEL] = _written_by(model, state, messages)
-    branch = revisions.branch_of(store, ref) or ""
-    if branch.startswith(BRANCHES):
-        meta[BRANCH] = branch
-    gathering = ObjectCollector() if guard is None else guard.gathering()
+    meta |= branch_meta(store, ref)
+    gathering = guard.gathering()
     message = Message("user", f"{_TITLE} ({name})\n\n{state.as_text()}", kind=SUMMARY)
     stored = store_message(message, gathering.put)
     meta[DATA] = gathering.put(bytes_of(json.dumps(state.as_map(), ensure_ascii=False)))
@@ -146,22 +131,8 @@ def save_soft(
         [(SOURCE, source)],
     )
     data = made.encode()
-    oid = hash_object(data)
-
-    def build(refs: RefReader) -> Transaction:
-        if refs.read(full) is not None:
-            raise name_in_use(full)
-        edits = [RefEdit(full, oid, None)]
-        return Transaction([*gathering.objects, (oid, data)], edits, f"checkpoint: {name} (soft)")
-
-    store.transact(build, author=author)
-    return find_checkpoint(store, full)
-
-
-def soft_text(store: Store, checkpoint: Checkpoint) -> str:
-    """Return the summary of a soft checkpoint; raises as `soft_data`."""
-    (_, stored), *_ = ops.added_messages(_commit(store, checkpoint), checkpoint.commit)
-    return load_message(stored, store.objects.read).text
+    objects = [*gathering.objects, (hash_object(data), data)]
+    return write_checkpoint(store, full, objects, author=author, note=" (soft)")
 
 
 def soft_data(store: Store, checkpoint: Checkpoint) -> dict[str, Any]:
@@ -171,7 +142,7 @@ def soft_data(store: Store, checkpoint: Checkpoint) -> dict[str, Any]:
         StateError: it is a hard checkpoint.
         ObjectNotFoundError, CorruptObjectError: an object is missing or damaged.
     """
-    data = _commit(store, checkpoint).meta.get(DATA)
+    data = soft_commit(store, checkpoint).meta.get(DATA)
     try:
         found = json.loads(text_of(read_content(data, store.objects.read)))  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
@@ -183,7 +154,7 @@ def soft_data(store: Store, checkpoint: Checkpoint) -> dict[str, Any]:
 
 def soft_source(store: Store, checkpoint: Checkpoint) -> ObjectId | None:
     """Return the commit that a soft checkpoint summarises, if it names one; raises as `soft_data`."""
-    links = _commit(store, checkpoint).links
+    links = soft_commit(store, checkpoint).links
     return next((t for name, t in links if name == SOURCE and isinstance(t, ObjectId)), None)
 
 
@@ -204,7 +175,7 @@ def inject_checkpoint(
     """
     store = contexts.store
     found = find_checkpoint(store, name)
-    commit = _commit(store, found)
+    commit = soft_commit(store, found)
     (operation,) = ops.carried_operations(found.commit, commit)
     ((address, _),) = ops.added_messages(commit, found.commit)
     full = _branch(store, ref)
@@ -246,7 +217,8 @@ def _branch(store: Store, ref: str) -> str | None:
         return branch_ref(ref)
 
 
-def _commit(store: Store, checkpoint: Checkpoint) -> Commit:
+def soft_commit(store: Store, checkpoint: Checkpoint) -> Commit:
+    """Return the commit that holds the summary of a soft checkpoint; raises as `soft_data`."""
     if checkpoint.form != SOFT:
         raise errors.StateError(
             f"{checkpoint.name} is a hard checkpoint: a state, not a summary",
@@ -270,32 +242,33 @@ def _written_by(
         if text:
             quoted.append({"role": message.role, "text": text})
     question = json.dumps({"found": state.as_map(), "messages": quoted[::-1]}, ensure_ascii=False)
-    prompt = llm.contract.Prompt((("user", question),), _SYSTEM, _ANSWER_TOKENS)
-    answer = llm.contract.ask(model, prompt)
-    try:
-        said = json.loads(_object_in(answer.text))
-        summary = str(said["summary"]).strip()
-        decisions = tuple(
-            Decision(str(each["text"]), str(each.get("reason", "")), None)
-            for each in said.get("decisions", ())[:MAXIMUM_DECISIONS]
-        )
-        open_ends = tuple(str(each) for each in said.get("open_ends", ()))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise errors.ModelNonsenseError(
-            "the model's answer is not the summary asked for"
-        ) from error
-    if not summary:
-        raise errors.ModelNonsenseError("the model's summary is empty")
-    if answer.stop == llm.contract.LENGTH:
-        raise errors.ModelNonsenseError("the model's answer was cut off")
     recorded = tuple(each for each in state.decisions if each.text and _is_recorded(each, messages))
-    made = replace(
-        state,
-        summary=summary,
-        decisions=(*recorded, *decisions)[:MAXIMUM_DECISIONS],
-        open_ends=open_ends or state.open_ends,
-    )
-    return made, answer.model or "unknown"
+
+    def read(text: str) -> WorkState:
+        said: Any = llm.dialogue.object_in(text)
+        try:
+            summary = str(said["summary"]).strip()
+            decisions = tuple(
+                Decision(str(each["text"]), str(each.get("reason", "")), None)
+                for each in said.get("decisions", ())[:MAXIMUM_DECISIONS]
+            )
+            open_ends = tuple(str(each) for each in said.get("open_ends", ()))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise errors.ModelNonsenseError(
+                "the model's answer is not the summary asked for",
+                faults=("it is not the JSON object asked for",),
+            ) from error
+        if not summary:
+            raise errors.ModelNonsenseError("the model's summary is empty", faults=("it is empty",))
+        return replace(
+            state,
+            summary=summary,
+            decisions=(*recorded, *decisions)[:MAXIMUM_DECISIONS],
+            open_ends=open_ends or state.open_ends,
+        )
+
+    dialogue = llm.dialogue.Dialogue(model, _SYSTEM, _ANSWER_TOKENS)
+    return dialogue.ask(question, read), dialogue.answers[-1].model or "unknown"
 
 
 def _is_recorded(decision: Decision, messages: Sequence[MessageLike]) -> bool:
@@ -305,9 +278,3 @@ def _is_recorded(decision: Decision, messages: Sequence[MessageLike]) -> bool:
         and (each.kind == DECISION or DECISION in getattr(each, "labels", ()))
         for each in messages
     )
-
-
-def _object_in(text: str) -> str:
-    """Return the JSON object in an answer, which some models put in a code fence."""
-    start, end = text.find("{"), text.rfind("}")
-    return text[start : end + 1]

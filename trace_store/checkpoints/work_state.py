@@ -11,6 +11,7 @@ import re
 from trace_store.context.activity import RUN, activity_of
 from trace_store.exporters.overview import excerpt
 from trace_store.frozen import value
+from trace_store.objects.address import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,31 +97,7 @@ class WorkState:
 
     def as_map(self) -> dict[str, Any]:
         """Return it as JSON values, as a soft checkpoint stores it."""
-        return {
-            "schema": SCHEMA,
-            "request": self.request,
-            "latest_request": self.latest_request,
-            "outcome": self.outcome,
-            "summary": self.summary,
-            "files": [
-                {"path": f.path, "reads": f.reads, "writes": f.writes, "finding": f.finding}
-                for f in self.files
-            ],
-            "tasks": [{"text": t.text, "status": t.status} for t in self.tasks],
-            "decisions": [
-                {
-                    "text": d.text,
-                    "reason": d.reason,
-                    "address": None if d.address is None else d.address.hex,
-                }
-                for d in self.decisions
-            ],
-            "open_ends": list(self.open_ends),
-            "command_count": self.command_count,
-            "error_count": self.error_count,
-            "message_count": self.message_count,
-            "token_count": self.token_count,
-        }
+        return {"schema": SCHEMA, **record(self)}
 
     def as_text(self) -> str:
         """Return it as Markdown, for a model and for people."""

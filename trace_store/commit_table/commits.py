@@ -14,12 +14,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trace_store.commit_table.rows import CommitRows
-    from trace_store.commit_table.table import CommitTable
+    from trace_store.commit_table.table import CommitRows, CommitTable
     from trace_store.contracts import ObjectReader
 
-STEPS = 64
-"""Up to this many commits, reading them is faster than starting a table."""
+TABLE_THRESHOLD = 64
+"""Up to this many commits, reading the commits is faster than opening or building the table."""
 
 
 class Commits:
@@ -42,7 +41,7 @@ class Commits:
     def rows(
         self, starts: Sequence[ObjectId], *, limit: int | None = None
     ) -> tuple[CommitRows, list[int]] | None:
-        """Return rows with the whole history of the starts, and the starts' numbers.
+        """Return rows with the whole history of the starts, and the row numbers of the starts.
 
         Returns None if the objects must be walked instead. At most `limit` commits are read to update the table. A
         start among the newest rows is assumed to exist, without opening packs.
@@ -86,7 +85,7 @@ class Commits:
         Raises:
             ObjectNotFoundError, CorruptObjectError: the history is incomplete.
         """
-        given = 0
+        yielded = 0
         if limit == 0:
             return
         indexed = self.rows([*starts, *hidden], limit=limit)
@@ -98,7 +97,7 @@ class Commits:
             try:
                 for high, low in spans.between(0, limit):
                     for oid in rows.ids_newest_first(high, low):
-                        given += 1
+                        yielded += 1
                         yield oid
                 return
             except errors.CorruptIndexError:
@@ -106,7 +105,7 @@ class Commits:
         for number, oid in enumerate(self.walk(starts, hidden, first_parent=first_parent)):
             if number == limit:
                 return
-            if number >= given:
+            if number >= yielded:  # the others came from the table, in the same order
                 yield oid
 
     def walk(
@@ -119,7 +118,8 @@ class Commits:
     ) -> Iterator[ObjectId]:
         """Like `topological`, but read the objects; `by_time` puts the latest first.
 
-        A linear history is read as needed; from the first merge on, the rest is read at once.
+        Commits are read one by one up to the first merge commit. From there on, all others are read before the next
+        id is yielded.
         """
         known: dict[ObjectId, Sequence[ObjectId]] = {}
 
@@ -132,13 +132,13 @@ class Commits:
 
         if not hidden:
             while len(starts) == 1:
-                above = list(dict.fromkeys(self.parents(starts[0])))
+                parent_ids = list(dict.fromkeys(self.parents(starts[0])))
                 if first_parent:
-                    above = above[:1]
-                if len(above) > 1:
+                    parent_ids = parent_ids[:1]
+                if len(parent_ids) > 1:
                     break
                 yield starts[0]
-                starts = above
+                starts = parent_ids
             if not starts:
                 return
         read = self._objects.read
@@ -168,12 +168,12 @@ class Commits:
         return graph.merge_bases(one, other, self.parents)
 
     def ancestor(self, oid: ObjectId, generations: int) -> tuple[ObjectId, int]:
-        """Return the n-th first-parent ancestor, and how many steps are left at the root.
+        """Return the n-th first-parent ancestor and 0, or the root and how many generations are missing.
 
         Raises:
             ObjectNotFoundError, CorruptObjectError: a commit is missing, or not a commit.
         """
-        indexed = self.rows([oid]) if generations > STEPS else None
+        indexed = self.rows([oid]) if generations > TABLE_THRESHOLD else None
         if indexed is not None:
             rows, (number,) = indexed
             try:
@@ -182,9 +182,9 @@ class Commits:
             except errors.CorruptIndexError:
                 self.discard_table()
         while generations:
-            above = self.parents(oid)
-            if not above:
+            parent_ids = self.parents(oid)
+            if not parent_ids:
                 break
-            oid = above[0]
+            oid = parent_ids[0]
             generations -= 1
         return oid, generations

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trace_store.commit_table.rows import CommitRows
+    from trace_store.commit_table.table import CommitRows
 
 _ONE = 1
 _OTHER = 2

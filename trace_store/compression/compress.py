@@ -7,6 +7,7 @@ Must-keep texts and the facts of the tool calls are added or checked by rule, no
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import chain
 
 from trace_store import errors
@@ -19,11 +20,11 @@ from trace_store.compression.prompt import (
     length_faults,
 )
 from trace_store.compression.selection import COMPRESSION, originals, private_salt, select
-from trace_store.config import token_count
+from trace_store.config import parse_token_count
 from trace_store.context.activity import activity_of
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import prefix_after, seen_of_entry
-from trace_store.context.entries import REPLACED
+from trace_store.context.fold import REPLACED
 from trace_store.context.snapshots import fold_of
 from trace_store.context.tokens.overhead import count_message
 from trace_store.context.tokens.tokenizer import get_tokenizer
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from typing import Any
 
-    from trace_store.context.entries import Entry
+    from trace_store.context.fold import Entry
     from trace_store.history.draft import CommitResult
     from trace_store.llm.contract import Model
     from trace_store.objects.content import Salt
@@ -225,17 +226,8 @@ def compress(
             needed=after,
             allowed=target,
         )
-    meta = writer.meta(found, after, previous)
-    made = _write(
-        planner,
-        found,
-        writer,
-        texts,
-        author=author,
-        message=message,
-        guard=guard,
-        salt=private_salt(store, planner.state, chain(*(run.sources for run in found.runs)), salt),
-        meta=meta,
+    made = writer.commit(
+        texts, after, previous, author=author, message=message, guard=guard, salt=salt
     )
     return CompressionResult(found, made, after, writer.kind, writer.model_name, texts)
 
@@ -249,7 +241,7 @@ def parse_target(store: Store, text: str) -> int:
         InvalidInputError: it is neither.
     """
     if not text.endswith("%"):
-        return token_count(text)
+        return parse_token_count(text)
     digits = text[:-1]
     if not (is_count(digits) and 0 < count_of(digits) < 100):
         raise errors.InvalidInputError(f"not 1% to 99%: {text[:20]!r}")
@@ -278,56 +270,12 @@ def _check_growth(previous: Mapping[str, Any] | None, before: int) -> None:
         return
     new, needed = before - previous["after"], int(previous["after"] * NEW_SHARE)
     if new < needed:
-        raise errors.StateError(
-            f"the branch has {max(new, 0):,} new tokens since its last compression, and {needed:,} are needed",
-            code=errors.ErrorCode.NO_GAIN,
-        )
-    if previous["idle"] >= MAXIMUM_IDLE_RUNS:
-        raise errors.StateError(
-            f"the last {previous['idle']} compressions of the branch saved less than a tenth each",
-            code=errors.ErrorCode.NO_GAIN,
-        )
-
-
-def _write(
-    planner: _Planner,
-    found: Plan,
-    writer: _Writer,
-    texts: Sequence[str],
-    *,
-    author: str,
-    message: str,
-    guard: Guard | None,
-    salt: Salt | None,
-    meta: Mapping[str, Any],
-) -> CommitResult:
-    """Write the commit on the tip of the branch, which may have grown meanwhile."""
-    store, tip = planner.store, found.tip
-    for _ in range(_ATTEMPTS):
-        draft = new_draft(store, salt=salt, guard=guard)
-        for number, (run, text) in enumerate(zip(found.runs, texts, strict=True)):
-            draft.replace(
-                run.targets,
-                [Message("user", text, kind=SUMMARY)],
-                reason=COMPRESSION,
-                model=writer.model_name,
-                prompt=writer.prompts[number],
-                sources=() if run.sources == run.targets else run.sources,
-            )
-        for answer in writer.answers:
-            if answer.usage is not None:
-                draft.record_usage(answer.usage, model=answer.model)
-        try:
-            return write(
-                *(store, draft),
-                author=author,
-                message=message,
-                meta=meta,
-                onto=tip,
-            )
-        except errors.RefChangedError:
-            tip = planner.unchanged_tip(found)
-    raise errors.RefChangedError("the branch keeps moving", ref=store.refs.head().ref)
+        why = f"the branch has {max(new, 0):,} new tokens since its last compression, and {needed:,} are needed"
+    elif previous["idle"] >= MAXIMUM_IDLE_RUNS:
+        why = f"the last {previous['idle']} compressions of the branch saved less than a tenth each"
+    else:
+        return
+    raise errors.StateError(why, code=errors.ErrorCode.NO_GAIN)
 
 
 class _Planner:
@@ -566,6 +514,7 @@ class _Writer:
         window: int,
     ) -> None:
         self._planner = planner
+        self._plan = found
         self._text = text.strip()
         if text and (not self._text or len(found.runs) > 1):
             why = f"for one run of messages, and the range has {len(found.runs)}"
@@ -630,22 +579,57 @@ class _Writer:
             if entry.message["role"] not in INSTRUCTIONS or kept[entry.address]
         ]
 
-    def meta(self, found: Plan, after: int, previous: Mapping[str, Any] | None) -> dict[str, Any]:
+    def commit(
+        self,
+        texts: Sequence[str],
+        after: int,
+        previous: Mapping[str, Any] | None,
+        *,
+        author: str,
+        message: str,
+        guard: Guard | None,
+        salt: Callable[[], Salt] | None,
+    ) -> CommitResult:
+        """Write the commit on the tip of the branch, which may have grown meanwhile."""
+        planner, found = self._planner, self._plan
+        store, tip, meta = planner.store, found.tip, self._meta(after, previous)
+        sources = chain(*(run.sources for run in found.runs))
+        private = private_salt(store, planner.state, sources, salt)
+        for _ in range(_ATTEMPTS):
+            draft = new_draft(store, salt=private, guard=guard)
+            for run, text, prompt in zip(found.runs, texts, self.prompts, strict=True):
+                draft.replace(
+                    run.targets,
+                    [Message("user", text, kind=SUMMARY)],
+                    reason=COMPRESSION,
+                    model=self.model_name,
+                    prompt=prompt,
+                    sources=() if run.sources == run.targets else run.sources,
+                )
+            for answer in self.answers:
+                if answer.usage is not None:
+                    draft.record_usage(answer.usage, model=answer.model)
+            try:
+                return write(store, draft, author=author, message=message, meta=meta, onto=tip)
+            except errors.RefChangedError:
+                tip = planner.unchanged_tip(found)
+        raise errors.RefChangedError("the branch keeps moving", ref=store.refs.head().ref)
+
+    def _meta(self, after: int, previous: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the commit's metadata about the compression."""
-        messages = sum(self._planner.sizes.values())
+        found, messages = self._plan, sum(self._planner.sizes.values())
         saved_little = found.before - after < messages * NEW_SHARE
-        idle = (previous["idle"] if previous else 0) + 1 if saved_little else 0
         recorded: dict[str, Any] = {
             "after": after,
             "before": found.before,
-            "idle": idle,
+            "idle": (previous["idle"] if previous else 0) + 1 if saved_little else 0,
             "sources": [self._hash(run.sources).hex() for run in found.runs],
             "summariser": self.kind,
             "version": VERSION,
         }
-        if found.target is not None:
-            recorded["target"] = found.target
-        return {COMPRESSION: recorded}
+        return {
+            COMPRESSION: recorded | ({"target": found.target} if found.target is not None else {})
+        }
 
     def _hash(self, addresses: Iterable[Address]) -> bytes:
         """Return a hash of the model-visible content of messages."""
@@ -666,8 +650,4 @@ def _losses(text: str, kept: Mapping[Address, Sequence[str]]) -> list[str]:
 
 
 def _tally(kept: Mapping[Address, str], sizes: Mapping[Address, int]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for address, why in kept.items():
-        if address in sizes:
-            found[why] = found.get(why, 0) + 1
-    return dict(sorted(found.items()))
+    return dict(sorted(Counter(why for each, why in kept.items() if each in sizes).items()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store import revision as revisions
 from trace_store.compression.selection import SUMMARISES, origin_of
-from trace_store.context.entries import REPLACED
+from trace_store.context.fold import REPLACED
 from trace_store.context.ghost import ghost_text
 from trace_store.context.snapshots import fold_of
 from trace_store.frozen import value

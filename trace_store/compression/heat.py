@@ -107,23 +107,5 @@ class Heat:
         ]
 
 
-def heat_strip(values: Sequence[float], tokens: Sequence[int], width: int = 60) -> list[float]:
-    """Return a context's heat in `width` columns with equal numbers of tokens."""
-    total = sum(tokens)
-    if not total:
-        return []
-    columns = [[0.0, 0.0] for _ in range(width)]
-    before = 0.0
-    for value, size in zip(values, tokens, strict=True):
-        start, before = before, before + size * width / total
-        column = int(start)
-        while column < width and start < before:
-            end = min(before, column + 1)
-            columns[column][0] += value * (end - start)
-            columns[column][1] += end - start
-            start, column = end, column + 1
-    return [warm / size if size else 0.0 for warm, size in columns]
-
-
 def _is_fixed(message: CompiledMessage) -> bool:
     return message.priority == ops.PINNED or message.role in ("system", "developer")

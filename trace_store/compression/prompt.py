@@ -129,25 +129,18 @@ class ModelSummariser:
         system = SYSTEM.format(words=max(10, int(budget * WORDS_PER_TOKEN)))
         question = "[" + ",\n".join(said) + "]"
         self.requests.append(f"{system}\n\n{question}")
-        messages = [("user", question)]
-        wrong: list[str] = []
-        for _ in range(2):
-            prompt = llm.contract.Prompt(tuple(messages), system, ANSWER_ROOM * budget)
-            answer = llm.contract.ask(self._model, prompt)
-            self.answers.append(answer)
-            text = answer.text.strip()
-            is_cut = answer.stop == llm.contract.LENGTH
-            wrong = ["it was cut off: be brief"] if is_cut else faults(text)
-            if not wrong:
-                return text
-            told = "\n".join(f"- {each}" for each in wrong)
-            messages += [
-                ("assistant", text or "(nothing)"),
-                ("user", f"That cannot be used:\n{told}\nAnswer again, with the whole summary."),
-            ]
-        raise errors.ModelNonsenseError(
-            f"the model's summary cannot be used: {wrong[0]}", faults=tuple(wrong)
-        )
+        dialogue = llm.dialogue.Dialogue(self._model, system, ANSWER_ROOM * budget)
+
+        def read(text: str) -> str:
+            if wrong := faults(text.strip()):
+                raise errors.ModelNonsenseError(
+                    f"the model's summary cannot be used: {wrong[0]}", faults=tuple(wrong)
+                )
+            return text.strip()
+
+        summary = dialogue.ask(question, read)
+        self.answers += dialogue.answers
+        return summary
 
 
 def _quoted(message: SourceMessage) -> str:

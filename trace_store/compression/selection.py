@@ -13,7 +13,7 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store import revision as revisions
 from trace_store.context.content import are_private
-from trace_store.context.entries import REPLACED
+from trace_store.context.fold import REPLACED
 from trace_store.context.snapshots import fold_of
 from trace_store.frozen import value
 from trace_store.objects import operations as ops
@@ -25,8 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from trace_store.context.entries import Entry
-    from trace_store.context.fold import Fold
+    from trace_store.context.fold import Entry, Fold
     from trace_store.objects.commit import Operation
     from trace_store.objects.content import Salt
     from trace_store.store.handle import Store

@@ -14,17 +14,16 @@ from __future__ import annotations
 import os
 import re
 from itertools import chain
+from zlib import crc32
 
 from trace_store import errors
 from trace_store.compression.heat import Heat
 from trace_store.compression.selection import private_salt
-from trace_store.compression.similarity import near_duplicates, topics
 from trace_store.compression.trim import (
     DUPLICATE,
     FAILED,
     FAILED_TOKENS,
     KEPT_TURNS,
-    REASON,
     SUPERSEDED,
     duplicates,
     note_text,
@@ -32,7 +31,7 @@ from trace_store.compression.trim import (
     superseded,
     working_state,
 )
-from trace_store.compression.working_context import SUMMARY, Output, WorkingContext
+from trace_store.compression.working_context import REASON, SUMMARY, Output, WorkingContext
 from trace_store.context.activity import READ
 from trace_store.frozen import value
 from trace_store.history.commit import new_draft, write
@@ -41,12 +40,94 @@ from trace_store.objects.message import Message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from trace_store.history.draft import CommitResult
     from trace_store.objects.address import Address
     from trace_store.objects.content import Salt
     from trace_store.store.handle import Store
+
+
+_HASHES = 64
+_BANDS = 16
+_PRIME = (1 << 61) - 1
+_COMPARED = 20
+"""Number of newest texts of a band that each older one is compared with."""
+_SEQUENCE_WORDS = 4
+_FACTORS = [(2 * n + 1) * 0x9E3779B97F4A7C15 % _PRIME for n in range(1, _HASHES + 1)]
+_NEAR_DUPLICATE = 0.8
+"""Minimum share of common word sequences of two near duplicates."""
+_SAME_TOPIC = 0.2
+_OPEN_TOPICS = 30
+"""A set may join one of this many topics that were used last."""
+
+
+def near_duplicates(texts: Sequence[str]) -> Iterator[tuple[int, int, float]]:
+    """Yield (index, index of its last near duplicate, similarity).
+
+    Texts without a near duplicate are omitted. The similarity of two texts is the Jaccard index of their sequences of
+    four words. It is estimated by MinHash (A. Broder, 1997) over 64 hashes; only texts that agree in one of 16 bands
+    are compared.
+    """
+    signatures = [_signature(text) for text in texts]
+    bands: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    size = _HASHES // _BANDS
+    for number, signature in enumerate(signatures):
+        for band in range(_BANDS if signature else 0):
+            key = band, tuple(signature[band * size : (band + 1) * size])
+            bands.setdefault(key, []).append(number)
+    candidates: dict[int, set[int]] = {}
+    for numbers in bands.values():
+        for place, number in enumerate(numbers):
+            newest = numbers[max(place + 1, len(numbers) - _COMPARED) :]
+            candidates.setdefault(number, set()).update(newest)
+    for number in sorted(candidates):
+        for later in sorted(candidates[number], reverse=True):
+            same = sum(map(int.__eq__, signatures[number], signatures[later])) / _HASHES
+            if same >= _NEAR_DUPLICATE:
+                yield number, later, same
+                break
+
+
+def _signature(text: str) -> list[int]:
+    words = text.split()
+    if len(words) < 2 * _SEQUENCE_WORDS:
+        return []
+    hashes = {
+        crc32(" ".join(words[at : at + _SEQUENCE_WORDS]).encode("utf-8", "surrogatepass")) + 1
+        for at in range(len(words) - _SEQUENCE_WORDS + 1)
+    }
+    return [min(value * factor % _PRIME for value in hashes) for factor in _FACTORS]
+
+
+def topics(names: Iterable[set[str]]) -> list[list[int]]:
+    """Group sets of names, such as the paths in each turn, into topics.
+
+    Each set, in order, joins the topic with the largest overlap (the common names, divided by the size of the smaller
+    set), or starts a topic if the overlap is too small.
+
+    Returns:
+        The indexes of the sets of each topic.
+    """
+    found: list[list[int]] = []
+    open_topics: list[tuple[set[str], list[int]]] = []  # the topic used last is last
+    for index, own in enumerate(names):
+        best, largest = None, 0.0
+        for at, (topic, _) in enumerate(open_topics):
+            overlap = len(own & topic) / (min(len(own), len(topic)) or 1)
+            if overlap > largest:
+                best, largest = at, overlap
+        if best is None or largest < _SAME_TOPIC:
+            found.append([index])
+            open_topics.append((set(own), found[-1]))
+            del open_topics[:-_OPEN_TOPICS]
+        else:
+            used = open_topics.pop(best)
+            used[0].update(own)
+            used[1].append(index)
+            open_topics.append(used)
+    return found
+
 
 STALE = "stale"
 SIMILAR = "similar"
@@ -116,8 +197,7 @@ class _Search:
         self.working = working
         self.root = root
         self.heat = Heat(working.messages)
-        turns = [at for at in range(len(working.messages)) if working.is_user_turn(at)]
-        self.turns = turns
+        self.turns = turns = working.user_turns()
         self.tail = turns[-KEPT_TURNS] if len(turns) >= KEPT_TURNS else len(working.messages)
         self._taken: set[tuple[int, str]] = set()
         self._replaced: set[int] = set()
@@ -127,19 +207,16 @@ class _Search:
     def run(self) -> Iterator[Suggestion]:
         working = self.working
         outputs = [each for each in working.outputs if each.at not in working.kept]
-        for output, later in superseded(outputs):
-            again = later.action.kind == READ
-            if again or output.at < self.tail:
-                verb = "read again" if again else "changed"
-                yield from self._pointer(output, SUPERSEDED, f"was {verb} in", later)
+        for output, later, said in superseded(outputs):
+            if later.action.kind == READ or output.at < self.tail:
+                yield from self._pointer(output, SUPERSEDED, said, later)
         for output, later in duplicates(outputs):
             yield from self._pointer(output, DUPLICATE, "has the same output as", later)
         long = [each for each in outputs if len(each.text) >= _SMALLEST_OUTPUT]
         for one, other, share in near_duplicates([each.text for each in long]):
-            if long[one].at == long[other].at:
-                continue
-            said = f"is {min(share, 0.99):.0%} the same as"
-            yield from self._pointer(long[one], SIMILAR, said, long[other])
+            if long[one].at != long[other].at:
+                said = f"is {min(share, 0.99):.0%} the same as"
+                yield from self._pointer(long[one], SIMILAR, said, long[other])
         for output in outputs:
             yield from self._stale(output)
         old = [each for each in outputs if each.at < self.tail]
@@ -210,14 +287,12 @@ class _Search:
         marks = [set().union(*(self.heat.marks[at] for at in span)) for span in spans]
         for numbers in topics(marks):
             for span in (spans[number] for number in numbers):
-                inside = set(span)
-                whole = [at for at in span if inside.issuperset(working.unit(at))]
-                if len(whole) == len(span):
+                if working.whole_units(span) == span:
                     yield from self._replace(span, len(numbers))
 
     def _replace(self, span: list[int], turns: int) -> Iterator[Suggestion]:
         working = self.working
-        text = note_text([working.messages[at] for at in span], working.short(span[0]))
+        text = note_text(working, span)
         saved = working.replace(span, text)
         if saved < _SMALLEST_SAVING:
             return
@@ -288,14 +363,12 @@ def apply(
         elif each.action == REPLACE:
             note = Message("user", each.text, kind=SUMMARY)
             draft.replace(each.addresses, [note], reason=REASON, sources=each.addresses)
-        else:
-            output = outputs.get((each.addresses[0], each.call_id))
-            if output is None:
-                short = each.addresses[0].short(8)
-                raise errors.MessageNotFoundError(f"the context does not show message {short}")
+        elif output := outputs.get((each.addresses[0], each.call_id)):
             working.shorten_output(output, each.text)
-    for at in sorted(working.parts):
-        draft.edit(working.messages[at].address, working.parts[at])
+        else:
+            short = each.addresses[0].short(8)
+            raise errors.MessageNotFoundError(f"the context does not show message {short}")
+    working.draft_into(draft)
     saved = sum(each.tokens for each in chosen)
     return write(
         store,

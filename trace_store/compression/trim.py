@@ -20,25 +20,26 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import groupby
 
 from trace_store import errors
 from trace_store.compression.selection import private_salt, select
-from trace_store.compression.working_context import Output, WorkingContext
+from trace_store.compression.working_context import REASON, Output, WorkingContext
 from trace_store.context.activity import READ, RUN, WRITE, activity_of
 from trace_store.context.compiler import ContextCompiler
-from trace_store.frozen import value
+from trace_store.frozen import replace, value
 from trace_store.history.commit import new_draft, write
 from trace_store.objects.parts import Reasoning, Text, ToolCall
 from trace_store.revision import resolve_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from trace_store.context.activity import Action
-    from trace_store.context.compiled import CompiledContext, CompiledMessage
+    from trace_store.context.compiled import CompiledContext
     from trace_store.context.fold import Fold
-    from trace_store.history.draft import CommitResult, Draft
+    from trace_store.history.draft import CommitResult
     from trace_store.objects.address import Address
     from trace_store.objects.content import Salt
     from trace_store.objects.parts import Part
@@ -57,8 +58,6 @@ STEPS = (SUPERSEDED, DUPLICATE, REASONING, FAILED, OUTPUT, ARGUMENTS, EPISODE, P
 DEDUPLICATION = (SUPERSEDED, DUPLICATE)
 """The steps of `dedupe`: they remove only content that is elsewhere in the context."""
 
-REASON = "trim"
-"""The reason of the replacements, and the name of the metadata of the commit."""
 KEPT_TURNS = 2
 """Number of last user turns to leave whole, as far as they fit in half of the target without its fixed part."""
 SMALLEST_TAIL = 1000
@@ -120,7 +119,12 @@ class TrimResult:
 
 
 class _Trim:
-    """A trim in progress."""
+    """A trim in progress.
+
+    Attributes:
+        savings: the tokens that each change saves, by step.
+        reasons: the last step that changed a message, by position.
+    """
 
     def __init__(
         self,
@@ -135,14 +139,13 @@ class _Trim:
             at for at, each in enumerate(working.messages) if each.address not in within
         }
         self.tail = self._start_of_tail(keep_last)
-        self.saved: Counter[str] = Counter()
-        self.counts: Counter[str] = Counter()
+        self.savings: dict[str, list[int]] = {}
         self.reasons: dict[int, str] = {}
 
     def _start_of_tail(self, keep_last: int | None) -> int:
         """Return the position from which messages stay whole."""
         working = self.working
-        turns = [at for at in range(len(working.messages)) if working.is_user_turn(at)]
+        turns = working.user_turns()
         count = KEPT_TURNS if keep_last is None else keep_last
         if not count:
             return len(working.messages)
@@ -162,23 +165,14 @@ class _Trim:
 
     def run(self, steps: Sequence[str]) -> None:
         """Take the steps in order until the target is met."""
-        actions: dict[str, Callable[[], Iterator[tuple[int, int]]]] = {
-            SUPERSEDED: self._superseded,
-            DUPLICATE: self._duplicates,
-            REASONING: self._reasoning,
-            FAILED: self._failed,
-            OUTPUT: self._outputs,
-            ARGUMENTS: self._arguments,
-            EPISODE: self._episodes,
-            PROSE: self._prose,
-        }
-        for step in steps:
-            if self.is_done():
-                return
-            for at, saved in actions[step]():
+        rules = (
+            *(self._superseded, self._duplicates, self._reasoning, self._failed),
+            *(self._outputs, self._arguments, self._episodes, self._prose),
+        )
+        for step, rule in zip(STEPS, rules, strict=True):
+            for at, saved in rule() if step in steps and not self.is_done() else ():
                 if saved:
-                    self.saved[step] += saved
-                    self.counts[step] += 1
+                    self.savings.setdefault(step, []).append(saved)
                     self.reasons[at] = step
                 if self.is_done():
                     return
@@ -196,13 +190,10 @@ class _Trim:
 
     def _superseded(self) -> Iterator[tuple[int, int]]:
         working = self.working
-        for output, later in superseded(working.outputs):
-            is_read = (
-                later.action.kind == READ
-            )  # after a change, the model may still need the earlier text
-            if self._may_change(output.at, old=not is_read):
-                verb = "read again" if is_read else "changed"
-                text = f"[{output.action.subject} was {verb} in {working.short(later.at)}]"
+        for output, later, said in superseded(working.outputs):
+            # After a change, the model may still need the earlier text.
+            if self._may_change(output.at, old=later.action.kind != READ):
+                text = f"[{output.action.subject} {said} {working.short(later.at)}]"
                 yield output.at, working.shorten_output(output, text)
 
     def _duplicates(self) -> Iterator[tuple[int, int]]:
@@ -213,13 +204,6 @@ class _Trim:
                 yield output.at, working.shorten_output(output, text)
 
     # Shortening
-
-    def _reasoning(self) -> Iterator[tuple[int, int]]:
-        for at in range(len(self.working.messages)):
-            parts = self.working.current_parts(at)
-            kept = [part for part in parts if not isinstance(part, Reasoning)]
-            if self._may_change(at) and kept and len(kept) < len(parts):
-                yield at, self.working.shorten(at, kept)
 
     def _failed(self) -> Iterator[tuple[int, int]]:
         for output in self._old_outputs():
@@ -240,50 +224,37 @@ class _Trim:
         text = shortened(output.text, tokens, address, "" if code is None else f"exit code {code}")
         return self.working.shorten_output(output, text) if text else 0
 
+    def _reasoning(self) -> Iterator[tuple[int, int]]:
+        return self._rewrite(lambda part, _: None if isinstance(part, Reasoning) else part)
+
     def _arguments(self) -> Iterator[tuple[int, int]]:
-        for at in range(len(self.working.messages)):
-            if not self._may_change(at):
-                continue
-            parts = self.working.current_parts(at)
-            address = self.working.short(at)
-            made = [
-                _shorter_call(part, address) if isinstance(part, ToolCall) else part
-                for part in parts
-            ]
-            if any(one is not other for one, other in zip(made, parts, strict=True)):
-                yield at, self.working.shorten(at, made)
+        return self._rewrite(_shorter_call)
 
     def _prose(self) -> Iterator[tuple[int, int]]:
-        for at, message in enumerate(self.working.messages):
-            if self._may_change(at) and message.role == "assistant" and self.working.tokens[at]:
-                address = self.working.short(at)
-                made = [_first_paragraph(p, address) for p in self.working.current_parts(at)]
-                yield at, self.working.shorten(at, made)
+        return self._rewrite(_first_paragraph, "assistant")
+
+    def _rewrite(
+        self, rewrite: Callable[[Part, str], Part | None], role: str = ""
+    ) -> Iterator[tuple[int, int]]:
+        """Rewrite the parts of old messages; `rewrite` gets the address, too, and None drops a part."""
+        working = self.working
+        for at, message in enumerate(working.messages):
+            if self._may_change(at) and working.tokens[at] and role in ("", message.role):
+                parts = working.current_parts(at)
+                made = [rewrite(part, working.short(at)) for part in parts]
+                kept = [part for part in made if part is not None]
+                if kept and kept != list(parts):
+                    yield at, working.shorten(at, kept)
 
     # Replacement by notes
 
     def _episodes(self) -> Iterator[tuple[int, int]]:
-        for run in self._runs():
-            for positions in self._pieces(run):
-                messages = [self.working.messages[at] for at in positions]
-                note = note_text(messages, self.working.short(positions[0]))
-                yield positions[0], self.working.replace(positions, note)
-
-    def _runs(self) -> Iterator[list[int]]:
-        """Yield runs of adjacent messages that notes may replace, in whole units."""
         working = self.working
-        may_go = {at for at in range(len(working.messages)) if self._is_episode(at)}
-        units = {at: working.unit(at) for at in may_go}
-        may_go = {at for at in may_go if all(each in may_go for each in units[at])}
-        run: list[int] = []
-        for at in range(len(working.messages) + 1):
-            if at in may_go:
-                run.append(at)
-            elif run:
-                inside = set(run)
-                whole = [each for each in run if inside.issuperset(units[each])]
-                yield from (_adjacent(whole) if len(whole) < len(run) else [run])
-                run = []
+        episodes = [at for at in range(len(working.messages)) if self._is_episode(at)]
+        for adjacent in _adjacent(working.whole_units(episodes)):
+            for run in _adjacent(working.whole_units(adjacent)):
+                positions = self._needed(run)
+                yield positions[0], working.replace(positions, note_text(working, positions))
 
     def _is_episode(self, at: int) -> bool:
         """Return True if a note may replace it: no user message or last answer of a turn."""
@@ -294,19 +265,17 @@ class _Trim:
             return True
         return not working.is_user_turn(at + 1)
 
-    def _pieces(self, run: list[int]) -> Iterator[list[int]]:
-        """Yield as much of a run as is needed, or all of it."""
+    def _needed(self, run: list[int]) -> list[int]:
+        """Return as much of a run as is needed, or all of it."""
         working = self.working
         needed = working.total - self.target + _NOTE_TOKENS
-        taken: list[int] = []
         open_until = -1
-        for at in run:
-            taken.append(at)
+        for count, at in enumerate(run, 1):
             needed -= working.tokens[at]
             open_until = max(open_until, *working.unit(at))
             if needed <= 0 and at >= open_until:
-                break
-        yield taken
+                return run[:count]
+        return run
 
     # Untrimmed content
 
@@ -333,14 +302,18 @@ class _Trim:
         found["tool schemas, and the difference to the provider's count"] = max(0, rest)
         return {name: tokens for name, tokens in found.most_common() if tokens}
 
-    def draft_into(self, draft: Draft) -> None:
-        """Add the operations of the changes."""
+    def result(self, target: int | None, before: int) -> TrimResult:
+        """Return the result; `before` is the number of tokens at the start."""
         working = self.working
-        for at in sorted(working.parts):
-            draft.edit(working.messages[at].address, working.parts[at])
-        for positions, note in working.notes:
-            targets = [working.messages[at].address for at in positions]
-            draft.replace(targets, [note], reason=REASON, sources=targets)
+        return TrimResult(
+            target,
+            before,
+            working.total,
+            tuple(TrimStep(step, len(each), sum(each)) for step, each in self.savings.items()),
+            {} if target is None or self.is_done() else self.stays(),
+            tuple((working.messages[at].address, self.reasons[at]) for at in sorted(working.parts)),
+            tuple(working.messages[at].address for run, _ in working.notes for at in run),
+        )
 
 
 def trim(
@@ -394,7 +367,7 @@ def trim(
     within = select(store, tip, state, range)
     planned = _Trim(working, -1 if to is None else to, keep_last, within)
     planned.run(steps)
-    result = _result(planned, to, before)
+    result = planned.result(to, before)
     if dry_run:
         return result
     if not (partial or to is None or result.met):
@@ -409,7 +382,7 @@ def trim(
         return result
     changed = [*(address for address, _ in result.changes), *result.replaced]
     draft = new_draft(store, salt=private_salt(store, state, changed, salt))
-    planned.draft_into(draft)
+    working.draft_into(draft)
     commit = write(
         store,
         draft,
@@ -418,7 +391,7 @@ def trim(
         meta={REASON: {"before": before, "after": working.total, "target": to or 0}},
         onto=tip,
     )
-    return _result(planned, to, before, commit)
+    return replace(result, commit=commit)
 
 
 def working_state(store: Store) -> tuple[CompiledContext, Fold]:
@@ -431,34 +404,8 @@ def working_state(store: Store) -> tuple[CompiledContext, Fold]:
     return contexts.compile(), contexts.fold(resolve_commit(store, "HEAD"))
 
 
-def _result(
-    planned: _Trim, target: int | None, before: int, commit: CommitResult | None = None
-) -> TrimResult:
-    working = planned.working
-    steps = [
-        TrimStep(step, planned.counts[step], planned.saved[step])
-        for step in STEPS
-        if planned.saved[step]
-    ]
-    shortened_ = [
-        (working.messages[at].address, planned.reasons[at]) for at in sorted(working.parts)
-    ]
-    replaced = [working.messages[at].address for run, _ in working.notes for at in run]
-    stays = {} if target is None or planned.is_done() else planned.stays()
-    return TrimResult(
-        target,
-        before,
-        working.total,
-        tuple(steps),
-        stays,
-        tuple(shortened_),
-        tuple(replaced),
-        commit,
-    )
-
-
-def superseded(outputs: Sequence[Output]) -> Iterator[tuple[Output, Output]]:
-    """Return each read of a file, with the later call that repeats or outdates it."""
+def superseded(outputs: Sequence[Output]) -> Iterator[tuple[Output, Output, str]]:
+    """Return each read of a file, the later call that repeats or outdates it, and how in words."""
     found = []
     uses: dict[str, list[Output]] = {}  # of each file after the output, newest first
     for output in reversed(outputs):
@@ -469,7 +416,8 @@ def superseded(outputs: Sequence[Output]) -> Iterator[tuple[Output, Output]]:
             known = reversed(uses.get(action.paths[0], ()))
             later = next((each for each in known if _supersedes(each.action, action)), None)
             if later is not None and later.at != output.at:
-                found.append((output, later))
+                verb = "read again" if later.action.kind == READ else "changed"
+                found.append((output, later, f"was {verb} in"))
         for path in action.paths:
             uses.setdefault(path, []).append(output)
     return reversed(found)
@@ -513,9 +461,9 @@ def shortened(text: str, tokens: int, address: str, outcome: str = "") -> str:
     return "\n".join(each for each in (head.rstrip("\n"), said, tail) if each)
 
 
-def note_text(messages: Sequence[CompiledMessage], address: str) -> str:
+def note_text(working: WorkingContext, positions: Sequence[int]) -> str:
     """Return a note to replace messages: their number, and a summary of their calls."""
-    activity = activity_of(messages)
+    activity = activity_of([working.messages[at] for at in positions])
     said = []
     for verb, wanted in (("read", READ), ("changed", WRITE)):
         names = [step.action.subject for step in activity.steps if step.action.kind == wanted]
@@ -527,8 +475,8 @@ def note_text(messages: Sequence[CompiledMessage], address: str) -> str:
     ]
     said += [f"ran {_some(ran)}"] if ran else []
     what = f": {'; '.join(said)}" if said else ""
-    count = f"{len(messages)} message{'' if len(messages) == 1 else 's'}"
-    return f"[{count} removed{what}. trace expand {address}]"
+    count = f"{len(positions)} message{'' if len(positions) == 1 else 's'}"
+    return f"[{count} removed{what}. trace expand {working.short(positions[0])}]"
 
 
 def _some(names: Sequence[str]) -> str:
@@ -538,8 +486,10 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(distinct[-_NAMES:]) + (f" and {more} more" if more > 0 else "")
 
 
-def _shorter_call(call: ToolCall, address: str) -> ToolCall:
+def _shorter_call(call: Part, address: str) -> Part:
     """Return a call with its long texts shortened, if its arguments are a JSON object."""
+    if not isinstance(call, ToolCall):
+        return call
     try:
         arguments = json.loads(call.arguments)
     except (ValueError, RecursionError):
@@ -571,12 +521,6 @@ def _first_paragraph(part: Part, address: str) -> Part:
     )
 
 
-def _adjacent(positions: Sequence[int]) -> Iterator[list[int]]:
-    run: list[int] = []
-    for at in positions:
-        if run and at != run[-1] + 1:
-            yield run
-            run = []
-        run.append(at)
-    if run:
-        yield run
+def _adjacent(positions: Iterable[int]) -> Iterator[list[int]]:
+    for _, run in groupby(enumerate(positions), lambda each: each[1] - each[0]):
+        yield [at for _, at in run]

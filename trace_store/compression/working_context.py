@@ -10,15 +10,18 @@ from trace_store.objects.parts import Text, ToolCall, ToolResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from trace_store.context.compiled import CompiledContext, CompiledMessage
     from trace_store.context.fold import Fold
+    from trace_store.history.draft import Draft
     from trace_store.objects.address import Address
     from trace_store.objects.parts import Part
 
 SUMMARY = "summary"
 """The kind of messages that replace others."""
+REASON = "trim"
+"""The reason of the replacements."""
 _INSTRUCTION_ROLES = frozenset({"system", "developer"})
 
 
@@ -90,6 +93,15 @@ class WorkingContext:
         members = self._fold.unit(self.messages[at].address)
         return sorted(self._position[each] for each in members if each in self._position)
 
+    def whole_units(self, positions: Iterable[int]) -> list[int]:
+        """Return those of some positions whose units are among them completely."""
+        inside = set(positions)
+        return [at for at in sorted(inside) if inside.issuperset(self.unit(at))]
+
+    def user_turns(self) -> list[int]:
+        """Return the positions of the messages with text from the user."""
+        return [at for at in range(len(self.messages)) if self.is_user_turn(at)]
+
     def is_user_turn(self, at: int) -> bool:
         """Return True if a message contains text from the user."""
         message = self.messages[at]
@@ -139,6 +151,14 @@ class WorkingContext:
             self.parts.pop(at, None)
         self.total -= saved
         return saved
+
+    def draft_into(self, draft: Draft) -> None:
+        """Add the operations of the changes to a draft."""
+        for at in sorted(self.parts):
+            draft.edit(self.messages[at].address, self.parts[at])
+        for positions, note in self.notes:
+            targets = [self.messages[at].address for at in positions]
+            draft.replace(targets, [note], reason=REASON, sources=targets)
 
     def count(self, message: Message) -> int:
         """Return the tokens of a message."""

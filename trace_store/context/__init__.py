@@ -5,10 +5,10 @@ from trace_store.lazy_import import submodules
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.context import compiler as compiler
+    from trace_store.context import content as content
     from trace_store.context import fold as fold
     from trace_store.context import ghost as ghost
     from trace_store.context import index_update as index_update
-    from trace_store.context import line as line
     from trace_store.context import object_stream as object_stream
     from trace_store.context import prefetch as prefetch
     from trace_store.context import snapshots as snapshots

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 
 from trace_store.frozen import value
 from trace_store.objects.parts import Text, ToolCall, ToolResult
@@ -221,23 +222,26 @@ def action_of(call: ToolCall) -> Action:
         return Action(WRITE, tuple(dict.fromkeys(patched)), text)
     if kind == RUN and (read := _SHELL_READ.fullmatch(text.strip())):
         return Action(READ, (read[2],), text, read[1] or "")
-    span = json.dumps({key: arguments[key] for key in _SPANS if arguments.get(key) is not None})
-    return Action(kind, paths, text, "" if span == "{}" else span)
+    span = {key: arguments[key] for key in _SPANS if arguments.get(key) is not None}
+    return Action(kind, paths, text, json.dumps(span) if span else "")
 
 
 def outcome_of(result: ToolResult) -> Outcome:
     """Return how a call ended: by the tool's own flag, or the exit code that its output names first."""
     text = "\n".join(part.text for part in result.content if isinstance(part, Text))
-    ends = text[:_HEAD_CHARACTERS] + "\n" + text[-_HEAD_CHARACTERS:]
-    found = _EXIT.search(ends)
+    start, end = text[:_HEAD_CHARACTERS], text[_HEAD_CHARACTERS:][-_HEAD_CHARACTERS:]
+    found = _exit_in(start) or _exit_in(end)
     code = int(found[1]) if found else None
     failed = bool(result.is_error) or bool(code)
-    lines = (line.strip() for line in text[:_HEAD_CHARACTERS].splitlines())
-    telling = (
-        line for line in lines if line and not _EXIT.search(line) and not _HEADER.match(line)
-    )
-    said = next(telling, "") if failed else ""
-    return Outcome(failed, code, said[:_ERROR_CHARACTERS])
+    error = ""
+    if failed:
+        lines = filter(None, map(str.strip, start.splitlines()))
+        error = next((line for line in lines if not _exit_in(line) and not _HEADER.match(line)), "")
+    return Outcome(failed, code, error[:_ERROR_CHARACTERS])
+
+
+def _exit_in(text: str) -> re.Match[str] | None:
+    return _EXIT.search(text) if "xit" in text else None  # "xit" is quicker to find
 
 
 def _files(steps: Iterable[Step]) -> Iterable[FileUse]:
@@ -274,6 +278,7 @@ def update_todos(todos: dict[str, ToDo], call: ToolCall, result: ToolResult | No
         todos[name] = ToDo(todos[name].text, str(arguments["status"]))
 
 
+@lru_cache(512)
 def _plain_name(name: str) -> str:
     return re.sub(r"[^a-z]", "", name.rsplit("__", 1)[-1].lower())
 

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeAlias
 
-    from trace_store.context.entries import Parts
-    from trace_store.context.fold import ReadCommit
+    from trace_store.context.fold import Parts, ReadCommit
     from trace_store.objects.parts import Part
 
     Find: TypeAlias = Callable[[str], Address | None]

@@ -9,17 +9,17 @@ from _collections_abc import Sequence  # the same class as in collections.abc, b
 
 from trace_store import context, errors, providers
 from trace_store.context import tokens
-from trace_store.context.compile_index import IndexView
-from trace_store.context.content import message_at, wording_at
-from trace_store.context.index_records import (
+from trace_store.context.compile_index import (
     EDITED,
     GHOST,
     LABELLED,
+    IndexView,
     MessageRecord,
     TokenRecord,
     ordinal_at,
     role_at,
 )
+from trace_store.context.content import message_at, wording_at
 from trace_store.context.tokens.models import REPLY_TOKENS
 from trace_store.frozen import value
 from trace_store.gc_pause import paused
@@ -314,7 +314,7 @@ class RenderableContext:
         """The current tool schemas, decoded from JSON."""
         raise AttributeError("tools")
 
-    def shown_messages(self) -> Sequence[Message | CompiledMessage]:
+    def shown_messages(self) -> Sequence[MessageLike]:
         """Return the messages to render."""
         raise AttributeError("shown_messages")
 
@@ -328,25 +328,25 @@ class RenderableContext:
         options.setdefault("model", self.model or None)
         return providers.rendering.render(form, self.shown_messages(), self.tools, **options)
 
+    def _rendered(self, form: str, options: dict[str, Any]) -> dict[str, Any]:
+        request: dict[str, Any] = self.render(form, **options).request
+        return request
+
     def to_openai(self, **options: Any) -> dict[str, Any]:
         """Return an OpenAI chat request: `{"messages": …, "tools": …}`."""
-        request: dict[str, Any] = self.render("openai", **options).request
-        return request
+        return self._rendered("openai", options)
 
     def to_openai_responses(self, **options: Any) -> dict[str, Any]:
         """Return an OpenAI Responses request: `{"instructions": …, "input": …, "tools": …}`."""
-        request: dict[str, Any] = self.render("openai-responses", **options).request
-        return request
+        return self._rendered("openai-responses", options)
 
     def to_anthropic(self, **options: Any) -> dict[str, Any]:
         """Return an Anthropic request: `{"system": …, "messages": …, "tools": …}`."""
-        request: dict[str, Any] = self.render("anthropic", **options).request
-        return request
+        return self._rendered("anthropic", options)
 
     def to_gemini(self, **options: Any) -> dict[str, Any]:
         """Return a Gemini request: `{"systemInstruction": …, "contents": …, "tools": …}`."""
-        request: dict[str, Any] = self.render("gemini", **options).request
-        return request
+        return self._rendered("gemini", options)
 
     def to_text(self, **options: Any) -> str:
         """Return a plain transcript."""
@@ -354,8 +354,7 @@ class RenderableContext:
 
     def to_json(self, **options: Any) -> dict[str, Any]:
         """Return Trace's lossless form."""
-        request: dict[str, Any] = self.render("json", **options).request
-        return request
+        return self._rendered("json", options)
 
 
 class CompiledContext(RenderableContext):
@@ -475,13 +474,12 @@ class CompiledContext(RenderableContext):
         """
         if not len(self):
             return 0
-        tools = self._source.tool_tokens(self.view.tools_commit())
-        return self._request(self._source.token_total(self.view).total + tools)
+        return self._request(self._totals()[0] + self._tool_tokens())
 
     @property
     def message_token_count(self) -> int:
         """`estimated_token_count` without the tool schemas."""
-        return self._request(self._source.token_total(self.view).total)
+        return self._request(self._totals()[0])
 
     @property
     def estimate_source(self) -> str:
@@ -494,7 +492,7 @@ class CompiledContext(RenderableContext):
     @property
     def text_token_count(self) -> int:
         """Tokens of the text alone, without framing, images and opaque parts."""
-        return self._counting.scale(self._source.token_total(self.view).text_total)
+        return self._counting.scale(self._totals()[1])
 
     @property
     def text_token_source(self) -> str:
@@ -504,15 +502,27 @@ class CompiledContext(RenderableContext):
     def message_tokens(self, start: int = 0, stop: int | None = None) -> list[tuple[int, int]]:
         """Return (tokens, text tokens) of each message or a range of them, scaled for the model."""
         scale = self._counting.scale
-        records = self._source.token_records(self.view, start, stop)
-        return [(scale(record.tokens), scale(record.text)) for record in records]
+        return [(scale(total), scale(text)) for total, text in self._sizes(start, stop)]
 
     def tokens_before(self, position: int) -> int:
         """Return the tokens of the messages before a position, without the overhead of a request."""
-        if not position:
-            return 0
-        last = self._source.token_records(self.view, position - 1, position)[0]
-        return self._counting.scale(last.total)
+        return self._counting.scale(self._totals(position)[0]) if position else 0
+
+    def _sizes(self, start: int = 0, stop: int | None = None) -> list[tuple[int, int]]:
+        """Return the unscaled (tokens, text tokens) of each message of a range."""
+        records = self._source.token_records(self.view, start, stop)
+        return [(record.tokens, record.text) for record in records]
+
+    def _totals(self, stop: int | None = None) -> tuple[int, int]:
+        """Return the unscaled (tokens, text tokens) of all messages, or of those before a position."""
+        if stop is None:
+            record = self._source.token_total(self.view)
+        else:
+            (record,) = self._source.token_records(self.view, stop - 1, stop)
+        return record.total, record.text_total
+
+    def _tool_tokens(self) -> int:
+        return self._source.tool_tokens(self.view.tools_commit())
 
     def _request(self, total: int) -> int:
         return self._counting.scale(total + REPLY_TOKENS) if total else 0
@@ -583,37 +593,22 @@ class PlainContext(CompiledContext):
     def report(self) -> None:
         """None, since there is no provider's report."""
 
-    @property
-    def estimated_token_count(self) -> int:
-        """Estimated tokens of all messages, the tool schemas and the overhead of a request."""
-        if not self.messages:
-            return 0
+    def _sizes(self, start: int = 0, stop: int | None = None) -> list[tuple[int, int]]:
+        count = tokens.overhead.count_message
+        counts = [count(self._tokenizer, each) for each in list(self.messages)[start:stop]]  # type: ignore[arg-type]
+        return [(each.total, each.text) for each in counts]
+
+    def _totals(self, stop: int | None = None) -> tuple[int, int]:
+        sizes = self._sizes(0, stop)
+        return sum(total for total, _ in sizes), sum(text for _, text in sizes)
+
+    def _tool_tokens(self) -> int:
         import json
 
         schemas = [
             json.dumps(each, ensure_ascii=False, separators=(",", ":")) for each in self.tools
         ]
-        tools = sum(tokens.tokenizer.estimate_from_bytes(len(bytes_of(each))) for each in schemas)
-        return self._request(sum(count.total for count in self._counts()) + tools)
-
-    @property
-    def message_token_count(self) -> int:
-        """`estimated_token_count` without the tool schemas."""
-        return self._request(sum(count.total for count in self._counts()))
-
-    @property
-    def text_token_count(self) -> int:
-        """Tokens of the text alone, without framing, images and opaque parts."""
-        return self._counting.scale(sum(count.text for count in self._counts()))
-
-    def message_tokens(self, start: int = 0, stop: int | None = None) -> list[tuple[int, int]]:
-        """Return (tokens, text tokens) of each message or a range of them, scaled for the model."""
-        scale = self._counting.scale
-        return [(scale(count.total), scale(count.text)) for count in self._counts()[start:stop]]
-
-    def tokens_before(self, position: int) -> int:
-        """Return the tokens of the messages before a position, without the overhead of a request."""
-        return self._counting.scale(sum(count.total for count in self._counts()[:position]))
+        return sum(tokens.tokenizer.estimate_from_bytes(len(bytes_of(each))) for each in schemas)
 
     def shown_messages(self) -> list[MessageLike]:
         """Return the messages to render."""
@@ -624,12 +619,6 @@ class PlainContext(CompiledContext):
         raise errors.StateError(
             "these messages are not stored: they come from a strategy or custom compiler"
         )
-
-    def _counts(self) -> list[tokens.overhead.MessageTokens]:
-        return [
-            tokens.overhead.count_message(self._tokenizer, each)  # type: ignore[arg-type]
-            for each in self.messages
-        ]
 
 
 def _source_of_sum(source: str, message_count: int) -> str:

@@ -12,9 +12,16 @@ from trace_store import context, errors, objects
 from trace_store import revision as revisions
 from trace_store.column_file import DiskColumn, MemoryColumn
 from trace_store.context import tokens
-from trace_store.context.compile_index import CompileIndex, History, IndexView, cold_view
+from trace_store.context.compile_index import (
+    GHOST,
+    CompileIndex,
+    History,
+    IndexView,
+    MessageRecord,
+    TokenRecord,
+    cold_view,
+)
 from trace_store.context.compiled import CompiledContext, MeasuredReport, ghost_of, stored_message
-from trace_store.context.index_records import GHOST, MessageRecord, TokenRecord
 from trace_store.context.tokens.models import TokenCounting
 from trace_store.context.tokens.tokenizer import estimate_from_bytes
 from trace_store.frozen import replace, value
@@ -32,8 +39,7 @@ if TYPE_CHECKING:
 
     from trace_store.context.fold import Fold
     from trace_store.context.token_column import TokenColumn
-    from trace_store.context.tokens.memo import TokenMemo
-    from trace_store.context.tokens.overhead import MessageTokens
+    from trace_store.context.tokens.overhead import MessageTokens, TokenMemo
     from trace_store.context.tokens.tokenizer import Tokenizer
     from trace_store.objects.address import Address
 
@@ -98,9 +104,9 @@ class ContextCompiler:
         )
         return self._context(view, index, model, reasoning=reasoning, cold=cold)
 
-    def on(self, store: Store) -> ContextCompiler:
-        """Return a compiler for a view of the same store, sharing its caches."""
-        view = ContextCompiler(store, tokenizer=self._tokenizer)
+    def on(self, store: Store, tokenizer: Tokenizer | None = None) -> ContextCompiler:
+        """Return a compiler for a view of the same store, sharing its caches; it may count with another tokenizer."""
+        view = ContextCompiler(store, tokenizer=tokenizer or self._tokenizer)
         view._commits, view._indexes = self._commits, self._indexes
         view._token_columns = self._token_columns
         return view
@@ -197,10 +203,10 @@ class ContextCompiler:
 
     def token_memo(self, tokenizer: Tokenizer, *, read_back: bool = True) -> TokenMemo:
         """Return the token cache of an encoding; without `read_back` it is write-only."""
-        if not self.store.local:
-            return tokens.memo.TokenMemo(tokenizer.encoding)
         path = self.store.layout.token_memo_file(tokenizer.encoding)
-        return tokens.memo.TokenMemo(tokenizer.encoding, self.store.disk, path, read_back=read_back)
+        return tokens.overhead.TokenMemo(
+            tokenizer.encoding, self.store.disk, path, read_back=read_back
+        )
 
     def fold(self, tip: bytes) -> Fold:
         """Return the fold of a commit, which must not be changed."""
@@ -265,11 +271,9 @@ class ContextCompiler:
     def _other_indexes(self, ref: str) -> Iterator[tuple[str, CompileIndex]]:
         head = self.store.refs.head()
         first = head.ref or "HEAD"
-        names = set(self._indexes)
-        if self.store.local:
-            layout = self.store.layout
-            found = (layout.ref_of_index(n) for n in self.store.disk.names(layout.index_dir))
-            names.update(ref for ref in found if ref)
+        layout = self.store.layout
+        found = map(layout.ref_of_index, self.store.disk.names(layout.index_dir))
+        names = {*self._indexes, *filter(None, found)}
         for name in sorted(names, key=lambda n: (n != first, n)):
             if name != ref:
                 yield name, self._index(name)
@@ -296,7 +300,7 @@ class ContextCompiler:
         return column
 
     def _column(self, ref: str, suffix: str) -> DiskColumn | MemoryColumn:
-        if not ref or not self.store.local:
+        if not ref:
             return MemoryColumn()
         return DiskColumn(self.store.disk, self.store.layout.index_file(ref, suffix))
 
@@ -435,7 +439,7 @@ class _Source:
 
     def _memo(self, tokenizer: Tokenizer, number: int) -> TokenMemo:
         if self._cold:
-            return tokens.memo.TokenMemo(tokenizer.encoding)
+            return tokens.overhead.TokenMemo(tokenizer.encoding)
         return self._compiler.token_memo(tokenizer, read_back=number > WITHOUT_MEMO)
 
 

@@ -6,7 +6,7 @@ contexts have equal prefixes, whatever their history.
 
 from __future__ import annotations
 
-from trace_store import context, errors
+from trace_store import errors
 from trace_store.objects import operations as ops
 from trace_store.objects.address import RESULT, Address, resolve_calls
 from trace_store.objects.codec import encode
@@ -19,11 +19,88 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from trace_store.context.entries import Entry, Place
-    from trace_store.context.fold import ReadCommit
-    from trace_store.context.line import SummaryLine
+    from trace_store.context.fold import Entry, Place, ReadCommit
 
     Stored = Mapping[str, Any]
+
+
+LINE_WIDTH = 300
+"""Maximum number of quoted characters in a line."""
+
+
+class SummaryLine:
+    """A line whose quoted text may be shortened, but not what comes before and after."""
+
+    __slots__ = ("after", "before", "said")
+
+    def __init__(self, before: str, said: str = "", after: str = "") -> None:
+        self.before = before
+        self.said = said
+        self.after = after
+
+    def cut(self, width: int) -> str:
+        """Return the line with at most `width` (and LINE_WIDTH) characters of quoted text, with an ellipsis if cut."""
+        said, width = self.said, min(width, LINE_WIDTH)
+        if len(said) > width:
+            said = said[: width - 1] + "…"
+        return self.before + said + self.after
+
+
+_MAIN = (
+    *("command", "cmd", "script", "code", "file_path", "filePath", "path", "pattern", "query"),
+    *("url", "prompt", "description", "input", "name"),
+)
+"""Arguments that describe a call best, in order of preference."""
+
+
+def call_line(name: str, arguments: str) -> str:
+    """Return a call such as `[Bash] pytest -q`: its tool, and its main argument or the start of all arguments.
+
+    Args:
+        name: the tool.
+        arguments: JSON or other text, which may be cut off anywhere.
+    """
+    said = " ".join(_main_argument(arguments).split())
+    return f"[{name}] {said}" if said else f"[{name}]"
+
+
+def result_line(text: str) -> str:
+    """Return a result as `-> ` and its first line that is not blank."""
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return f"-> {first}" if first else "-> (nothing)"
+
+
+def argument_of(arguments: str, names: Sequence[str]) -> str:
+    """Return the first of some arguments that a call has, as text; "" without one.
+
+    Args:
+        arguments: JSON or other text, which may be cut off anywhere.
+        names: the arguments, in order of preference.
+    """
+    if not arguments.lstrip().startswith("{"):
+        return ""
+    import json  # as slow as a whole command to import; only needed where calls are shown
+
+    decoder = json.JSONDecoder()
+    for key in names:
+        _, mark, rest = arguments.partition(f'"{key}":')
+        if not mark:
+            continue
+        value = rest.lstrip()
+        try:
+            found, _ = decoder.raw_decode(value)
+        except (ValueError, RecursionError):
+            # The text is cut off within this value.
+            found = value.lstrip('"').replace("\\n", " ").replace('\\"', '"')
+        if isinstance(found, list):
+            found = " ".join(str(each) for each in found)
+        if isinstance(found, str) and found.strip():
+            return found
+    return ""
+
+
+def _main_argument(arguments: str) -> str:
+    return argument_of(arguments, _MAIN) or ("" if arguments.strip() == "{}" else arguments)
 
 
 def prefix_after(prefix: bytes, seen: bytes) -> bytes:
@@ -132,16 +209,16 @@ def one_line(commit: Commit, read: Callable[[bytes], bytes]) -> str:
 def lines_of(commit: Commit, read: Callable[[bytes], bytes]) -> list[SummaryLine]:
     """Return the commit message's first line, or a line for each operation; at least one."""
     if commit.message:
-        return [context.line.SummaryLine(commit.message.split("\n", 1)[0])]
+        return [SummaryLine(commit.message.split("\n", 1)[0])]
     if not commit.operations:
-        return [context.line.SummaryLine("(metadata only)" if commit.meta else "no change")]
+        return [SummaryLine("(metadata only)" if commit.meta else "no change")]
     # Usage and metadata are mentioned only if nothing else happened.
     telling = [o for o in commit.operations if o.name not in ops.LEAVES_CONTEXT]
     operations = telling or commit.operations
     return [
         _add_line(operation, read)
         if operation.name == ops.ADD
-        else context.line.SummaryLine(_operation_line(operation))
+        else SummaryLine(_operation_line(operation))
         for operation in operations
     ]
 
@@ -149,9 +226,9 @@ def lines_of(commit: Commit, read: Callable[[bytes], bytes]) -> list[SummaryLine
 def _add_line(operation: Operation, read: Callable[[bytes], bytes]) -> SummaryLine:
     messages = operation.fields["messages"]
     if not messages:
-        return context.line.SummaryLine("nothing")
+        return SummaryLine("nothing")
     more = f" (+{len(messages) - 1})" if len(messages) > 1 else ""
-    return context.line.SummaryLine(
+    return SummaryLine(
         f"{messages[0]['role']}: ", _quote_parts(ops.with_current_parts(messages[0]), read), more
     )
 
@@ -195,7 +272,7 @@ def message_line(stored: Stored, read: Callable[[bytes], bytes], width: int = 72
 
     Reasoning and opaque parts are named only if there is nothing else.
     """
-    return context.line.SummaryLine(f"{stored['role']}: ", _quote_parts(stored, read)).cut(width)
+    return SummaryLine(f"{stored['role']}: ", _quote_parts(stored, read)).cut(width)
 
 
 def _quote_parts(stored: Stored, read: Callable[[bytes], bytes]) -> str:
@@ -204,15 +281,13 @@ def _quote_parts(stored: Stored, read: Callable[[bytes], bytes]) -> str:
         if part["type"] in ("text", "data"):
             said.append(_quote_blob(part["blob"], read))
         elif part["type"] == "tool_call":
-            said.append(context.line.call_line(part["name"], _quote_blob(part["blob"], read)))
+            said.append(call_line(part["name"], _quote_blob(part["blob"], read)))
         elif part["type"] == "tool_result":
             inner = [p for p in part["parts"] if p["type"] in ("text", "data")]
-            said.append(
-                context.line.result_line(_quote_blob(inner[0]["blob"], read) if inner else "[data]")
-            )
+            said.append(result_line(_quote_blob(inner[0]["blob"], read) if inner else "[data]"))
         elif part["type"] not in ("opaque", "reasoning"):
             said.append(f"[{part['type']}]")
-        if sum(map(len, said)) > context.line.LINE_WIDTH:
+        if sum(map(len, said)) > LINE_WIDTH:
             break
     if not said and stored["parts"]:
         said.append(f"[{stored['parts'][0]['type']}]")
@@ -228,7 +303,7 @@ def _quote_blob(oid: bytes, read: Callable[[bytes], bytes]) -> str:
         return "[absent]"
     except errors.FormatError:
         return "[damaged]"
-    return content[: context.line.LINE_WIDTH * 8].decode("utf-8", "replace")
+    return content[: LINE_WIDTH * 8].decode("utf-8", "replace")
 
 
 def _list_targets(targets: Sequence[Sequence[Any]]) -> str:

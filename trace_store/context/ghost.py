@@ -7,7 +7,7 @@ encoding. So a provider's cached prefix stays valid. It has at most 20 tokens, a
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.context.line import argument_of
+from trace_store.context.content import argument_of
 from trace_store.context.tokens.tokenizer import estimate_from_bytes
 from trace_store.objects.address import RESULT, Address
 from trace_store.objects.content import content_size, read_content

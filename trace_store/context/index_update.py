@@ -10,12 +10,10 @@ from __future__ import annotations
 from functools import cache
 
 from trace_store import errors
-from trace_store.context import index_records as form
-from trace_store.context.compile_index import IndexView, prefix_of
+from trace_store.context import compile_index as form
+from trace_store.context.compile_index import START, Header, IndexView, MessageRecord, prefix_of
 from trace_store.context.content import prefix_after, seen_of_entry
-from trace_store.context.entries import Entry, by_state
-from trace_store.context.fold import Fold, is_measured
-from trace_store.context.index_records import START, Header, MessageRecord
+from trace_store.context.fold import Entry, Fold, by_state, is_measured
 from trace_store.frozen import value
 from trace_store.gc_pause import paused
 from trace_store.objects import operations as ops

@@ -11,8 +11,7 @@ from __future__ import annotations
 from itertools import islice
 
 from trace_store import errors
-from trace_store.context.content import wording_at
-from trace_store.context.index_records import (
+from trace_store.context.compile_index import (
     EDITED,
     GHOST,
     MARKER,
@@ -21,6 +20,7 @@ from trace_store.context.index_records import (
     home_at,
     unpack_places,
 )
+from trace_store.context.content import wording_at
 from trace_store.objects.codec import links
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import part_blobs

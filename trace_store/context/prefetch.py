@@ -7,7 +7,7 @@ path, which raises the right error. Nothing is read ahead until messages are acc
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.context.index_records import (
+from trace_store.context.compile_index import (
     EDITED,
     GHOST,
     MARKER,

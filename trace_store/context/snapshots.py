@@ -24,8 +24,16 @@ import zlib
 from itertools import repeat
 
 from trace_store import errors
-from trace_store.context.entries import SHOWN, Entry, Place, Version, by_state
-from trace_store.context.fold import Fold, apply_commits, commits_since
+from trace_store.context.fold import (
+    SHOWN,
+    Entry,
+    Fold,
+    Place,
+    Version,
+    apply_commits,
+    by_state,
+    commits_since,
+)
 from trace_store.files import read_file, replace_file
 from trace_store.gc_pause import paused
 from trace_store.objects import operations as ops
@@ -306,11 +314,11 @@ class _SnapshotFiles:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._folder = store.layout.folds_dir if store.local else ""
+        self._folder = store.layout.folds_dir
         self._names: dict[bytes, str] = {}
         self._newest = 0
         try:
-            names = store.disk.names(self._folder) if store.local else []
+            names = store.disk.names(self._folder)
         except errors.StorageError:  # not a folder
             names, self._folder = [], ""
         for name in names:

@@ -39,8 +39,8 @@ def snippet_at(text: str, start: int, end: int) -> Snippet:
     end = min(end, start + 4 * AROUND)
     before = ("…" if start > AROUND else "") + _flat(text[max(0, start - AROUND) : start])
     inside = _flat(text[start:end])
-    behind = _flat(text[end : end + AROUND]) + ("…" if end + AROUND < len(text) else "")
-    return Snippet(before + inside + behind, len(before), len(before) + len(inside))
+    after = _flat(text[end : end + AROUND]) + ("…" if end + AROUND < len(text) else "")
+    return Snippet(before + inside + after, len(before), len(before) + len(inside))
 
 
 def snippet_in(

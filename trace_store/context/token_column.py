@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.column_file import DiskColumn, MemoryBytes, MemoryColumn
-from trace_store.context import index_records as form
-from trace_store.context.index_records import Header, MessageRecord, TokenRecord
+from trace_store.context import compile_index as form
+from trace_store.context.compile_index import Header, MessageRecord, TokenRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

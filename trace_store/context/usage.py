@@ -127,10 +127,11 @@ def as_mapping(told: object) -> Raw | None:
     return attributes if isinstance(attributes, dict) else None
 
 
-def _number(shape: Raw, *keys: str) -> int:
-    """Return the value of the first key that is present and not null, or 0."""
-    for key in keys:
-        number = shape.get(key)
+def _number(shape: Raw, *paths: str) -> int:
+    """Return the first number that is present and not null, or 0; `a/b` is the key b in the mapping a."""
+    for path in paths:
+        holder, _, key = path.rpartition("/")
+        number = (_inner(shape, holder) if holder else shape).get(key)
         if number is None:
             continue
         if type(number) is not int or not 0 <= number <= _MAXIMUM:
@@ -141,13 +142,35 @@ def _number(shape: Raw, *keys: str) -> int:
     return 0
 
 
-def _inner(shape: Raw, *keys: str) -> Raw:
-    """Return the mapping under the first key that has one, or an empty one."""
-    for key in keys:
-        inner = as_mapping(shape.get(key))
-        if inner is not None:
-            return inner
-    return {}
+def _inner(shape: Raw, key: str) -> Raw:
+    """Return the mapping under a key, or an empty one."""
+    return as_mapping(shape.get(key)) or {}
+
+
+def _format(
+    source: str,
+    input_total: str,
+    cache_read: str,
+    cache_write: str,
+    output: str,
+    reasoning: str,
+    *,
+    tool_input: str = "",
+) -> Callable[[Raw], Usage]:
+    """Return the converter of a format, from the paths of its numbers.
+
+    Alternatives are separated by spaces. With `tool_input`, the input of tools and the reasoning are not part of the
+    other numbers, and are added to them.
+    """
+    given = (input_total, cache_read, cache_write, output, reasoning, tool_input)
+    paths = [each.split() for each in given]
+
+    def convert(shape: Raw) -> Usage:
+        prompt, read, write, said, thoughts, tool = (_number(shape, *each) for each in paths)
+        said += thoughts if tool_input else 0
+        return Usage(prompt + tool, read, write, said, thoughts, source)
+
+    return convert
 
 
 def _output_total(output: int, reasoning: int, input_total: int, total: int) -> int:
@@ -161,143 +184,41 @@ def _output_total(output: int, reasoning: int, input_total: int, total: int) -> 
 
 def _normal(shape: Raw) -> Usage:
     source = shape.get("source")
-    return Usage(
-        input_total=_number(shape, "input_total"),
-        cache_read=_number(shape, "cache_read"),
-        cache_write=_number(shape, "cache_write"),
-        output_total=_number(shape, "output_total"),
-        reasoning=_number(shape, "reasoning"),
-        source=source if isinstance(source, str) and source else "normal",
-    )
-
-
-def _otel(shape: Raw) -> Usage:
-    start = "gen_ai.usage."
-    return Usage(
-        input_total=_number(shape, start + "input_tokens", start + "prompt_tokens"),
-        cache_read=_number(shape, start + "cache_read.input_tokens"),
-        cache_write=_number(shape, start + "cache_creation.input_tokens"),
-        output_total=_number(shape, start + "output_tokens", start + "completion_tokens"),
-        reasoning=_number(shape, start + "reasoning.output_tokens"),
-        source="otel",
-    )
-
-
-def _gemini(shape: Raw) -> Usage:
-    thoughts = _number(shape, "thoughtsTokenCount", "thoughts_token_count")
-    prompt = _number(shape, "promptTokenCount", "prompt_token_count")
-    tool = _number(shape, "toolUsePromptTokenCount", "tool_use_prompt_token_count")
-    candidates = _number(
-        shape,
-        *("candidatesTokenCount", "candidates_token_count"),
-        *("responseTokenCount", "response_token_count"),
-    )
-    return Usage(
-        input_total=prompt + tool,
-        cache_read=_number(shape, "cachedContentTokenCount", "cached_content_token_count"),
-        cache_write=0,
-        output_total=candidates + thoughts,
-        reasoning=thoughts,
-        source="gemini",
-    )
-
-
-def _gemini_cli(shape: Raw) -> Usage:
-    thoughts = _number(shape, "thoughts")
-    return Usage(
-        input_total=_number(shape, "input") + _number(shape, "tool"),
-        cache_read=_number(shape, "cached"),
-        cache_write=0,
-        output_total=_number(shape, "output") + thoughts,
-        reasoning=thoughts,
-        source="gemini-cli",
-    )
+    name = source if isinstance(source, str) and source else "normal"
+    return _format(name, *fields(Usage)[:-1])(shape)
 
 
 def _opencode(shape: Raw) -> Usage:
-    cache = _inner(shape, "cache")
-    read, write = _number(cache, "read"), _number(cache, "write")
-    input_total = _number(shape, "input") + read + write
+    read, write = _number(shape, "cache/read"), _number(shape, "cache/write")
+    prompt = _number(shape, "input") + read + write
     reasoning = _number(shape, "reasoning")
-    output = _number(shape, "output")
-    return Usage(
-        input_total=input_total,
-        cache_read=read,
-        cache_write=write,
-        output_total=_output_total(output, reasoning, input_total, _number(shape, "total")),
-        reasoning=reasoning,
-        source="opencode",
-    )
+    output = _output_total(_number(shape, "output"), reasoning, prompt, _number(shape, "total"))
+    return Usage(prompt, read, write, output, reasoning, "opencode")
 
 
 def _openai_chat(shape: Raw) -> Usage:
-    details = _inner(shape, "prompt_tokens_details")
-    input_total = _number(shape, "prompt_tokens")
-    reasoning = _number({**shape, **_inner(shape, "completion_tokens_details")}, "reasoning_tokens")
-    output = _number(shape, "completion_tokens")
-    return Usage(
-        input_total=input_total,
-        cache_read=_number(details, "cached_tokens")
-        or _number(shape, "cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens"),
-        cache_write=_number(details, "cache_write_tokens")
-        or _number(shape, "cache_creation_input_tokens"),
-        output_total=_output_total(output, reasoning, input_total, _number(shape, "total_tokens")),
-        reasoning=reasoning,
-        source="atif" if "cached_tokens" in shape or "cost_usd" in shape else "openai-chat",
+    details = "prompt_tokens_details/"
+    read = _number(shape, details + "cached_tokens") or _number(
+        shape, "cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens"
     )
-
-
-def _codex(shape: Raw) -> Usage:
-    return Usage(
-        input_total=_number(shape, "input_tokens"),
-        cache_read=_number(shape, "cached_input_tokens"),
-        cache_write=_number(shape, "cache_write_input_tokens"),
-        output_total=_number(shape, "output_tokens"),
-        reasoning=_number(shape, "reasoning_output_tokens"),
-        source="codex",
-    )
-
-
-def _langchain(shape: Raw) -> Usage:
-    details = _inner(shape, "input_token_details")
-    return Usage(
-        input_total=_number(shape, "input_tokens"),
-        cache_read=_number(details, "cache_read"),
-        cache_write=_number(details, "cache_creation"),
-        output_total=_number(shape, "output_tokens"),
-        reasoning=_number(_inner(shape, "output_token_details"), "reasoning"),
-        source="langchain",
-    )
-
-
-def _openai_responses(shape: Raw) -> Usage:
-    details = _inner(shape, "input_tokens_details")
-    return Usage(
-        input_total=_number(shape, "input_tokens"),
-        cache_read=_number(details, "cached_tokens"),
-        cache_write=_number(details, "cache_write_tokens"),
-        output_total=_number(shape, "output_tokens"),
-        reasoning=_number(_inner(shape, "output_tokens_details"), "reasoning_tokens"),
-        source="openai-responses",
-    )
+    write = _number(shape, details + "cache_write_tokens")
+    write = write or _number(shape, "cache_creation_input_tokens")
+    prompt, output = _number(shape, "prompt_tokens"), _number(shape, "completion_tokens")
+    reasoning = _number(shape, "completion_tokens_details/reasoning_tokens", "reasoning_tokens")
+    output = _output_total(output, reasoning, prompt, _number(shape, "total_tokens"))
+    source = "atif" if "cached_tokens" in shape or "cost_usd" in shape else "openai-chat"
+    return Usage(prompt, read, write, output, reasoning, source)
 
 
 def _anthropic(shape: Raw) -> Usage:
-    lifetimes = _inner(shape, "cache_creation")
     read = _number(shape, "cache_read_input_tokens")
     # Older records have only the sum, and some have only the two lifetimes.
-    write = _number(shape, "cache_creation_input_tokens") or (
-        _number(lifetimes, "ephemeral_5m_input_tokens")
-        + _number(lifetimes, "ephemeral_1h_input_tokens")
+    write = _number(shape, "cache_creation_input_tokens") or sum(
+        _number(shape, f"cache_creation/ephemeral_{each}_input_tokens") for each in ("5m", "1h")
     )
-    return Usage(
-        input_total=_number(shape, "input_tokens") + read + write,
-        cache_read=read,
-        cache_write=write,
-        output_total=_number(shape, "output_tokens"),
-        reasoning=_number(_inner(shape, "output_tokens_details"), "thinking_tokens"),
-        source="anthropic",
-    )
+    prompt, output = _number(shape, "input_tokens"), _number(shape, "output_tokens")
+    reasoning = _number(shape, "output_tokens_details/thinking_tokens")
+    return Usage(prompt + read + write, read, write, output, reasoning, "anthropic")
 
 
 def _is_openai_responses(shape: Raw) -> bool:
@@ -318,27 +239,67 @@ def _is_otel(shape: Raw) -> bool:
     return any(isinstance(key, str) and key.startswith("gen_ai.usage.") for key in shape)
 
 
+_GEN_AI = "gen_ai.usage."
+
 _SHAPES: tuple[tuple[Callable[[Raw], bool], Callable[[Raw], Usage]], ...] = (
     (_has("input_total", "output_total"), _normal),
-    (_is_otel, _otel),
+    (
+        _is_otel,
+        _format(
+            "otel",
+            f"{_GEN_AI}input_tokens {_GEN_AI}prompt_tokens",
+            f"{_GEN_AI}cache_read.input_tokens",
+            f"{_GEN_AI}cache_creation.input_tokens",
+            f"{_GEN_AI}output_tokens {_GEN_AI}completion_tokens",
+            f"{_GEN_AI}reasoning.output_tokens",
+        ),
+    ),
     (
         _has(
             *("promptTokenCount", "candidatesTokenCount", "totalTokenCount", "responseTokenCount"),
             *("prompt_token_count", "candidates_token_count", "total_token_count"),
             *("thoughtsTokenCount", "thoughts_token_count", "response_token_count"),
         ),
-        _gemini,
+        _format(
+            "gemini",
+            "promptTokenCount prompt_token_count",
+            "cachedContentTokenCount cached_content_token_count",
+            "",
+            "candidatesTokenCount candidates_token_count responseTokenCount response_token_count",
+            "thoughtsTokenCount thoughts_token_count",
+            tool_input="toolUsePromptTokenCount tool_use_prompt_token_count",
+        ),
     ),
     (_has("prompt_tokens", "completion_tokens"), _openai_chat),
-    (_has("cached_input_tokens", "reasoning_output_tokens"), _codex),
-    (_has("input_token_details", "output_token_details"), _langchain),
+    (
+        _has("cached_input_tokens", "reasoning_output_tokens"),
+        _format(
+            *("codex", "input_tokens", "cached_input_tokens", "cache_write_input_tokens"),
+            *("output_tokens", "reasoning_output_tokens"),
+        ),
+    ),
+    (
+        _has("input_token_details", "output_token_details"),
+        _format(
+            *("langchain", "input_tokens", "input_token_details/cache_read"),
+            *("input_token_details/cache_creation", "output_tokens"),
+            "output_token_details/reasoning",
+        ),
+    ),
     (_has("cache_read_input_tokens", "cache_creation_input_tokens"), _anthropic),
-    (_is_openai_responses, _openai_responses),
+    (
+        _is_openai_responses,
+        _format(
+            *("openai-responses", "input_tokens", "input_tokens_details/cached_tokens"),
+            *("input_tokens_details/cache_write_tokens", "output_tokens"),
+            "output_tokens_details/reasoning_tokens",
+        ),
+    ),
     (_has("input_tokens", "output_tokens"), _anthropic),
     # Generic keys, so all of them are required.
     (lambda shape: _has("input", "output")(shape) and _has("cache")(shape), _opencode),
     (
         lambda shape: _has("input", "output")(shape) and _has("cached", "thoughts", "tool")(shape),
-        _gemini_cli,
+        _format("gemini-cli", "input", "cached", "", "output", "thoughts", tool_input="tool"),
     ),
 )

@@ -97,6 +97,7 @@ class ErrorCode:
     NOT_IN_TRASH = "not-in-trash"
     BISECTION_FINISHED = "bisection-finished"
     INCONCLUSIVE = "inconclusive"
+    PREREQUISITES_MISSING = "prerequisites-missing"
     TRAJECTORY_NOT_FOUND = "trajectory-not-found"
     TRAJECTORY_ENDED = "trajectory-ended"
     TRAJECTORY_ACTIVE = "trajectory-active"

@@ -10,6 +10,5 @@ if TYPE_CHECKING:
     from trace_store.exporters import overview as overview
     from trace_store.exporters import registry as registry
     from trace_store.exporters import session as session
-    from trace_store.exporters import source_files as source_files
 
 __getattr__ = submodules(__name__)

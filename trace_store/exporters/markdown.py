@@ -12,10 +12,9 @@ import re
 from collections.abc import Iterator
 
 from trace_store.exporters.contract import Exported, ExportSession, Losses, Turn, file_name
-from trace_store.exporters.invisible import code_of, normalise_newlines, reveal
 from trace_store.exporters.overview import (
     ENCRYPTED_REASONING,
-    MessageCount,
+    MessageNumbers,
     count_noun,
     credited_authors,
     format_moment,
@@ -29,7 +28,7 @@ from trace_store.exporters.overview import (
     tool_calls,
     usage_note,
 )
-from trace_store.exporters.prose import TEXT, split_prose
+from trace_store.exporters.prose import TEXT, code_of, normalise_newlines, reveal, split_prose
 from trace_store.objects.parts import (
     Data,
     Image,
@@ -158,7 +157,7 @@ class _Page:
         for turn, count in number_turns(session):
             yield from self._turn(turn, count)
 
-    def _turn(self, turn: Turn, count: MessageCount) -> Iterator[str]:
+    def _turn(self, turn: Turn, count: MessageNumbers) -> Iterator[str]:
         message = turn.message
         if message.id:
             self._losses.add("message-id")

@@ -1,6 +1,6 @@
 """Session overview shared by the HTML and Markdown exports: title, facts, prompts.
 
-Invariant: returns plain text that is not yet escaped for any format.
+Invariant: all text is plain; the exports escape it.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from trace_store.providers.wire import refuse_constant
 
 TITLE_CHARACTERS = 90
 ENCRYPTED_REASONING = "reasoning that only the provider can read"
-_WINDOW = 2000
+_EXCERPT_SOURCE_CHARACTERS = 2000
 
 Call = tuple[Address | None, str]
 """A tool call: address of the message that holds it, and call id."""
 
 
 @value
-class MessageCount:
-    """Number and token counts of a message.
+class MessageNumbers:
+    """Numbers shown beside a message.
 
     Attributes:
         number: position, from 1.
@@ -42,7 +42,7 @@ class MessageCount:
     total: int
 
 
-def number_turns(session: ExportSession) -> Iterator[tuple[Turn, MessageCount]]:
+def number_turns(session: ExportSession) -> Iterator[tuple[Turn, MessageNumbers]]:
     """Yield each turn with its number and tokens."""
     counts = [tokens for tokens, _ in session.context.message_tokens()]
     totals = list(accumulate(counts))
@@ -52,7 +52,7 @@ def number_turns(session: ExportSession) -> Iterator[tuple[Turn, MessageCount]]:
         if not turn.hidden:
             at = turn.message.position
             tokens, total = counts[at], totals[at]
-        yield turn, MessageCount(number, tokens, total)
+        yield turn, MessageNumbers(number, tokens, total)
 
 
 def title_of(session: ExportSession) -> str:
@@ -77,9 +77,9 @@ def is_prompt(turn: Turn) -> bool:
 
 def excerpt(text: str, width: int) -> str:
     """Return the start of a text on one line, at most `width` characters."""
-    window = text[:_WINDOW]
-    line = " ".join(window.split())
-    if len(line) > width or len(window) < len(text):
+    source = text[:_EXCERPT_SOURCE_CHARACTERS]
+    line = " ".join(source.split())
+    if len(line) > width or len(source) < len(text):
         return line[: width - 1].rstrip() + "…"
     return line
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from trace_store.history import text_diff as text_diff
     from trace_store.history import token_history as token_history
     from trace_store.history import trash as trash
-    from trace_store.history import trash_changes as trash_changes
     from trace_store.history import trash_entries as trash_entries
     from trace_store.history import undo as undo
     from trace_store.history import whohas as whohas

@@ -309,7 +309,7 @@ def run(
     *,
     repeat: int = 1,
     threshold: int | None = None,
-    told: Callable[[Verdict], object] | None = None,
+    progress: Callable[[Verdict], object] | None = None,
     keep: Callable[[Bisection], object] | None = None,
 ) -> tuple[Bisection, Step]:
     """Test points until the result is known. Points that were marked by hand are tested first.
@@ -320,8 +320,8 @@ def run(
         test: returns True if a context passes, False if it fails, None if that cannot be decided.
         repeat: how often each point is tested.
         threshold: how many failures make a point bad; None requires that all runs agree.
-        told: told each verdict; its word is "" if the runs disagree.
-        keep: given the bisection after each verdict.
+        progress: receives each verdict; its word is "" if the runs disagree.
+        keep: receives the bisection after each verdict, to save it.
 
     Raises:
         StateError: the test contradicts a mark.
@@ -331,8 +331,8 @@ def run(
 
     def verdict_on(point: str) -> Verdict:
         verdict = _verdict(context_at(contexts, search, point), point, test, repeat, threshold)
-        if told is not None:
-            told(verdict)
+        if progress is not None:
+            progress(verdict)
         if not verdict.word:
             raise errors.ConflictError(
                 f"inconclusive: {verdict.failed} of {repeat} runs failed at {point[:12]}",

@@ -282,8 +282,7 @@ def rename_branch(
     store.transact(create_target, author=author)
     store.transact(move_head)
     store.transact(remove_source, author=author)
-    if store.local:
-        rename_upstreams(store, ref, target)
+    rename_upstreams(store, ref, target)
     return ref, target
 
 
@@ -296,9 +295,8 @@ def delete_branches(store: Store, names: Sequence[str], *, author: str) -> list[
     """
     wanted = list(dict.fromkeys(find_branch(store, name) for name in names))
     found = delete_refs(store, wanted, author=author, what="branch")
-    if store.local:
-        for each in found:
-            move_upstream(store, each.ref, each.kept[0])  # so that an undo restores it
+    for each in found:
+        move_upstream(store, each.ref, each.kept[0])  # so that an undo restores it
     return found
 
 

@@ -15,9 +15,9 @@ from bisect import bisect_left
 
 from trace_store import errors, history
 from trace_store import revision as revisions
+from trace_store.context.compile_index import GHOST, LABELLED, START, MessageRecord
 from trace_store.context.compiled import CompiledContext, CompiledMessage, stored_message
 from trace_store.context.content import message_at, seen_of, seen_of_ghost
-from trace_store.context.index_records import GHOST, LABELLED, START, MessageRecord
 from trace_store.frozen import value
 from trace_store.history.log import named
 from trace_store.objects.address import BIRTH_BYTES

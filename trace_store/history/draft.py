@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     Target: TypeAlias = str | tuple[bytes, int]
     Content: TypeAlias = str | Sequence[Part]
     Reword: TypeAlias = Callable[[Address, str, str], Sequence[Part]]
-    """Returns a message's parts with a new text, for the message or one call's result."""
+    """Takes an address, a text and a call id or "".
+
+    Returns the parts of the message with its own text, or that of the call's result, replaced.
+    """
 
     class Writer(Protocol):
         """What wrote a commit."""
@@ -57,8 +60,8 @@ class CommitResult:
         parents: ids of its parents.
         secrets: how many secrets of each kind were found.
         redacted: how many of each kind were replaced by placeholders: all of them, or none.
-        also: messages that were changed along with a call or result of their unit.
-        line: the line that wrote it, which reads it again; None without one.
+        also: other members of the targets' units, which were changed with them.
+        line: the line that wrote it, through which tokens and summary are read; None if no `Repo` wrote it.
     """
 
     __slots__ = ("also", "line", "message_count", "oid", "parents", "redacted", "ref", "secrets")
@@ -129,7 +132,7 @@ class Savepoint:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            self._draft.take_back(self._mark)
+            self._draft.roll_back(self._mark)
 
 
 class Draft:
@@ -156,7 +159,7 @@ class Draft:
             resolve: returns the address for a text.
             reword: returns the parts of a message with a new text.
             salt: makes all content private, as in `content.write_content`.
-            gathering: collects the objects; None collects them unchecked.
+            gathering: collects the objects and checks them for secrets; None collects them without the check.
         """
         self._resolve = resolve
         self._reword = reword
@@ -207,7 +210,7 @@ class Draft:
             raise errors.InvalidMessageError("no message to append")
         stored = self._store(messages)
         self._add(ops.add(stored, after=None if after is None else self._address(after)))
-        return self._number(len(stored))
+        return self._new_addresses(len(stored))
 
     def edit(
         self, target: Target, content: Content, *, call: str = "", force: bool = False
@@ -230,7 +233,10 @@ class Draft:
             content = self._reword(address, content, call)
         parts = store_parts(message_parts(content), self._put)
         self._add(ops.edit(address, parts))
-        (self.guarded.discard if force else self.guarded.add)(address)
+        if force:
+            self.guarded.discard(address)
+        else:
+            self.guarded.add(address)
 
     def annotate(
         self,
@@ -287,7 +293,7 @@ class Draft:
                 sources=self._addresses(sources),
             )
         )
-        return self._number(len(stored))
+        return self._new_addresses(len(stored))
 
     def move(self, targets: Target | Sequence[Target], *, after: Target | None) -> None:
         """Move messages, in the given order, after another one; None moves them to the start."""
@@ -318,7 +324,7 @@ class Draft:
 
         Args:
             usage: the provider's dictionary or object (OpenAI, Anthropic, Gemini), or a `Usage`.
-            model: the model that answered; None takes it from the response.
+            model: the model that answered; "" takes it from the response.
             about: the commit whose context was sent; None is the parent.
             renderer: what rendered the request.
             renderer_version: its version.
@@ -378,10 +384,10 @@ class Draft:
         return Savepoint(self)
 
     def mark(self) -> tuple[int, int]:
-        """Return the current position, for `take_back`."""
+        """Return the current position, for `roll_back`."""
         return len(self.operations), self._created
 
-    def take_back(self, mark: tuple[int, int]) -> None:
+    def roll_back(self, mark: tuple[int, int]) -> None:
         """Drop all operations since a mark."""
         # Objects of dropped operations stay; they cost only bytes.
         operations, self._created = mark
@@ -401,7 +407,7 @@ class Draft:
         put = self._put
         return [store_message(message, put) for message in as_messages(messages)]
 
-    def _number(self, count: int) -> list[Address]:
+    def _new_addresses(self, count: int) -> list[Address]:
         first = self._created
         self._created += count
         return [Address(HERE, first + i) for i in range(count)]
@@ -409,7 +415,7 @@ class Draft:
     def _address(self, target: Target) -> Address:
         if isinstance(target, str):
             return self._resolve(target)
-        named = several(target)
+        named = as_targets(target)
         if len(named) != 1 or not isinstance(named[0], tuple):
             raise errors.InvalidInputError(f"expected one message, not {str(target)[:80]}")
         birth, number = named[0]
@@ -421,11 +427,11 @@ class Draft:
         return Address(birth, number)
 
     def _addresses(self, targets: Target | Sequence[Target]) -> list[Address]:
-        return [self._address(target) for target in several(targets)]
+        return [self._address(target) for target in as_targets(targets)]
 
 
-def several(targets: Any) -> Sequence[Target]:
-    """Return one or several targets as a list.
+def as_targets(targets: Any) -> Sequence[Target]:
+    """Return one target, or several, as a list.
 
     Raises:
         InvalidInputError: the value is not a target.

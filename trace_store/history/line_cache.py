@@ -21,7 +21,7 @@ from zlib import crc32
 
 from trace_store import errors
 from trace_store.column_file import DiskColumn
-from trace_store.commit_table.rows import (
+from trace_store.commit_table.table import (
     CHECK_BYTES,
     CHUNK_ROWS,
     HEADER_BYTES,
@@ -33,7 +33,7 @@ from trace_store.commit_table.rows import (
     tag_of,
     with_checksum,
 )
-from trace_store.context.line import LINE_WIDTH, SummaryLine
+from trace_store.context.content import LINE_WIDTH, SummaryLine
 from trace_store.objects.commit import read_commit
 
 TYPE_CHECKING = False
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from trace_store.column_file import MemoryBytes, OpenColumn
-    from trace_store.commit_table.rows import CommitRows
+    from trace_store.commit_table.table import CommitRows
     from trace_store.objects.commit import Commit
     from trace_store.store.handle import Store
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from itertools import islice, repeat
 
 from trace_store import commit_table, errors, history, objects, secrets, transcripts
-from trace_store.commit_table.commits import STEPS
-from trace_store.commit_table.rows import (
+from trace_store.commit_table.commits import TABLE_THRESHOLD
+from trace_store.commit_table.table import (
     AUTHOR_OVERFLOW,
     FLAGS_AT,
     HAS_MESSAGE,
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from trace_store.commit_table.commits import Commits
-    from trace_store.commit_table.rows import CommitRows, Row
+    from trace_store.commit_table.table import CommitRows, Row
     from trace_store.context.compiled import TokenGrowth
-    from trace_store.context.line import SummaryLine
+    from trace_store.context.content import SummaryLine
     from trace_store.context.snippet import Snippet
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit, Operation
@@ -80,13 +80,13 @@ def log(
     starts, hidden = _ends(store, commits, revision)
     by_time = len(starts) > 1 and not in_lines
     given = 0
-    near = STEPS if limit is None else max(limit, STEPS)
-    if limit is not None and limit < STEPS and not commits.has_table():
+    near = TABLE_THRESHOLD if limit is None else max(limit, TABLE_THRESHOLD)
+    if limit is not None and limit < TABLE_THRESHOLD and not commits.has_table():
         near = 0  # reading a few commits is faster than building a table
     found = _rows(commits, [*starts, *hidden], near)
     if found is None:
         # Many commits have no row yet, so show the newest ones before the table is built.
-        near = STEPS if limit is None else limit
+        near = TABLE_THRESHOLD if limit is None else limit
         for entry in _line(store, starts, near, weigh) if not hidden else ():
             yield entry
             given += 1
@@ -234,7 +234,14 @@ class LogEntry:
     """
 
     __slots__ = (
-        *("_growth", "_number", "_source", "author", "message", "message_count", "oid", "time"),
+        "_growth",
+        "_number",
+        "_source",
+        "author",
+        "message",
+        "message_count",
+        "oid",
+        "time",
     )
 
     def __init__(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from trace_store.context.entries import Entry
+    from trace_store.context.fold import Entry
     from trace_store.objects.parts import Part
     from trace_store.store.handle import Store
 

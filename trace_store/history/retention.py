@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from trace_store import config
 from trace_store.frozen import value
-from trace_store.history.trash_changes import delete_entries
-from trace_store.history.trash_entries import TrashedRef, list_refs, unique_commits
+from trace_store.history.trash_entries import TrashedRef, delete_entries, list_refs, unique_commits
 from trace_store.ident import count_of, is_count, parse_duration
 from trace_store.maintenance.du import Amount, own_amounts
 from trace_store.objects import operations as ops

@@ -122,13 +122,13 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
         staged=staged,
         is_staged_here=is_staged_here,
         is_fork=bool(head.ref and store.refs.read(FORKS + head.ref.removeprefix(BRANCHES))),
-        is_bisecting=store.local and store.disk.exists(store.layout.bisect_file),
+        is_bisecting=store.disk.exists(store.layout.bisect_file),
     )
 
 
 def _tracking(store: Store, head: Head) -> Tracking | None:
     """Compare the branch with its upstream; None without one, the common case."""
-    if head.ref is None or not store.local or not store.disk.exists(store.layout.upstreams_file):
+    if head.ref is None or not store.disk.exists(store.layout.upstreams_file):
         return None
     return history.branches.tracking(store, head.ref, head.oid)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from trace_store.context.content import lines_of
-from trace_store.context.line import LINE_WIDTH, SummaryLine
+from trace_store.context.content import LINE_WIDTH, SummaryLine, lines_of
 from trace_store.objects.commit import Commit
 from trace_store.store.handle import Store
 from trace_store.transcripts.event_text import event_of, event_text

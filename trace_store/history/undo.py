@@ -16,7 +16,6 @@ from trace_store.history.trash import is_kept_by, keep_in_trash
 from trace_store.maintenance.seal import seal
 from trace_store.oid import ObjectId, is_full_id
 from trace_store.ref_names import is_ref_name
-from trace_store.refs.database import RefDatabase
 from trace_store.refs.head import NAME, Head
 from trace_store.refs.log_messages import (
     REDO,
@@ -253,9 +252,9 @@ def _invert(
     else:
         keep_and_move(store, before, target, message, author, edits)
     renamed = read_rename(message)
-    if renamed is not None and store.local:
+    if renamed is not None:
         rename_upstreams(store, *renamed)
-    elif store.local:
+    else:
         _restore_upstreams(store, moves)
     _restore_tips(store, group.given_up)  # including those that an undone undo restored
     after = store.refs.head()
@@ -270,8 +269,6 @@ def _restore_tips(store: Store, wanted: Sequence[tuple[str, str]]) -> None:
 
     A seal deletes the files of tips that a join contains. Until they are restored, the trash keeps the join.
     """
-    if not isinstance(store.refs, RefDatabase):
-        return
     found = [(name, resolve_commit(store, tip)) for name, tip in wanted]
     lost = [(name, tip) for name, tip in found if tip not in store.refs.tips(name)]
     if lost:

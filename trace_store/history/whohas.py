@@ -6,8 +6,8 @@ Every reachable commit is read once; the set of refs that reach it is passed fro
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.context.compile_index import GHOST
 from trace_store.context.content import seen_of
-from trace_store.context.index_records import GHOST
 from trace_store.frozen import value
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit

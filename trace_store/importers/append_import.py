@@ -15,7 +15,7 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from trace_store.context.calls import Calls, find_in_history, link_wording
-from trace_store.frozen import field, mutable, value
+from trace_store.frozen import value
 from trace_store.importers.build_commits import (
     AddressOf,
     MessageLocation,
@@ -55,16 +55,6 @@ class NewCommit:
     message_count: int
 
 
-@mutable
-class _ExistingCommits:
-    """Commits on the branch for one planned commit, oldest first.
-
-    The original and its completions.
-    """
-
-    commits: list[ObjectId] = field(default_factory=list)
-
-
 class Continuation:
     """Appender of planned commits to a branch.
 
@@ -100,7 +90,9 @@ class Continuation:
         self.tip = tip
         self.only_adds = False
         self.places: dict[Place, MessageLocation] = {}
-        self._existing: dict[str, _ExistingCommits] = {}
+        self._existing: dict[
+            str, list[ObjectId]
+        ] = {}  # of a planned commit: it and its completions
         self._trailing_records: set[bytes] = set()
         self._edit_base: ObjectId | None = None  # parent of the oldest local edit
         self._last: int | None = None
@@ -125,7 +117,7 @@ class Continuation:
             if not key and commit.parents and any(map(_changes_context, commit.operations)):
                 self._edit_base = commit.parents[0]
             if key:
-                self._existing.setdefault(_base_key(key), _ExistingCommits()).commits.insert(0, oid)
+                self._existing.setdefault(_base_key(key), []).insert(0, oid)
 
     def save(self) -> dict[str, Any]:
         """Return the state needed to resume, as JSON values."""
@@ -160,7 +152,7 @@ class Continuation:
         existing = self._existing.get(planned.key)
         if existing is not None:
             completion = self._complete(whole, existing, rewound, gathering, address, source=source)
-            return existing.commits[0], completion
+            return existing[0], completion
         linked_commit = link_calls(whole, self._calls, address)
         operations = [
             *earlier_operations(whole, gathering.put, address, stored_parts, self._calls),
@@ -175,13 +167,12 @@ class Continuation:
 
     def commits_of(self, planned: PlannedCommit) -> Sequence[ObjectId]:
         """Return the commits on the branch for a planned commit, oldest first."""
-        existing = self._existing.get(planned.key)
-        return () if existing is None else existing.commits
+        return self._existing.get(planned.key, ())
 
     def _complete(
         self,
         planned: PlannedCommit,
-        existing: _ExistingCommits,
+        existing: list[ObjectId],
         rewound: Sequence[Place],
         gathering: ObjectCollector,
         address: AddressOf,
@@ -192,10 +183,10 @@ class Continuation:
 
         Rewound messages are removed here as well: they may have come from another branch of the session since.
         """
-        commits = [read_commit(self._store, oid) for oid in existing.commits]
-        current, locations = _current_messages(existing.commits, commits)
+        commits = [read_commit(self._store, oid) for oid in existing]
+        current, locations = _current_messages(existing, commits)
         for index, spot in enumerate(locations):
-            if spot != MessageLocation.at_birth(existing.commits[0], index):
+            if spot != MessageLocation.at_birth(existing[0], index):
                 self.places[planned.number, index] = spot
         if self.only_adds:
             return None
@@ -212,7 +203,7 @@ class Continuation:
         more = link_calls(remainder, self._calls, address).messages
         if more:
             operations.append(ops.add([stored_message(each, gathering.put) for each in more]))
-        removed = _removed(existing.commits, commits)
+        removed = _removed(existing, commits)
         removals = [target for target in map(address, rewound) if target not in removed]
         if not operations and not unstored and not removals:
             return None
@@ -234,7 +225,7 @@ class Continuation:
             self.places[planned.number, len(locations) + index] = MessageLocation.at_birth(
                 new.oid, index
             )
-        existing.commits.append(new.oid)
+        existing.append(new.oid)
         return new
 
     def _unstored_records(

@@ -19,6 +19,11 @@ from trace_store.importers.files import Inner
 from trace_store.objects.parts import Part
 from trace_store.transcripts.records import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.objects.message import Message
+    from trace_store.oid import ObjectId
+
 __all__ = [
     "AGENTS_KEY",
     "DUPLICATE",
@@ -38,6 +43,7 @@ __all__ = [
     "Record",
     "Resumption",
     "Skip",
+    "Watcher",
 ]
 
 Place = tuple[int, int]
@@ -142,6 +148,24 @@ class PlannedThread(NamedTuple):
 
     thread: int
     name: str
+
+
+class Watcher(Protocol):
+    """Receives what an import writes while it is in memory."""
+
+    def note(
+        self,
+        oid: ObjectId,
+        parent: ObjectId | None,
+        messages: Sequence[PlannedMessage | Message],
+        token_count: int,
+    ) -> None:
+        """Receive a new commit; `token_count` is that of its usage report, or 0."""
+        ...
+
+    def end_file(self, branches: Iterable[tuple[str, ObjectId]]) -> None:
+        """Receive the branches, with their tips, of a file whose commits are all written."""
+        ...
 
 
 Planned = PlannedCommit | PlannedThread

@@ -53,7 +53,7 @@ class SessionIndex:
     def save(self) -> None:
         """Save the index; a failed write is ignored."""
         entries = {**self._saved, **self._entries}
-        if not self._store.local or entries == self._saved:
+        if entries == self._saved:
             return
         path = os.path.join(self._store.layout.local_dir, _FILE)
         try:
@@ -84,8 +84,6 @@ def _first_key(store: Store, tip: ObjectId, entry: Entry | None) -> str:
 
 
 def _load(store: Store) -> dict[str, Entry]:
-    if not store.local:
-        return {}
     try:
         data = read_file(store.disk, os.path.join(store.layout.local_dir, _FILE))
         saved = json.loads(data or b"{}").items()

@@ -28,7 +28,7 @@ from trace_store.importers.formats import (
     swe_agent,
     trail,
 )
-from trace_store.importers.names import ref_component
+from trace_store.importers.parts import ref_component
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

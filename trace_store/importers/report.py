@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from trace_store.frozen import field, value
+from trace_store.frozen import field, fields, value
 from trace_store.importers.contract import (
     EVENT,
     MESSAGE,
@@ -156,24 +156,11 @@ class FileReport:
         records: dict[str, dict[str, int]] = {}
         for (kind, outcome), count in sorted(self.records.items()):
             records.setdefault(kind, {})[outcome] = count
-        return {
-            "path": self.path,
-            "format": self.format,
-            "skipped": self.skipped,
-            "session": self.session,
+        shown = {name: getattr(self, name) for name in fields(self) if name != "is_stray"}
+        return shown | {
             "branches": {branch.ref: str(branch.oid) for branch in self.branches},
             "trashed": list(self.trashed),
-            "size": self.size,
-            "bytes_read": self.bytes_read,
-            "commits": self.commits,
-            "commits_present": self.commits_present,
-            "commits_shared": self.commits_shared,
-            "messages": self.messages,
-            "calls": self.calls,
-            "results": self.results,
-            "unread": self.unread,
             "unread_at": [[skip.line, skip.detail] for skip in self.unread_at],
-            "hidden": self.hidden,
             "records": records,
             "skips": [[skip.line, skip.reason, skip.detail] for skip in self.skips],
             "secrets": dict(self.secrets),

@@ -83,8 +83,6 @@ class ResumeStates:
     def load(self, key: str, file: Input) -> ResumeState | None:
         """Return where the last import of a file ended, if the file has only grown since."""
         store = self._store
-        if not store.local:
-            return None
         data = self._unsaved.get(key)
         try:
             if data is None:
@@ -111,8 +109,6 @@ class ResumeStates:
         Raises:
             StorageError: imported objects cannot be made durable.
         """
-        if not self._store.local:
-            return
         saved = _values(state)
         saved["cut"] = None if state.cut is None else _values(state.cut)
         saved["oids"] = _pack_oids(state.oids)

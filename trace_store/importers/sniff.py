@@ -19,9 +19,10 @@ from trace_store.importers.documents import ROOT, read_document
 from trace_store.importers.files import InputFile
 from trace_store.importers.json_records import values_in
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 HEAD_BYTES = 256 * 1024
 """Bytes read to detect the format."""
-_MOST_ASKED = 8
+_CACHED_RECORDS = 8
 
 
 def first_records(head: bytes, count: int) -> list[dict[str, Any]]:
@@ -31,7 +32,7 @@ def first_records(head: bytes, count: int) -> list[dict[str, Any]]:
         head: the first bytes of a file.
         count: maximum number of objects.
     """
-    if count > _MOST_ASKED:
+    if count > _CACHED_RECORDS:
         return list(islice(_records(head), count))
     return list(_few_records(head)[:count])
 
@@ -39,11 +40,11 @@ def first_records(head: bytes, count: int) -> list[dict[str, Any]]:
 @lru_cache(maxsize=2)
 def _few_records(head: bytes) -> tuple[dict[str, Any], ...]:
     """Return the first records of a head, cached since every format asks for them."""
-    return tuple(islice(_records(head), _MOST_ASKED))
+    return tuple(islice(_records(head), _CACHED_RECORDS))
 
 
 def _records(head: bytes) -> Iterator[dict[str, Any]]:
-    for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+    for line in head.removeprefix(_BYTE_ORDER_MARK).split(b"\n"):
         if line.lstrip(b" \t\r\0").startswith(b"{"):
             yield from (value for value in values_in(line) if isinstance(value, dict))
 
@@ -87,7 +88,6 @@ _EMPTY = {
     LIST: "a JSON list without objects",
     LINES: "lines that start with an empty JSON object",
 }
-_MARK = b"\xef\xbb\xbf"
 _BLANKS = b" \t\r\n"
 
 
@@ -112,13 +112,13 @@ class FileShape:
 @lru_cache(maxsize=2)
 def file_shape(head: bytes) -> FileShape:
     """Return the shape of a file from its first bytes."""
-    body = head.removeprefix(_MARK).lstrip(_BLANKS)
+    body = head.removeprefix(_BYTE_ORDER_MARK).lstrip(_BLANKS)
     if body[:1] not in (b"{", b"["):
         return FileShape(TEXT if _is_text(head) else BINARY)
     lines = body.split(b"\n", MAXIMUM_VALUES)[:MAXIMUM_VALUES] if b"\n" in body else []
     if body.startswith(b"{") or (lines and next(values_in(lines[0]), None) is not None):
-        # Lines may be damaged, but a pretty-printed document has no complete object on a line of
-        # its own.
+        # One line with a complete object is enough, since other lines may be damaged. A line of a
+        # pretty-printed document never starts with one.
         loaded = [next(values_in(line), None) for line in lines if line.startswith(b"{")]
         objects = [value for value in loaded if isinstance(value, dict) and value]
         if objects:
@@ -136,7 +136,7 @@ def file_shape(head: bytes) -> FileShape:
         return FileShape(OBJECT, [form])
     if document.damage is None:
         return FileShape(OBJECT)
-    # An empty object is followed by other lines.
+    # The head is no document: lines after an empty object, or text.
     return FileShape(LINES if body.startswith(b"{}") else TEXT)
 
 

@@ -61,7 +61,7 @@ class Strays:
 
     def save(self) -> None:
         """Save the rows; a failed write is ignored."""
-        if not self._store.local or not self._changed:
+        if not self._changed:
             return
         path = os.path.join(self._store.layout.local_dir, _FILE)
         try:
@@ -75,8 +75,6 @@ def _text(row: bytes) -> str:
 
 
 def _load(store: Store) -> dict[str, dict[str, list[str]]]:
-    if not store.local:
-        return {}
     try:
         data = read_file(store.disk, os.path.join(store.layout.local_dir, _FILE))
         saved = json.loads(data or b"{}").items()

@@ -31,8 +31,7 @@ from trace_store.importers.contract import (
 )
 from trace_store.importers.decode import Line, ReadAt
 from trace_store.importers.files import Inner
-from trace_store.importers.names import ref_component, short_id
-from trace_store.importers.parts import author_of
+from trace_store.importers.parts import author_of, ref_component, short_id
 from trace_store.importers.turns import (
     Compaction,
     Event,

@@ -35,13 +35,14 @@ from trace_store.importers.build_commits import (
     put_source,
     remove_operations,
 )
-from trace_store.importers.contract import Place, Planned, PlannedCommit, PlannedThread
+from trace_store.importers.contract import Place, Planned, PlannedCommit, PlannedThread, Watcher
 from trace_store.importers.dedupe import KnownCommits, SessionIndex, chain, read_commit
 from trace_store.objects.address import Address, resolve_calls
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import ObjectCollector
+from trace_store.objects.message import load_message
 from trace_store.objects.parts import ToolCall, ToolResult
-from trace_store.odb.database import ObjectDatabase
+from trace_store.objects.reports import report_of, reported_tokens
 from trace_store.odb.tombstones import drop_purged
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.names import TRASH
@@ -70,6 +71,7 @@ class PlanWriter:
         base: ObjectId | None = None,
         session_index: SessionIndex | None = None,
         record_places: RecordPlaces | None = None,
+        watcher: Watcher | None = None,
     ) -> None:
         """Create a writer.
 
@@ -84,6 +86,7 @@ class PlanWriter:
             base: the commit that a subagent branches from, if the plan is of its own file.
             session_index: other sessions, which may share commits; None if none may.
             record_places: records which commit holds which record.
+            watcher: receives new commits.
         """
         self._store = store
         self._ref = ref
@@ -94,6 +97,7 @@ class PlanWriter:
         self._continuation = continuation
         self._base = base
         self._session_index = session_index
+        self._watcher = watcher
         self._first_key: str | None = None
         self._record_places = RecordPlaces() if record_places is None else record_places
         self._others = KnownCommits()
@@ -219,6 +223,9 @@ class PlanWriter:
                 gathering.add(oid, data)
                 types = [part.type for message in planned.messages for part in message.parts]
                 self._queue(gathering, len(planned.messages), types)
+                if self._watcher is not None:
+                    count = 0 if planned.replaces else reported_tokens(planned.usage)
+                    self._watcher.note(oid, parent, planned.messages, count)
                 if self._source:
                     self._record_places.note_source(planned.records, oid)
                 return oid
@@ -271,9 +278,18 @@ class PlanWriter:
         if new is None:
             self.written.present += 1
         else:
-            stored = messages_of(Commit.decode(new.data))
+            commit = Commit.decode(new.data)
+            stored = messages_of(commit)
             types = [part["type"] for message in stored for part in message["parts"]]
             self._queue(gathering, len(stored), types)
+            if self._watcher is not None:
+                report = report_of(commit)
+                self._watcher.note(
+                    new.oid,
+                    commit.parents[0] if commit.parents else None,
+                    [load_message(message, self._read) for message in stored],
+                    0 if report is None else report.token_count,
+                )
             self._own_commits.add(new.oid)
         if self._source:
             holding = [*continuation.commits_of(planned), *([new.oid] if new is not None else ())]
@@ -485,12 +501,10 @@ def storable_objects(
         PurgedError: a commit itself contains purged text.
         StorageError: the disk refuses a tombstone.
     """
-    if not isinstance(store.objects, ObjectDatabase):
-        return list(objects.items())
     return list(drop_purged(store.objects, objects).items())
 
 
 def make_durable(store: Store) -> None:
     """Sync batched transactions, if the store is durable; errors as in `Store.sync`."""
-    if store.local and store.durability == DURABLE:
+    if store.durability == DURABLE:
         store.sync()

@@ -12,9 +12,8 @@ import os
 from trace_store import errors
 from trace_store.journal.file import JournalFile, open_journal
 from trace_store.journal.frames import VOID
-from trace_store.journal.published import Published, load, stamp_of
+from trace_store.journal.published import Published, Sealed, load, stamp_of
 from trace_store.journal.ref_moves import RefMoves
-from trace_store.journal.sealed_ranges import Sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

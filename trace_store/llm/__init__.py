@@ -11,7 +11,6 @@ from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.llm import cancel as cancel
     from trace_store.llm import contract as contract
     from trace_store.llm import dialogue as dialogue
     from trace_store.llm import http_model as http_model

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from trace_store import errors
 from trace_store.llm.contract import DONE, Completion, Model, Prompt, ask
 from trace_store.objects import operations as ops
@@ -9,11 +11,13 @@ from trace_store.objects import operations as ops
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     from trace_store.objects.commit import Operation
 
     T = TypeVar("T")
+
+MAXIMUM_BEGINNINGS = 20
 
 
 class Dialogue:
@@ -73,3 +77,18 @@ class Dialogue:
                     counts["model"] = redact(answer.model)
                 made.append(ops.usage(counts))
         return made
+
+
+def object_in(answer: str) -> dict[str, Any] | None:
+    """Return the first JSON object in an answer, which may have text or a fence around it; None without one."""
+    decoder = json.JSONDecoder()
+    at = answer.find("{")
+    for _ in range(MAXIMUM_BEGINNINGS):
+        if at < 0:
+            return None
+        try:
+            found: dict[str, Any] = decoder.raw_decode(answer, at)[0]
+            return found
+        except (ValueError, RecursionError):
+            at = answer.find("{", at + 1)
+    return None

@@ -11,12 +11,10 @@ from trace_store import errors
 from trace_store.frozen import replace
 from trace_store.llm.apis import FORMS
 from trace_store.llm.apis.form import failure_of, parsed
-from trace_store.llm.cancel import RequestConnections
-from trace_store.llm.contract import check_text
-from trace_store.llm.http import Connection
+from trace_store.llm.contract import RequestConnections, check_text
+from trace_store.llm.http import Connection, events
 from trace_store.llm.keys import masked
 from trace_store.llm.retry import Timing, retry_after, with_retries
-from trace_store.llm.sse import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +22,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from trace_store.llm.cancel import Cancellation
-    from trace_store.llm.contract import Completion, Prompt
+    from trace_store.llm.contract import Cancellation, Completion, Prompt
     from trace_store.llm.http import Answer
     from trace_store.llm.keys import Secret
     from trace_store.llm.settings import ModelSettings
@@ -134,7 +131,7 @@ class HttpModel:
         settings, form = self.settings, self._form
         fields = form.fields(prompt, settings.name, settings.url, stream=heard is not None)
         body = json.dumps(fields).encode("ascii")
-        address = form.address(settings.url)
+        address = form.endpoint(settings.url)
         answer = connection.post(address, form.headers(settings.key.reveal()), body)
         try:
             if not 200 <= answer.status < 300:

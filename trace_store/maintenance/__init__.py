@@ -11,17 +11,13 @@ if TYPE_CHECKING:
     from trace_store.maintenance import doctor as doctor
     from trace_store.maintenance import du as du
     from trace_store.maintenance import fsck as fsck
-    from trace_store.maintenance import fsck_refs as fsck_refs
     from trace_store.maintenance import gc as gc
-    from trace_store.maintenance import git_settings as git_settings
     from trace_store.maintenance import lock_wait as lock_wait
-    from trace_store.maintenance import log as log
     from trace_store.maintenance import loose_damage as loose_damage
     from trace_store.maintenance import lost_found as lost_found
     from trace_store.maintenance import purge as purge
     from trace_store.maintenance import repack as repack
     from trace_store.maintenance import repair as repair
-    from trace_store.maintenance import repair_config as repair_config
     from trace_store.maintenance import repair_files as repair_files
     from trace_store.maintenance import repair_refs as repair_refs
     from trace_store.maintenance import schedule as schedule

@@ -10,7 +10,6 @@ from __future__ import annotations
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.frozen import value
 from trace_store.maintenance.seal import seal
-from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.packs import Packs
 from trace_store.odb.reachable import reachable
 from trace_store.refs.database import RefDatabase
@@ -53,8 +52,6 @@ def adopt(store: Store, *, keep_mine: bool = False, author: str = "unknown") -> 
         StorageError: the disk refuses.
     """
     refs = store.refs
-    if not isinstance(refs, RefDatabase):
-        return AdoptReport()
     changed = _changed(store, refs)
     kept: list[tuple[str, ObjectId]] = []
     gone: list[tuple[str, ObjectId]] = []
@@ -118,7 +115,7 @@ class _OnDisk:
     def __contains__(self, oid: object) -> bool:
         assert isinstance(oid, bytes)
         objects = self._store.objects
-        loose = isinstance(objects, ObjectDatabase) and objects.loose.contains(oid)
+        loose = objects.loose.contains(oid)
         with self._store.mutex:
             return loose or self._packs.contains(oid) or self._store.journal.contains(oid)
 
@@ -137,7 +134,6 @@ def _edits(
 
     def build(view: RefReader) -> Transaction:
         refs = store.refs
-        assert isinstance(refs, RefDatabase)
         edits.clear()
         if keep_mine and before != now:
             edits.append(RefEdit(name, before, ANY))

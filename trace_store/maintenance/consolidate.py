@@ -12,9 +12,7 @@ import os
 from trace_store import errors
 from trace_store.files import read_file
 from trace_store.layout import PACK_SUFFIX
-from trace_store.odb.database import ObjectDatabase
-from trace_store.odb.open_files import NO_DESCRIPTORS
-from trace_store.odb.pack import MAXIMUM_PACK_BYTES, walk_objects
+from trace_store.odb.pack import MAXIMUM_PACK_BYTES, NO_DESCRIPTORS, walk_objects
 from trace_store.refs.summary import git_dir
 
 TYPE_CHECKING = False
@@ -36,7 +34,7 @@ _NAME_TAIL = 32
 
 
 def choose_packs(store: Store, raw_bytes: int) -> tuple[list[str], int]:
-    """Return packs to consolidate with new content, oldest first, and the total size.
+    """Return packs to consolidate with `raw_bytes` of new content, oldest first, and the uncompressed size of all.
 
     A pack is included if it is no larger than what it is combined with, so a byte is rewritten at most once per
     doubling of the repository.
@@ -63,7 +61,6 @@ def choose_packs(store: Store, raw_bytes: int) -> tuple[list[str], int]:
 
 def _sizes(store: Store) -> Iterator[tuple[int, int, int, str]]:
     """Yield (raw bytes, bytes, mtime, name) of every readable pack."""
-    assert isinstance(store.objects, ObjectDatabase)
     for name in store.objects.packs.names():
         packed = store.objects.packs.get(name)
         status = store.disk.stat(store.layout.pack_file(name))
@@ -85,7 +82,6 @@ def objects_of(store: Store, name: str) -> Iterator[tuple[ObjectId, bytes]]:
         CorruptPackError: the pack is damaged.
         StorageError: the process has no file descriptors left.
     """
-    assert isinstance(store.objects, ObjectDatabase)
     packed = store.objects.packs.get(name)
     if packed is None:
         raise errors.CorruptPackError(
@@ -117,7 +113,6 @@ def remove_packs(store: Store, names: list[str]) -> None:
         if remove_if_possible(store.disk, store.layout.pack_file(name)):
             remove_if_possible(store.disk, store.layout.pack_index_file(name))
     if names:
-        assert isinstance(store.objects, ObjectDatabase)
         with store.mutex:
             store.objects.packs.refresh()
 

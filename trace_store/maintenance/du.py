@@ -279,11 +279,10 @@ def _objects(store: Store) -> Iterator[tuple[bytes, _Object]]:
     """Yield every sound object once, packed ones first."""
     database = store.objects
     seen: set[bytes] = set()
-    if isinstance(database, ObjectDatabase):
-        for oid, data, disk in _packed(database):
-            if oid not in seen:
-                seen.add(oid)
-                yield oid, _object_of(data, disk)
+    for oid, data, disk in _packed(database):
+        if oid not in seen:
+            seen.add(oid)
+            yield oid, _object_of(data, disk)
     for oid in database.iterate():
         if oid in seen:
             continue
@@ -318,15 +317,13 @@ def _object_of(data: bytes, disk: float) -> _Object:
 
 
 def _loose_size(store: Store, oid: ObjectId) -> int:
-    status = store.disk.stat(store.layout.loose_file(str(oid))) if store.local else None
+    status = store.disk.stat(store.layout.loose_file(str(oid)))
     return 0 if status is None else status.st_size
 
 
 def _disk(store: Store) -> int:
     """Return the size of the files that hold objects."""
     database = store.objects
-    if not isinstance(database, ObjectDatabase):
-        return 0
     layout = store.layout
     paths = [
         *(layout.pack_file(name) for name in database.packs.names()),

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from trace_store import errors
+import os
+
+from trace_store import errors, journal, maintenance
+from trace_store.files import MAXIMUM_READ_BYTES, files_below, read_file
 from trace_store.frozen import value
+from trace_store.journal.file import FAILED, JournalFile, open_journal
+from trace_store.journal.frames import END
+from trace_store.journal.ref_moves import RefMoves
+from trace_store.journal.snapshot import journal_numbers
 from trace_store.objects.codec import (
     BLOB,
     COMMIT,
@@ -20,6 +27,10 @@ from trace_store.oid import ObjectId, hash_object
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from trace_store.journal.frames import Frame
+    from trace_store.journal.journal import Journal
+    from trace_store.store.handle import Store
 
     Walk = Callable[[], Iterable[tuple[bytes, bytes]]]
 
@@ -143,3 +154,123 @@ class ObjectChecks:
                 else:
                     detail = f"linked from unreachable {namer.hex()}"
                     yield Finding("unreachable-object-missing", INFO, name.hex(), detail)
+
+
+def check_journals(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
+    """Yield the problems of journals, checking their objects."""
+    with store.mutex:
+        journal = store.journal
+        journal.refresh()
+        files = list(journal.files)
+        journal.published.tips.all()
+        if journal.published.damaged or journal.published.tips.lacking:
+            yield Finding("published-unreadable", WARNING, "local/published", "taken as absent")
+    for file in files:
+        name = f"journal/{file.number}"
+        for kind in file.unknown_kinds():
+            detail = f"frames of kind {kind} from a newer version"
+            yield Finding("journal-unknown-frame", WARNING, name, detail)
+        for frame in file.frames:
+            for oid, offset, size in frame.objects:
+                data = journal.read_from(file, offset, size)
+                yield from objects.check_named(oid, data, name)
+        yield from _check_tail(store, file, files)
+    yield from _check_places(store, journal, files)
+    if store.disk.exists(store.layout.lost_found_dir):
+        yield from _check_set_aside(store, objects)
+    fold = RefMoves()
+    for file in files:
+        for frame in file.transactions():
+            if frame.moves and not fold.apply(frame):
+                names = ", ".join(sorted({move.name for move in frame.moves}))
+                detail = f"a move of {names} expected a different value"
+                yield Finding("journal-move-without-effect", INFO, f"journal/{file.number}", detail)
+
+
+def is_distrusted(store: Store, file: JournalFile) -> bool:
+    """Return True if a sync of the journal failed.
+
+    Its successor decides what has effect.
+    """
+    return file.failed or file.status(store.disk) is FAILED
+
+
+def trailing_data(store: Store, file: JournalFile) -> bytes:
+    """Return the data after a journal's valid frames; b"" if it is preallocated space."""
+    if file.frames and file.frames[-1].kind == END:
+        return b""
+    size = store.disk.size(file.fd)
+    if not file.end < size <= MAXIMUM_READ_BYTES or file.is_free_behind(store.disk):
+        return b""
+    return store.disk.read_at(file.fd, file.end, size - file.end)
+
+
+def lost_transactions(rest: bytes, files: list[JournalFile]) -> list[Frame]:
+    """Return the complete transactions in `rest` that no journal repeats.
+
+    After a failed sync the successor repeats them, so that they have effect.
+    """
+    known = [frame for file in files for frame in file.transactions()]
+    frames = journal.recovery.transactions_in(rest)
+    return [frame for frame in frames if not any(frame.has_same_content(other) for other in known)]
+
+
+def _check_tail(store: Store, file: JournalFile, files: list[JournalFile]) -> Iterator[Finding]:
+    name, rest = f"journal/{file.number}", trailing_data(store, file)
+    if not rest:
+        return
+    distrusted = is_distrusted(store, file)
+    lost = [] if distrusted else lost_transactions(rest, files)
+    if store.disk.exists(store.layout.lost_found_dir) and maintenance.lost_found.is_kept(
+        store, name, rest
+    ):
+        detail = f"{len(rest)} bytes after the last complete frame are in lost-found"
+        yield Finding("journal-tail", INFO, name, detail)
+    elif lost:
+        detail = f"{len(lost)} complete transactions follow damaged bytes at {file.end}"
+        yield Finding("journal-damaged", ERROR, name, f"{detail} and have no effect")
+    elif distrusted or journal.recovery.is_cut_off(rest, file.end):
+        detail = f"{len(rest)} bytes after the last complete frame have no effect"
+        yield Finding("journal-tail", INFO, name, detail)
+    else:
+        detail = f"the last frame, at {file.end}, has a wrong checksum and no effect"
+        yield Finding("journal-damaged", WARNING, name, detail)
+
+
+def _check_set_aside(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
+    """Yield set-aside parts of damaged journals that hold missing objects."""
+    folder = os.path.join(store.layout.lost_found_dir, "journal")
+    for path in files_below(store.disk, folder):
+        data = read_file(store.disk, path) or b""
+        missing = {
+            oid
+            for frame in journal.recovery.transactions_in(data)
+            for oid, _, _ in frame.objects
+            if oid not in objects.present and not store.objects.contains(oid)
+        }
+        if missing:
+            what = os.path.relpath(path, store.layout.root).replace(os.sep, "/")
+            detail = f"{len(missing)} objects of complete transactions after damage are missing"
+            yield Finding("journal-aside", ERROR, what, detail)
+
+
+def _check_places(store: Store, journal: Journal, files: list[JournalFile]) -> Iterator[Finding]:
+    """Yield journals that are missing or have a wrong number."""
+    disk, layout, published = store.disk, store.layout, journal.published
+    present = set(journal_numbers(disk, layout))
+    for number in sorted(present):
+        file = open_journal(disk, layout.journal_file(number), number)
+        if file is None:
+            continue
+        if file.is_misplaced(disk):
+            detail = "it does not follow the journal before it"
+            yield Finding("journal-misplaced", ERROR, f"journal/{number}", detail)
+        disk.close(file.fd)
+    if published.stamp is None or published.damaged:
+        return  # unknown whether a missing journal was sealed
+    sealed = published.sealed.highest
+    for file in files:
+        for number, _ in file.frames[0].closes if file.frames else ():
+            if number not in present and sealed < number < file.number:
+                detail = f"journal {file.number} follows it, but it was never sealed"
+                yield Finding("journal-missing", ERROR, f"journal/{number}", detail)

@@ -11,7 +11,6 @@ from trace_store.objects import operations as ops
 from trace_store.objects.codec import BLOB, COMMIT, kind_of, links
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import part_blobs
-from trace_store.odb.database import ObjectDatabase
 from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
@@ -208,8 +207,6 @@ class ObjectScan:
 
 def _quarantined(store: Store) -> list[ObjectId]:
     """Return objects that are only in quarantine."""
-    if not isinstance(store.objects, ObjectDatabase):
-        return []
     oids: dict[ObjectId, None] = {}
     for taking in store.objects.quarantine.batches():
         oids.update(dict.fromkeys([*taking.packs.iterate(), *taking.loose.iterate()]))

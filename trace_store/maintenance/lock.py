@@ -154,8 +154,13 @@ class BriefLock:
         raise errors.StorageError("the lock file keeps disappearing", path=self._path)
 
 
+def operation_lock(store: Store, command: str = "trace seal") -> BriefLock | OperationLock:
+    """Return the lock for a long operation; filelock needs a file that the system knows."""
+    return OperationLock(store, command) if store.local else BriefLock(store, command)
+
+
 def brief_lock(store: Store, command: str = "", *, wait: bool = True) -> BriefLock | OperationLock:
     """Return the lock; a long operation names its command for those who wait."""
-    if sys.platform == "win32":
+    if sys.platform == "win32" and store.local:
         return OperationLock(store, command or "trace seal", wait=wait)
     return BriefLock(store, command, wait=wait)

@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
+
 _HASH_CHARACTERS = 8
 
 
@@ -99,3 +100,18 @@ def _sync(store: Store, target: str) -> None:
 
 def _relative(store: Store, path: str) -> str:
     return os.path.relpath(path, store.layout.root).replace(os.sep, "/")
+
+
+AGE_MILLISECONDS = 24 * 60 * 60 * 1000
+
+
+def sweep(store: Store) -> int:
+    """Remove old temporary files; return their number."""
+    removed = 0
+    limit = store.clock.now() - AGE_MILLISECONDS
+    for name in store.disk.names(store.layout.tmp_dir):
+        path = os.path.join(store.layout.tmp_dir, name)
+        status = store.disk.stat(path)
+        if status is not None and status.st_mtime_ns // 1_000_000 < limit:
+            removed += store.disk.remove(path)
+    return removed

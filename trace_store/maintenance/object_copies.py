@@ -14,7 +14,7 @@ from trace_store.files import files_below, read_file
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
 from trace_store.odb.loose import content_of
 from trace_store.odb.pack import MAGIC
-from trace_store.odb.recovery import recover_objects
+from trace_store.odb.quarantine import recover_objects
 from trace_store.oid import ObjectId, hash_object
 
 TYPE_CHECKING = False

@@ -9,13 +9,16 @@ readable or marked as purged, and the purge can be repeated.
 from __future__ import annotations
 
 import os
+import re
 
-from trace_store import errors
+from trace_store import errors, lock_owner
+from trace_store.files import files_below, read_file, replace_file
 from trace_store.frozen import replace, value
+from trace_store.journal.published import stamp_of
+from trace_store.maintenance.consolidate import remove_if_possible
 from trace_store.maintenance.holders import Holders, ObjectScan
-from trace_store.maintenance.lock import OperationLock
-from trace_store.maintenance.pack_rewrite import packs_holding
-from trace_store.maintenance.purge_files import Eraser
+from trace_store.maintenance.lock import operation_lock
+from trace_store.maintenance.repack import packs_holding, rewrite_packs
 from trace_store.maintenance.rewrite_history import RewrittenHistory, rewrite_history
 from trace_store.maintenance.seal import seal
 from trace_store.maintenance.second_copies import restore_missing
@@ -25,6 +28,8 @@ from trace_store.objects.content import bytes_of
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.fingerprints import MAXIMUM_FORMS, SALT_BYTES, Fingerprint
 from trace_store.odb.fingerprints import find as find_text
+from trace_store.odb.pack import walk_objects
+from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.tombstones import Tombstone, check_reason
 from trace_store.oid import ObjectId
 from trace_store.refs.summary import find_git
@@ -33,7 +38,174 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from trace_store.maintenance.verify_purged import Needles
+    from trace_store.odb.quarantine import QuarantineBatch
     from trace_store.store.handle import Store
+
+
+REMOVED = b"[purged]"
+"""Replaces the text in reflogs."""
+
+
+class Eraser:
+    """Removes purged content, and records what it cannot remove.
+
+    Attributes:
+        packs: number of packs rewritten.
+        files: number of other files removed or changed.
+        damaged: names of damaged packs, which stay.
+        left: files that may still hold the bytes, with the reason.
+    """
+
+    def __init__(self, store: Store, texts: Needles, contents: Needles) -> None:
+        """Prepare; search terms as in a plan."""
+        self._store = store
+        self._database = store.objects
+        self._texts = texts
+        self._contents = contents
+        self._folders: set[str] = set()
+        self.packs = 0
+        self.files = 0
+        self.damaged: list[str] = []
+        self.left: dict[str, str] = {}
+
+    def clean(self) -> None:
+        """Process all files once."""
+        store = self._store
+        # The search index holds words of messages; the next search rebuilds it.
+        for path in store.layout.search_files():
+            self.files += store.disk.remove(path)
+        self._remove_journals()
+        purged = frozenset(map(ObjectId, self._database.purged))
+        done = rewrite_packs(store, packs_holding(store, purged), purged)
+        self.packs += len(done.replaced)
+        self.damaged = list(done.damaged)
+        for oid in purged:
+            if self._database.loose.contains(oid):
+                self._database.loose.remove(oid)
+                self._folders.add(os.path.dirname(store.layout.loose_file(oid.hex())))
+                self.files += 1
+        for taking in self._database.quarantine.batches():
+            self._clean_taking(taking, purged)
+        layout = store.layout
+        for folder in (
+            layout.index_dir,
+            layout.cache_dir,
+            os.path.join(layout.local_dir, "imports"),
+        ):
+            for path in files_below(store.disk, folder):
+                self._remove(path)
+        for path in files_below(store.disk, layout.logs_dir):
+            self._clean_log(path)
+        self._clean_unread_places()
+        # The seal and the rewritten packs have removed files as well.
+        self._folders |= {
+            layout.pack_dir,
+            layout.objects_dir,
+            layout.journal_dir,
+            layout.kept_packs_dir,
+        }
+        for folder in sorted(self._folders):
+            if store.disk.exists(folder):  # removed folders are covered by their parent
+                store.disk.sync_directory(folder)
+
+    def _remove_journals(self) -> None:
+        """Remove sealed journals without waiting for the next seal."""
+        journal = self._store.journal
+        with self._store.mutex:
+            journal.refresh()
+            covered = dict(journal.covered)
+        for number, (stamp, _) in covered.items():
+            path = self._store.layout.journal_file(number)
+            if stamp_of(self._store.disk, path) == stamp:
+                self._remove(path)
+        for file in journal.files:
+            if file.objects.keys() & self._database.purged:
+                self.left[f"journal/{file.number}"] = "cannot be sealed"
+
+    def _clean_taking(self, taking: QuarantineBatch, purged: frozenset[ObjectId]) -> None:
+        """Remove objects from one quarantine folder."""
+        disk = self._store.disk
+        taking.packs.refresh()
+        for name in taking.packs.names():
+            packed = taking.packs.get(name)
+            if packed is None or purged.isdisjoint(packed.index.in_order()):
+                continue
+            writer = PackWriter(disk, taking.layout)
+            try:
+                for _, _, objects in walk_objects(packed.pack):
+                    if isinstance(objects, errors.CorruptObjectError):
+                        raise objects
+                    for oid, _, data in objects:
+                        if oid not in purged:
+                            writer.add(oid, data)
+                new = writer.finish()
+            except errors.FormatError:
+                self.damaged.append(name)
+                continue
+            finally:
+                writer.discard()
+            if name not in new:
+                self._remove(taking.layout.pack_index_file(name))
+                self._remove(taking.layout.pack_file(name))
+                self.packs += 1
+        for oid in purged:
+            if taking.loose.contains(oid):
+                taking.loose.remove(oid)
+                folder = os.path.dirname(taking.layout.loose_file(oid.hex()))
+                self._folders |= {folder, os.path.dirname(folder)}
+                self.files += 1
+        taking.packs.refresh()
+
+    def _clean_log(self, path: str) -> None:
+        """Remove the text from a reflog, whose messages people write."""
+        data = kept = read_file(self._store.disk, path) or b""
+        for needles in (self._texts, self._contents):
+            kept = needles.replace_in(kept, REMOVED)
+        if kept != data:
+            scratch = self._store.layout.tmp_dir
+            replace_file(self._store.disk, path, kept, scratch=scratch)
+            self.files += 1
+
+    def _clean_unread_places(self) -> None:
+        """Remove matching files from places without a reader.
+
+        Tmp, second copies, lost-found.
+
+        An unreadable file in `tmp` is unfinished and removed as well.
+        """
+        store = self._store
+        for folder in ("tmp", "lost-found", "quarantine", os.path.join("local", "packs")):
+            matches = search(
+                store, self._database.purged, self._texts, self._contents, below=folder
+            )
+            paths = {each.path for each in matches.found}
+            paths.update(path for path, _ in matches.unread if folder == "tmp")
+            for path in sorted(paths):
+                writer = _writer_of(os.path.basename(path))
+                if writer and lock_owner.is_alive(writer):
+                    self.left[path] = f"process {writer} may be writing it"
+                else:
+                    self._remove(os.path.join(store.layout.root, path))
+
+    def _remove(self, path: str) -> None:
+        relative = os.path.relpath(path, self._store.layout.root)
+        if remove_if_possible(self._store.disk, path):
+            self.files += 1
+            self._folders.add(os.path.dirname(path))
+            self.left.pop(relative, None)
+        else:
+            self.left[relative] = "in use"
+
+
+def _writer_of(name: str) -> int:
+    """Return the process id in a temporary file's name; 0 for this process or none."""
+    match = re.match(
+        r"(?:object|pack|tombstone)-(\d{1,10})-|.*\.(\d{1,10})-[0-9a-f]{12}\.tmp$", name
+    )
+    process = 0 if match is None else int(match[1] or match[2])
+    return 0 if process == os.getpid() else process
+
 
 MAXIMUM_ROUNDS = 3
 """How often to repeat if purged objects are written again meanwhile."""
@@ -145,7 +317,7 @@ def plan_purge(
         ObjectNotFoundError: an object is missing and was not purged.
         InvalidInputError: an object is not content, or a text is too short to search for.
     """
-    database = _database(store)
+    database = store.objects
     database.refresh()
     text_needles = Needles()
     for number, text in enumerate(texts, 1):
@@ -230,7 +402,7 @@ def purge(
         LockedError: another process has held the maintenance lock for a minute.
         StorageError: a write failed; repeat the purge to continue.
     """
-    database = _database(store)
+    database = store.objects
     check_reason(why)
     if dry_run:
         return _report(store, plan, 0, Eraser(store, plan.texts, plan.contents), verify)
@@ -245,7 +417,7 @@ def purge(
     for _ in range(MAXIMUM_ROUNDS):
         store.alone(lambda: None)  # closes the journal, so every writer rereads the tombstones
         seal(store)
-        with OperationLock(store, "trace purge"):
+        with operation_lock(store, "trace purge"):
             work.clean()
         database.refresh()
         if not database.reappeared():
@@ -262,7 +434,7 @@ def purge_and_rewrite(
     addresses keep the ids of old commits, which can still confirm a guess of short content. Unreachable commits that
     linked to the content are removed. Arguments and errors as `purge` and `rewrite_history`.
     """
-    database = _database(store)
+    database = store.objects
     check_reason(why)
     history = rewrite_history(store, plan.objects, plan.texts, why=why, author=by)
     unreachable = [holder.commit for holder in plan.holders.commits if not holder.refs]
@@ -293,7 +465,7 @@ def _report(
     *,
     kept_out: bool = False,
 ) -> PurgeReport:
-    purged = _database(store).purged
+    purged = store.objects.purged
     return PurgeReport(
         plan=plan,
         tombstones=tombstones,
@@ -339,7 +511,7 @@ def _keep_out(store: Store, plan: PurgePlan, now: int, by: str, why: str) -> boo
     if not 0 < len(forms) <= MAXIMUM_FORMS:
         return False
     fingerprint = Fingerprint.of(forms, os.urandom(SALT_BYTES), now, by, why)
-    _database(store).tombstones.add_text(fingerprint)
+    store.objects.tombstones.add_text(fingerprint)
     return True
 
 
@@ -350,9 +522,3 @@ def _holds(store: Store, data: bytes, needles: Needles) -> bool:
     read = store.objects.read
     content = b"".join(blob_content(read(chunk)) for chunk in links(data))
     return bool(needles.find(content))
-
-
-def _database(store: Store) -> ObjectDatabase:
-    if not isinstance(store.objects, ObjectDatabase):
-        raise errors.InvalidInputError("a repository in memory has no files to purge")
-    return store.objects

@@ -1,11 +1,11 @@
 """Reachability: roots, and everything reachable from them.
 
-Invariant: marking only adds. Started without locks and repeated under the lock, it only visits what is new.
+Invariant: a `ReachableSet` only grows. So most of the walk can run before the lock is taken; repeated under the
+lock, it only reads objects that became reachable since.
 
-Invariant: everything that links to objects keeps them: all tips of refs in files, journals and the last published
-state; HEAD; reflogs; objects in journal frames, with or without effect; state of operations and importers in
-`local/`. An unreadable root, or one whose target is missing, is reported, and then nothing is removed. Tombstones
-are not roots.
+Invariant: everything that refers to an object is a root: all tips of refs in files, journals and the last published
+state; HEAD; reflogs; journal frames, with or without effect; state of operations and importers in `local/`. An
+unreadable root, or one whose target is missing, is reported, and then nothing is removed. Tombstones are not roots.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from trace_store.files import read_file
 from trace_store.frozen import value
 from trace_store.objects.codec import BLOB, COMMIT, decode, kind_of, links_within
 from trace_store.oid import OID_BYTES, ObjectId
-from trace_store.refs.database import RefDatabase
 from trace_store.refs.reflog import ReflogEntry, examine_log
 
 TYPE_CHECKING = False
@@ -49,7 +48,7 @@ class ReachableSet:
 
     def broken(self) -> dict[ObjectId, ObjectId | None]:
         """Return missing parents of commits, with a child of each."""
-        return {oid: namer for oid, namer in self.absent.items() if oid in self._parents}
+        return {oid: source for oid, source in self.absent.items() if oid in self._parents}
 
     def add(self, starts: Iterable[ObjectId], step: Callable[[int], None] | None = None) -> None:
         """Mark everything reachable from some objects; `step` receives the count.
@@ -61,7 +60,7 @@ class ReachableSet:
         reached = self.reached
         stack: list[tuple[ObjectId, ObjectId | None]] = [(oid, None) for oid in starts]
         while stack:
-            oid, namer = stack.pop()
+            oid, source = stack.pop()
             if oid in reached:
                 continue
             reached.add(oid)
@@ -70,7 +69,7 @@ class ReachableSet:
             try:
                 data = self._read(oid)
             except errors.ObjectNotFoundError:
-                self.absent[oid] = namer
+                self.absent[oid] = source
                 continue
             if kind_of(data) == BLOB:
                 continue
@@ -146,8 +145,8 @@ class _RootSearch:
 
     def run(self) -> Roots:
         with self._store.mutex:
-            # In this order: data that a seal removes from a journal is then found in the files that
-            # it wrote before.
+            # Journals come first: a seal writes refs to files before it removes them from a journal, so
+            # that a concurrent seal hides nothing.
             self._read_journals()
             self._read_refs()
             self._read_head()
@@ -184,7 +183,6 @@ class _RootSearch:
 
     def _read_refs(self) -> None:
         refs = self._store.refs
-        assert isinstance(refs, RefDatabase)
         try:
             for stray in refs.files.strays():
                 self._note(stray, UNREADABLE, "not a tip of a ref")

@@ -8,20 +8,164 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.frozen import value
-from trace_store.maintenance.consolidate import git_index, is_tracked, remove_packs
+from trace_store.maintenance.consolidate import (
+    file_size,
+    git_index,
+    is_tracked,
+    objects_of,
+    remove_packs,
+)
 from trace_store.maintenance.lock import brief_lock
-from trace_store.maintenance.pack_rewrite import DEFAULT_LEVEL, write_packs_without
 from trace_store.maintenance.seal import seal
+from trace_store.maintenance.second_copies import keep_copies
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.pack import MAXIMUM_PACK_BYTES, MAXIMUM_PACK_RAW_BYTES
-from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES, SHARED_BYTES
+from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES, SHARED_BYTES, PackWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Callable, Container, Iterable, Sequence
 
     from trace_store.oid import ObjectId
     from trace_store.store.handle import Store
+
+
+DEFAULT_LEVEL = 10
+"""Higher levels take half as long again for one percent, then several times as long."""
+
+
+@value
+class RewriteReport:
+    """Result of a rewrite.
+
+    Attributes:
+        packs: names of the new, durable packs.
+        replaced: names of packs that can be removed.
+        loose: loose objects that can be removed.
+        objects: number of objects in the new packs.
+        damaged: names of damaged packs, which are not counted.
+        bytes_before, bytes_after: size of the replaced and of the new files.
+    """
+
+    packs: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    loose: tuple[ObjectId, ...] = ()
+    objects: int = 0
+    damaged: tuple[str, ...] = ()
+    bytes_before: int = 0
+    bytes_after: int = 0
+
+
+def packs_holding(store: Store, drop: Container[bytes]) -> list[str]:
+    """Return packs that hold any of these objects, or lack a sound index."""
+    packs = store.objects.packs
+    holding: list[str] = []
+    with store.mutex:
+        packs.refresh()
+        for name in packs.names():
+            packed = packs.get(name)
+            try:
+                if packed is not None and any(oid in drop for oid in packed.index.in_order()):
+                    holding.append(name)
+            except errors.CorruptIndexError:
+                holding.append(name)
+    return holding
+
+
+def rewrite_packs(store: Store, names: Iterable[str], drop: Container[bytes]) -> RewriteReport:
+    """Rewrite packs without some objects and remove the old ones.
+
+    The new packs are durable; the caller syncs the folder to make the removal durable.
+
+    Args:
+        store: the repository.
+        names: packs to rewrite, as `packs_holding` returns them.
+        drop: objects to leave out.
+
+    Raises:
+        StorageError: a write failed; nothing is lost, and the rewrite can be repeated.
+    """
+    done = write_packs_without(store, names, drop)
+    remove_packs(store, list(done.replaced))
+    return done
+
+
+def write_packs_without(
+    store: Store,
+    names: Iterable[str],
+    drop: Container[bytes],
+    *,
+    loose: Sequence[ObjectId] = (),
+    level: int = DEFAULT_LEVEL,
+    frame_bytes: int = DEFAULT_FRAME_BYTES,
+    progress: Callable[[int, int], None] | None = None,
+) -> RewriteReport:
+    """Write new packs without some objects and leave the old ones.
+
+    Args:
+        store: the repository.
+        names: packs to rewrite.
+        drop: objects to leave out.
+        loose: loose objects to write as well.
+        level: zstd compression level, 1 to 19.
+        frame_bytes: content per frame.
+        progress: receives objects done and total.
+
+    Raises:
+        StorageError: a write failed; nothing is lost, and the rewrite can be repeated.
+    """
+    database = store.objects
+    packs, names = database.packs, list(names)
+    whole = sum(packed.index.objects for packed in map(packs.get, names) if packed is not None)
+    whole += len(loose)
+    writer = PackWriter(
+        store.disk, store.layout, level=level, frame_bytes=frame_bytes, shared_bytes=SHARED_BYTES
+    )
+    damaged: list[str] = []
+    copied: list[ObjectId] = []
+    seen = 0
+    try:
+        for name in names:
+            # A damaged pack stays; objects copied before the damage are then duplicates.
+            try:
+                for oid, data in objects_of(store, name):
+                    seen += 1
+                    if oid not in drop:
+                        writer.add(oid, data)
+                    if progress is not None:
+                        progress(seen, whole)
+            except (errors.CorruptPackError, errors.CorruptObjectError):
+                damaged.append(name)
+        for oid in loose:
+            seen += 1
+            if progress is not None:
+                progress(seen, whole)
+            try:
+                content = database.loose.read(oid)
+            except errors.CorruptObjectError:
+                continue
+            if content is not None and oid not in drop:
+                writer.add(oid, content)
+                copied.append(oid)
+        new = writer.finish()
+    finally:
+        writer.discard()
+    keep_copies(store, new)  # in case `git clean`, for example, removes the packs
+    replaced = [name for name in names if name not in damaged and name not in new]
+    with store.mutex:
+        packs.refresh()
+    layout = store.layout
+    old = [*map(layout.pack_file, replaced), *(layout.loose_file(oid.hex()) for oid in copied)]
+    return RewriteReport(
+        packs=tuple(new),
+        replaced=tuple(replaced),
+        loose=tuple(copied),
+        objects=writer.object_count,
+        damaged=tuple(damaged),
+        bytes_before=sum(file_size(store.disk, path) for path in old),
+        bytes_after=sum(file_size(store.disk, layout.pack_file(name)) for name in new),
+    )
+
 
 _FULL_PARTS = 4, 3
 """A pack is full at three quarters of the maximum size."""
@@ -75,8 +219,6 @@ def pack(
         LockedError: another process has held the maintenance lock for a minute.
         StorageError: the disk refuses; nothing is lost.
     """
-    if not isinstance(store.objects, ObjectDatabase):
-        return PackReport()
     seal(store)
     with brief_lock(store, "trace pack"):
         objects = store.objects

@@ -13,10 +13,9 @@ import os
 from trace_store import errors, journal
 from trace_store.files import files_below, read_file
 from trace_store.layout import PACK_SUFFIX
-from trace_store.maintenance.fsck import fsck
-from trace_store.maintenance.fsck_journal import is_distrusted, lost_transactions, trailing_data
-from trace_store.maintenance.fsck_refs import check_derived
-from trace_store.maintenance.lock import OperationLock
+from trace_store.maintenance.fsck import check_derived, fsck
+from trace_store.maintenance.fsck_objects import is_distrusted, lost_transactions, trailing_data
+from trace_store.maintenance.lock import operation_lock
 from trace_store.maintenance.lost_found import is_kept, keep_bytes, keep_file
 from trace_store.maintenance.object_copies import (
     ObjectCopies,
@@ -25,15 +24,14 @@ from trace_store.maintenance.object_copies import (
     objects_in,
 )
 from trace_store.maintenance.reachability import ReachableSet
-from trace_store.maintenance.repair_config import repair_config
-from trace_store.maintenance.repair_files import repair_derived, repair_files
+from trace_store.maintenance.repair_files import repair_config, repair_derived, repair_files
 from trace_store.maintenance.repair_refs import RefRepair
 from trace_store.maintenance.repair_report import LostObject, RepairReport, RepairStep
 from trace_store.maintenance.seal import seal
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.packs import pack_names
-from trace_store.odb.recovery import index_content
+from trace_store.odb.quarantine import index_content
 from trace_store.odb.tombstones import drop_purged
 from trace_store.oid import ObjectId, digest
 
@@ -65,12 +63,9 @@ def repair(
         progress: receives step, steps done and total.
 
     Raises:
-        InvalidInputError: the repository is in memory.
         LockedError: another process has held the maintenance lock for a minute.
         StorageError: the disk refuses; nothing is lost, and repair can be repeated.
     """
-    if not isinstance(store.objects, ObjectDatabase):
-        raise errors.InvalidInputError("a repository in memory has no files to repair")
     work = _Repair(store, store.objects, source, dry_run, progress)
     mended, kept = repair_config(store, source=source, dry_run=dry_run)
     work.mended += mended
@@ -80,7 +75,7 @@ def repair(
         work.names()
         repair_derived(work)
     else:
-        with OperationLock(store):
+        with operation_lock(store):
             work.contents()
         work.names()
         _seal(work)

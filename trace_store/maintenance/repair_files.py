@@ -5,23 +5,29 @@ from __future__ import annotations
 import os
 
 from trace_store import errors
+from trace_store.config import Config, recovered_config
 from trace_store.context.compiler import ContextCompiler
-from trace_store.files import files_below, read_file, replace_file
+from trace_store.contracts import DURABLE
+from trace_store.files import Disk, files_below, read_file, replace_file
+from trace_store.ident import Randomness, SystemClock
 from trace_store.journal.file import open_journal
 from trace_store.journal.snapshot import journal_numbers
-from trace_store.layout import ATTRIBUTES, IGNORED, INDEX_SUFFIX
-from trace_store.maintenance.fsck_refs import check_folds, check_table
+from trace_store.layout import ATTRIBUTES, CONFIG_NAME, IGNORED, INDEX_SUFFIX, Layout
+from trace_store.maintenance.fsck import check_folds, check_table
+from trace_store.maintenance.lost_found import keep_file
 from trace_store.maintenance.object_copies import objects_in
+from trace_store.maintenance.repair_report import RepairStep
 from trace_store.odb.packs import pack_names
 from trace_store.oid import is_full_id
-from trace_store.refs.database import RefDatabase
 from trace_store.refs.names import BRANCHES
 from trace_store.refs.reflog import encode_entry, examine_log
+from trace_store.store.handle import STORE_ID_BYTES, Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from trace_store.ident import Clock
     from trace_store.maintenance.repair_report import RepairContext
     from trace_store.store.handle import Store
 
@@ -77,7 +83,7 @@ def repair_derived(work: RepairContext) -> None:
         work.set_aside(os.path.join(layout.root, finding.what))
         work.record_step("derived", finding.what, "differed from the history; will be rebuilt")
     _repair_indexes(work)
-    if isinstance(store.refs, RefDatabase) and not work.dry_run:
+    if not work.dry_run:
         store.refs.summary.forget()
 
 
@@ -139,3 +145,76 @@ def with_explanation(detail: str, data: bytes | None) -> str:
     """Append the explanation of a file's damage, if there is one."""
     why = explain_damage(data) if data else ""
     return f"{detail}; {why}" if why else detail
+
+
+def open_damaged(
+    path: str,
+    *,
+    durability: str = DURABLE,
+    clock: Clock | None = None,
+    disk: Disk | None = None,
+) -> Store:
+    """Open a `.trace` directory, with what is readable of its configuration; nothing is written.
+
+    Raises:
+        UnsupportedFormatError: a newer version wrote it.
+        StorageError: the disk refuses, or the configuration is not a file.
+    """
+    disk = disk or Disk()
+    layout = Layout(path)
+    try:
+        return Store.open(path, durability=durability, clock=clock, disk=disk)
+    except errors.UnsupportedFormatError:
+        raise
+    except (errors.FormatError, errors.RepositoryNotFoundError):
+        data = read_file(disk, layout.config_file)
+    text, _ = recovered_config(data or b"", Randomness().take(STORE_ID_BYTES).hex())
+    config = Config(disk, layout.config_file, text)
+    return Store(config, clock or SystemClock(), durability, disk, layout)
+
+
+def repair_config(
+    store: Store, *, source: Store | None = None, dry_run: bool = False
+) -> tuple[tuple[RepairStep, ...], tuple[str, ...]]:
+    """Rewrite the configuration of an open repository if its file is corrupt or missing.
+
+    Args:
+        store: the repository; it uses the repaired configuration from now on.
+        source: another copy, whose configuration is used.
+        dry_run: write nothing.
+
+    Returns:
+        The repairs, and the files set aside in `lost-found/`.
+
+    Raises:
+        StorageError: the disk refuses.
+    """
+    disk, path = store.disk, store.layout.config_file
+    try:
+        Config.load(disk, path)
+        return (), ()
+    except errors.UnsupportedFormatError:
+        raise
+    except (errors.FormatError, errors.RepositoryNotFoundError):
+        data = read_file(disk, path) or b""
+    if source is not None:
+        made = (read_file(disk, source.layout.config_file) or b"").decode()
+        detail = "taken from the other copy"
+    else:
+        made, read = recovered_config(data, store.config.store_id)
+        detail = _describe(read)
+    store.config = Config(disk, path, made)
+    kept = None
+    if not dry_run:
+        kept = keep_file(store, path, remove=False)
+        replace_file(disk, path, made.encode(), scratch=store.layout.tmp_dir)
+    return (RepairStep("file", CONFIG_NAME, detail),), (kept,) if kept else ()
+
+
+def _describe(read: list[str]) -> str:
+    text = "rewritten"
+    if read:
+        text += f"; kept: {', '.join(read)}"
+    if "store_id" not in read:
+        text += "; it has a new store id, so placeholders of secrets change"
+    return text

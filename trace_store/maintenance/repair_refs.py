@@ -16,7 +16,6 @@ from trace_store.frozen import value
 from trace_store.graph import ancestors
 from trace_store.oid import ObjectId, is_full_id
 from trace_store.ref_names import is_ref_name
-from trace_store.refs.database import RefDatabase
 from trace_store.refs.names import BRANCHES
 from trace_store.refs.resolution import Lineage
 
@@ -35,7 +34,6 @@ class RefRepair:
     __slots__ = ("_refs", "_store", "_work")
 
     def __init__(self, work: RepairContext) -> None:
-        assert isinstance(work.store.refs, RefDatabase)
         self._work = work
         self._store = work.store
         self._refs = work.store.refs

@@ -24,17 +24,14 @@ from trace_store.maintenance.consolidate import (
     remove_if_possible,
     remove_packs,
 )
-from trace_store.maintenance.fsck_journal import is_distrusted, trailing_data
+from trace_store.maintenance.fsck_objects import is_distrusted, trailing_data
 from trace_store.maintenance.lock import brief_lock
-from trace_store.maintenance.lost_found import keep_bytes
+from trace_store.maintenance.lost_found import keep_bytes, sweep
 from trace_store.maintenance.second_copies import keep_copies, restore_tips
-from trace_store.maintenance.tmp_files import sweep
 from trace_store.odb.checks import check_hash
-from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.index_scan import ids_among
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import ObjectId, joined_digests
-from trace_store.refs.database import RefDatabase
 from trace_store.refs.reflog import GIT, MOVED_BY_GIT, ReflogEntry, append_log, entries_of
 from trace_store.refs.summary import FEW
 
@@ -103,7 +100,7 @@ def seal(
         CorruptJournalError: an object in it is damaged and has no other copy.
         StorageError: the disk fails; the next seal resumes.
     """
-    if not store.local or not _has_work(store, fully):
+    if not _has_work(store, fully):
         return SealReport()
     with brief_lock(store, wait=wait):
         return _Sealer(store, level, fully).run()
@@ -121,11 +118,10 @@ def seal_or_sync(store: Store) -> None:
     except (errors.LockedError, errors.StorageError) as error:
         with store.mutex:
             store.journal.sync()
-        maintenance.log.warn_of_unsealed(error)
+        maintenance.lock_wait.warn_of_unsealed(error)
 
 
 def _has_work(store: Store, fully: bool) -> bool:
-    assert isinstance(store.refs, RefDatabase)
     with store.mutex:
         journal = store.journal
         journal.refresh()
@@ -147,8 +143,6 @@ class _Sealer:
     """One seal, under the lock."""
 
     def __init__(self, store: Store, level: int | None, fully: bool) -> None:
-        assert isinstance(store.refs, RefDatabase)
-        assert isinstance(store.objects, ObjectDatabase)
         self._store = store
         self._refs = store.refs
         self._objects = store.objects

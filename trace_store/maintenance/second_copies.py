@@ -13,11 +13,9 @@ from trace_store import errors
 from trace_store.files import create_file, read_file
 from trace_store.frozen import value
 from trace_store.layout import PACK_SUFFIX
-from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.packs import missing_packs
 from trace_store.oid import ObjectId, is_full_id
 from trace_store.ref_names import is_ref_name
-from trace_store.refs.database import RefDatabase
 from trace_store.refs.summary import find_git
 
 TYPE_CHECKING = False
@@ -91,8 +89,6 @@ def restore_missing(store: Store) -> RestoredData:
     Raises:
         StorageError: the disk refuses.
     """
-    if not store.local or not isinstance(store.refs, RefDatabase):
-        return RestoredData()
     with store.mutex:
         store.journal.refresh()
     if store.journal.published.stamp is None:
@@ -124,8 +120,6 @@ def restore_tips(
 
 
 def _restore(store: Store, packs: list[str], tips: list[tuple[str, ObjectId]]) -> RestoredData:
-    assert isinstance(store.refs, RefDatabase)
-    assert isinstance(store.objects, ObjectDatabase)
     layout, disk, files = store.layout, store.disk, store.refs.files
     if not (packs or tips):
         return RestoredData()
@@ -220,7 +214,6 @@ def _tips_of_index(store: Store) -> tuple[tuple[str, ObjectId], ...]:
     For a working copy without local state: `git clean -x` removes sealed data together with its record, and leaves
     a branch without a tip.
     """
-    assert isinstance(store.refs, RefDatabase)
     root = store.layout.root
     if find_git(store.disk, root) is None:
         return ()

@@ -17,7 +17,6 @@ from trace_store.frozen import value
 from trace_store.journal.file import open_journal
 from trace_store.objects.content import bytes_of
 from trace_store.odb.compression import decompress_first
-from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.fingerprints import find as find_text
 from trace_store.odb.ingest import pack_of
 from trace_store.odb.loose import RAW
@@ -199,8 +198,7 @@ def search(
     """
     root = store.layout.root
     file_search = _FileSearch(store.disk, root, oids, texts, contents)
-    if isinstance(store.objects, ObjectDatabase):
-        file_search.purged_texts = store.objects.purged_texts
+    file_search.purged_texts = store.objects.purged_texts
     for path in files_below(store.disk, os.path.join(root, below) if below else root):
         file_search.search_file(path)
     return file_search.result()

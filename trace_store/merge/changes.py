@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trace_store.context.entries import REPLACED
+from trace_store.context.fold import REPLACED
 from trace_store.history.diff import longest_increasing
 from trace_store.merge.conflicts import stored_text
 from trace_store.objects import operations as ops
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from typing import Any, TypeAlias
 
-    from trace_store.context.entries import Entry
+    from trace_store.context.fold import Entry
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Operation
     from trace_store.oid import ObjectId
 
     Parts: TypeAlias = Sequence[Mapping[str, Any]]
     Put: TypeAlias = Callable[[bytes], ObjectId]
-    Shown: TypeAlias = tuple[str, bool]
+    Visibility: TypeAlias = tuple[str, bool]
     """How a message is hidden ("" if it is not), and whether it leaves a ghost."""
     Move = tuple[list[Address], Address | None]
     """Messages, and the message to put them after; None puts them first."""
@@ -34,16 +34,16 @@ class Change:
 
     Attributes:
         parts: its new content.
-        shown: how it is hidden, and whether it leaves a ghost; like the priority, this applies to its unit.
+        visibility: how it is hidden, and whether it leaves a ghost; like the priority, this applies to its unit.
         priority, keep: as annotated.
         labels, unlabels: labels to add and to remove.
     """
 
-    __slots__ = ("keep", "labels", "parts", "priority", "shown", "unlabels")
+    __slots__ = ("keep", "labels", "parts", "priority", "unlabels", "visibility")
 
     def __init__(self) -> None:
         self.parts: Parts | None = None
-        self.shown: Shown | None = None
+        self.visibility: Visibility | None = None
         self.priority: str | None = None
         self.keep: tuple[bytes, ...] | None = None
         self.labels: tuple[str, ...] = ()
@@ -59,20 +59,20 @@ class Changes(dict["Address", Change]):
     """Changes by message; a missing entry is created."""
 
     def __missing__(self, address: Address) -> Change:
-        made = self[address] = Change()
-        return made
+        change = self[address] = Change()
+        return change
 
     def operations(self) -> list[Operation]:
         """Return as few operations as possible that make the changes."""
         made = [ops.edit(a, each.parts) for a, each in self.items() if each.parts is not None]
-        shown: dict[Shown, list[Address]] = {}
+        visibilities: dict[Visibility, list[Address]] = {}
         marks: dict[tuple[Any, ...], list[Address]] = {}
         for address, change in self.items():
-            if change.shown is not None:
-                shown.setdefault(change.shown, []).append(address)
+            if change.visibility is not None:
+                visibilities.setdefault(change.visibility, []).append(address)
             if change.marks != (None, None, (), ()):
                 marks.setdefault(change.marks, []).append(address)
-        for (hidden, ghost), addresses in shown.items():
+        for (hidden, ghost), addresses in visibilities.items():
             for some in chunks(addresses):
                 if not hidden:
                     made.append(ops.restore(some))
@@ -94,8 +94,8 @@ def chunks(addresses: Sequence[Address]) -> Iterable[Sequence[Address]]:
         yield addresses[start : start + MAXIMUM_TARGETS]
 
 
-def shown_of(entry: Entry) -> Shown:
-    """Return whether a message is hidden, and how."""
+def visibility_of(entry: Entry) -> Visibility:
+    """Return how a message is hidden, and whether it leaves a ghost."""
     return entry.hidden, entry.ghost
 
 
@@ -132,7 +132,7 @@ def reworded_parts(parts: Parts, text: str, put: Put) -> list[Any]:
     return [*kept[:at], new, *kept[at:]]
 
 
-def moved(before: Sequence[Address], after: Sequence[Address]) -> set[Address]:
+def fewest_moved(before: Sequence[Address], after: Sequence[Address]) -> set[Address]:
     """Return the smallest set of common messages whose move explains the new order."""
     if before == after[: len(before)]:  # the other side only appended
         return set()
@@ -154,14 +154,14 @@ def neighbour(order: Sequence[Address], of: Address, among: Collection[Address])
     return None
 
 
-def steps(
+def moves_into(
     order: Sequence[Address], going: Collection[Address], among: Collection[Address]
-) -> list[tuple[list[Address], Address | None]]:
-    """Return the moves that give messages their places in an order: (messages, after which), front to back.
+) -> list[Move]:
+    """Return the moves that bring messages to their positions in an order, from front to back.
 
     Args:
         order: the wanted order.
-        going: the messages to place.
+        going: the messages to move.
         among: messages that are in the context; others in the order are ignored.
     """
     made: list[Move] = []

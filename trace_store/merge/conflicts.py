@@ -7,7 +7,7 @@ of its kind and first message, so a resolution still applies after the merge is 
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.context.entries import Entry
+from trace_store.context.fold import Entry
 from trace_store.frozen import field, replace, value
 from trace_store.objects.codec import encode_ordered
 from trace_store.objects.message import load_parts

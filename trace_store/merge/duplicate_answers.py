@@ -5,9 +5,8 @@ Which answer to show is a conflict; until it is resolved, ours is shown. A call 
 
 from __future__ import annotations
 
-from trace_store.context.entries import REMOVED
-from trace_store.context.fold import Fold
-from trace_store.merge.changes import both_parts, reworded_parts, shown_of
+from trace_store.context.fold import REMOVED, Fold
+from trace_store.merge.changes import both_parts, reworded_parts, visibility_of
 from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS, TWO_ANSWERS
 from trace_store.objects import operations as ops
 from trace_store.objects.address import RESULT, Address
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from trace_store.context.entries import Entry
+    from trace_store.context.fold import Entry
     from trace_store.merge.changes import Changes, Put
     from trace_store.merge.conflicts import ConflictCollector, Resolution
     from trace_store.objects.commit import Operation
@@ -120,9 +119,9 @@ class Answers:
         for address in shared:
             mine, yours = self._ours.entry(address), self._theirs.entry(address)
             change = changes.get(address)
-            if change is not None and change.shown and change.shown[0] and mine.visible:
+            if change is not None and change.visibility and change.visibility[0] and mine.visible:
                 going.append(yours)
-            elif mine.hidden and yours.visible and (change is None or change.shown is None):
+            elif mine.hidden and yours.visible and (change is None or change.visibility is None):
                 hidden.append(yours)
         if not going or not hidden:
             return
@@ -144,13 +143,13 @@ class Answers:
         settled = self._conflicts.add(TWO_ANSWERS, [question], asked, mine, hidden)
         if settled.choice in (OURS, BOTH):
             for entry in mine:
-                changes[entry.address].shown = None
+                changes[entry.address].visibility = None
         if settled.choice in (THEIRS, BOTH):
             for entry in hidden:
-                changes[entry.address].shown = shown_of(entry)
+                changes[entry.address].visibility = visibility_of(entry)
         if settled.choice == TEXT:
             for entry in mine:
-                changes[entry.address].shown = None
+                changes[entry.address].visibility = None
             says = mine[-1]
             changes[says.address].parts = reworded_parts(says.parts, settled.text, self._put)
 
@@ -244,4 +243,4 @@ def _are_equal(one: Sequence[Entry], other: Sequence[Entry]) -> bool:
 
 def _hide_entries(entries: Iterable[Entry], changes: Changes) -> None:
     for entry in entries:
-        changes[entry.address].shown = _HIDDEN
+        changes[entry.address].visibility = _HIDDEN

@@ -103,8 +103,6 @@ def read_stop(store: Store) -> Stop | None:
     Raises:
         FormatError: the file is damaged; `--abort` removes it.
     """
-    if not store.local:
-        return None
     path = store.layout.stopped_file
     data = read_file(store.disk, path, limit=MAXIMUM_BYTES)
     if data is None:
@@ -136,7 +134,7 @@ def read_stop(store: Store) -> Stop | None:
 
 
 def write_stop(store: Store, stop: Stop, instead_of: bytes | None = None) -> None:
-    """Save a stopped operation; a repository in memory saves nothing.
+    """Save a stopped operation.
 
     Args:
         store: the repository's store.
@@ -148,8 +146,6 @@ def write_stop(store: Store, stop: Stop, instead_of: bytes | None = None) -> Non
         ConcurrencyError: another process changed the file.
         StorageError: the disk failed.
     """
-    if not store.local:
-        return
     if instead_of is None:
         stop.tip = None  # it stopped, so an earlier tip is obsolete
     import json  # as above
@@ -250,10 +246,8 @@ def clear_stop(store: Store) -> None:
     def remove(_: object) -> None:
         store.disk.remove(store.layout.stopped_file)
 
-    if store.local:
-        store.transact(
-            remove
-        )  # under the lock, so that a concurrent resolution does not restore it
+    # Under the lock, so that a concurrent resolution does not restore it.
+    store.transact(remove)
 
 
 def required_stop(store: Store, kind: str = "") -> Stop:

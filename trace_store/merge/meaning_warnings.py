@@ -17,8 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from trace_store.context.entries import Entry
-    from trace_store.context.fold import Fold
+    from trace_store.context.fold import Entry, Fold
 
 REFERENCE_LATER = "reference-later"
 RESULT_BEFORE_CALL = "result-before-call"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from trace_store.context.entries import REMOVED, REPLACED
-from trace_store.context.fold import Fold
+from trace_store.context.fold import REMOVED, REPLACED, Fold
 from trace_store.merge import changes
 from trace_store.merge import conflicts as kinds
-from trace_store.merge.changes import Changes, both_parts, reworded_parts, shown_of
+from trace_store.merge.changes import Changes, both_parts, reworded_parts, visibility_of
 from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS, ConflictCollector
 from trace_store.merge.duplicate_answers import Answers
 from trace_store.merge.inputs import APPEND, DECISION, DECISIONS, INTERLEAVE, Plan, no_put
@@ -16,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from trace_store.context.entries import Entry
-    from trace_store.merge.changes import Put, Shown
+    from trace_store.context.fold import Entry
+    from trace_store.merge.changes import Put, Visibility
     from trace_store.merge.conflicts import Read, Resolution, Resolutions
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Operation
@@ -145,20 +144,22 @@ class _Merge:
                 continue
             change = self.changes[entry.address]
             change.parts = entry.parts if entry.parts != mine.parts else None
-            change.shown = shown_of(entry) if shown_of(entry) != shown_of(mine) else None
+            change.visibility = (
+                visibility_of(entry) if visibility_of(entry) != visibility_of(mine) else None
+            )
             change.priority = entry.priority if entry.priority != mine.priority else None
             change.keep = entry.keep if entry.keep != mine.keep else None
             change.labels = tuple(sorted(entry.labels - mine.labels))
             change.unlabels = tuple(sorted(mine.labels - entry.labels))
         for mine in self._ours.entries:
             if not {*self._ours.unit(mine.address)} & self._theirs.addresses() and mine.visible:
-                self.changes[mine.address].shown = (REMOVED, False)
+                self.changes[mine.address].visibility = (REMOVED, False)
         new = [each for each in self._theirs.entries if each.address not in self._ours]
         self._add(new, self._order[-1] if self._order else None)
         wanted = [each.address for each in self._theirs.entries]
-        going = changes.moved([a for a in self._order if a in self._theirs], wanted)
+        going = changes.fewest_moved([a for a in self._order if a in self._theirs], wanted)
         going |= self._whole_units(going) & {*wanted}
-        self._place(changes.steps(wanted, going, set(self._order)))
+        self._place(changes.moves_into(wanted, going, set(self._order)))
         if self._theirs.tools != self._ours.tools:
             self._tools = self._theirs.tools
 
@@ -191,16 +192,18 @@ class _Merge:
             done.update(unit[1:])
             yours = next((self._theirs.entry(a) for a in unit if a in self._theirs), None)
             is_lost = self._is_reverted_add(unit)
-            if is_lost or (yours is not None and shown_of(yours) != shown_of(mine)):
-                theirs = (REMOVED, False) if is_lost or yours is None else shown_of(yours)
+            if is_lost or (yours is not None and visibility_of(yours) != visibility_of(mine)):
+                theirs = (REMOVED, False) if is_lost or yours is None else visibility_of(yours)
                 was = self._base_unit(unit)
-                self._merge_unit(unit, shown_of(was), shown_of(mine), theirs)
+                self._merge_unit(unit, visibility_of(was), visibility_of(mine), theirs)
 
     def _is_reverted_add(self, unit: Iterable[Address]) -> bool:
         """Return True if the reverted commit added a message of a unit."""
         return self._reverts and any(a in self._base and a not in self._theirs for a in unit)
 
-    def _merge_unit(self, unit: Sequence[Address], was: Shown, mine: Shown, yours: Shown) -> None:
+    def _merge_unit(
+        self, unit: Sequence[Address], was: Visibility, mine: Visibility, yours: Visibility
+    ) -> None:
         if mine[0] and yours[0] and mine != was:
             return
         if yours == was:
@@ -214,10 +217,10 @@ class _Merge:
         if mine != was:  # one shows it, the other hides it differently
             self._resolve_visibility(unit, kinds.EDITED_AND_REMOVED, yours)
         else:
-            self.changes[unit[0]].shown = yours
+            self.changes[unit[0]].visibility = yours
 
     def _resolve_hidden_change(
-        self, unit: Sequence[Address], changer: Fold, yours: Shown, *, keeps: bool
+        self, unit: Sequence[Address], changer: Fold, yours: Visibility, *, keeps: bool
     ) -> bool:
         """Resolve a conflict: one side hides a unit that `changer` edited or pinned."""
         if not keeps:
@@ -243,18 +246,18 @@ class _Merge:
         other = self._theirs if changer is self._ours else self._ours
         return next((other.entry(a).hidden for a in unit if a in other), REMOVED)
 
-    def _resolve_visibility(self, unit: Sequence[Address], kind: str, yours: Shown) -> None:
+    def _resolve_visibility(self, unit: Sequence[Address], kind: str, yours: Visibility) -> None:
         """Resolve a conflict: one side shows a unit and the other hides it.
 
         The first message of `unit` is the key of the conflict.
         """
         settled = self._resolve(kind, unit[0], yours)
         if settled.choice == THEIRS:
-            self.changes[unit[0]].shown = yours
+            self.changes[unit[0]].visibility = yours
             self._reset_skip(unit[0])
         elif settled.choice == TEXT:
             change = self.changes[unit[0]]
-            change.shown = ("", False)
+            change.visibility = ("", False)
             both = [side.entry(unit[0]) for side in (self._ours, self._theirs) if unit[0] in side]
             says = next((entry for entry in both if not entry.hidden), both[0])
             change.parts = reworded_parts(says.parts, settled.text, self._put)
@@ -266,10 +269,10 @@ class _Merge:
         """Reset the priority `skip` of a message that a resolution shows."""
         sides = [side.entry(address) for side in (self._ours, self._theirs) if address in side]
         change = self.changes[address]
-        if change.shown == ("", False) and sides[0].priority == ops.SKIP:
+        if change.visibility == ("", False) and sides[0].priority == ops.SKIP:
             change.priority = ops.NORMAL if sides[-1].priority == ops.SKIP else sides[-1].priority
 
-    def _resolve(self, kind: str, address: Address, yours: Shown | None = None) -> Resolution:
+    def _resolve(self, kind: str, address: Address, yours: Visibility | None = None) -> Resolution:
         """Return the resolution of a conflict about a message; `yours` overrides how theirs shows its unit."""
         mine, theirs = (
             [side.entry(address)] if address in side else [] for side in (self._ours, self._theirs)
@@ -417,11 +420,11 @@ class _Merge:
             if settled.choice == OURS:
                 self._hide(yours)
                 for address in left - gone:
-                    self.changes[address].shown = None
+                    self.changes[address].visibility = None
             elif settled.choice == THEIRS:
                 self._hide(mine)
                 for address in gone - left:
-                    self.changes[address].shown = ("", False)
+                    self.changes[address].visibility = ("", False)
 
     def _replaced_by_both(self) -> list[Address]:
         return [
@@ -452,7 +455,7 @@ class _Merge:
 
     def _hide(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
-            self.changes[entry.address].shown = (REMOVED, False)
+            self.changes[entry.address].visibility = (REMOVED, False)
 
     def _add_new(self, new: Sequence[Entry], time_of: Callable[[Address], int] | None) -> None:
         """Add messages after their predecessors in theirs, and results after their calls."""
@@ -505,7 +508,7 @@ class _Merge:
             mixed += addresses
         coming = {entry.address for entry in run}
         before = self._order[: len(self._order) - len(own)]
-        steps = changes.steps([*before, *mixed], coming, {*self._order})
+        steps = changes.moves_into([*before, *mixed], coming, {*self._order})
         for targets, after in steps:
             self._add([self._theirs.entry(each) for each in targets], after)
 
@@ -533,16 +536,16 @@ class _Merge:
         ours = [entry.address for entry in self._ours.entries]
         theirs = [entry.address for entry in self._theirs.entries]
         shared = {entry.address for entry in self._shared}
-        going = changes.moved(before, theirs) & shared
+        going = changes.fewest_moved(before, theirs) & shared
         if not going or [a for a in ours if a in shared] == [a for a in theirs if a in shared]:
             return
-        by_us = changes.moved(before, ours) & shared
+        by_us = changes.fewest_moved(before, ours) & shared
         still = shared - by_us - going
         for address in [a for a in theirs if a in by_us & going]:
             places = [changes.neighbour(order, address, still) for order in (ours, theirs)]
             if places[0] == places[1] or self._resolve(kinds.BOTH_MOVED, address).choice == OURS:
                 going.discard(address)
-        self._place(changes.steps(theirs, self._whole_units(going) & shared, shared))
+        self._place(changes.moves_into(theirs, self._whole_units(going) & shared, shared))
 
     def _whole_units(self, addresses: Iterable[Address]) -> set[Address]:
         return {each for a in addresses if a in self._ours for each in self._ours.unit(a)}

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trace_store.context.entries import Entry
+    from trace_store.context.fold import Entry
     from trace_store.history.draft import CommitResult
     from trace_store.merge.meaning_warnings import MeaningWarning
     from trace_store.objects.address import Address

@@ -8,7 +8,7 @@ are written in one transaction at the end.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.context.entries import is_as_created
+from trace_store.context.fold import is_as_created
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import replace
 from trace_store.history.switch import keep_and_move
@@ -633,9 +633,7 @@ def _keeps_order(operation: Operation) -> bool:
 def _may_answer(commit: Commit) -> bool:
     """Return True if the messages that a commit adds may answer earlier ones."""
     added = [each for o in commit.operations for each in o.fields.get("messages", ())]
-    return any(each["role"] != "user" or _has_tool_parts(each) for each in added[:1]) or any(
-        map(_has_tool_parts, added)
-    )
+    return bool(added) and (added[0]["role"] != "user" or any(map(_has_tool_parts, added)))
 
 
 def _has_tool_parts(stored: ops.Stored) -> bool:

@@ -6,6 +6,7 @@ from trace_store import errors
 from trace_store.frozen import value
 from trace_store.merge.conflicts import check_favour
 from trace_store.merge.inputs import APPEND, STRATEGIES
+from trace_store.objects.address import record
 from trace_store.refs.names import BRANCHES
 
 TYPE_CHECKING = False
@@ -98,17 +99,7 @@ class MergeOptions:
             theirs: the merged commits.
             joins: True to join the branch's own tips.
         """
-        return {
-            "strategy": self.strategy,
-            "favour": self.favour,
-            "fast_forward": self.fast_forward,
-            "squash": self.squash,
-            "unrelated": self.unrelated,
-            "message": self.message,
-            "name": name,
-            "joins": joins,
-            "theirs": [str(oid) for oid in theirs],
-        }
+        return record(self) | {"name": name, "joins": joins, "theirs": [str(oid) for oid in theirs]}
 
     def check(self) -> None:
         """Check the values.

@@ -1,4 +1,4 @@
-"""Addresses: permanent ids of messages.
+"""Addresses: permanent ids of messages, and their form in JSON.
 
 A message is born in one commit, as number n of the messages that the commit adds. Its address is the first 16 bytes of
 that commit's id, and n. It stays the same when other commits carry the message elsewhere.
@@ -115,3 +115,21 @@ def resolve_calls(parts: Parts, oid: bytes) -> Parts:
         {**part, "call": list(read_address(part["call"], oid))} if "call" in part else part
         for part in parts
     ]
+
+
+def plain(given: Any) -> Any:
+    """Return a value as JSON values: a value class as its fields; ids, addresses and other bytes in hex."""
+    if isinstance(given, Address):
+        return given.hex
+    if isinstance(given, bytes):
+        return given.hex()
+    if isinstance(given, dict):
+        return {key: plain(each) for key, each in given.items()}
+    if isinstance(given, list | tuple):
+        return [plain(each) for each in given]
+    return record(given) if hasattr(given, "__match_args__") else given
+
+
+def record(given: Any, **names: str) -> dict[str, Any]:
+    """Return the fields of a value class as JSON values; `names` renames some."""
+    return {names.get(name, name): plain(getattr(given, name)) for name in given.__match_args__}

@@ -158,16 +158,13 @@ class Tag:
 
     def encode(self) -> bytes:
         """Return the canonical bytes."""
-        fields: dict[str, Any] = {
-            "author": self.author,
-            "name": self.name,
-            "target": self.target,
-            "time": self.time,
-        }
+        # Sorted, so that the encoder need not sort.
+        fields: dict[str, Any] = {"author": self.author}
         if self.message:
             fields["message"] = self.message
         if self.meta:
             fields["meta"] = self.meta
+        fields |= {"name": self.name, "target": self.target, "time": self.time}
         return _encode_object([TAG, fields])
 
     @classmethod

@@ -13,6 +13,8 @@ from trace_store.objects.operations import REPLACE, USAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trace_store.objects.commit import Commit
 
 
@@ -44,16 +46,18 @@ def report_of(commit: Commit) -> ContextReport | None:
     for each in reversed(operations):
         if each.name != USAGE or each.fields.get("about", parent) != parent:
             continue
-        read, written = (
-            _count(each.fields.get("input_total")),
-            _count(each.fields.get("output_total")),
-        )
-        if read:  # some transcripts record the output only
+        if token_count := reported_tokens(each.fields):
             model, provider, source = (
                 _text(each.fields.get(key)) for key in ("model", "provider", "source")
             )
-            return ContextReport(read + written, model, model or provider or source or "unknown")
+            return ContextReport(token_count, model, model or provider or source or "unknown")
     return None
+
+
+def reported_tokens(usage: Mapping[str, object]) -> int:
+    """Return the tokens of input and output, or 0 if the input is unknown, as in some transcripts."""
+    read = _count(usage.get("input_total"))
+    return read and read + _count(usage.get("output_total"))
 
 
 def _count(field: object) -> int:

@@ -1,4 +1,4 @@
-"""The object database: objects in journals, packs, loose files, or in memory."""
+"""The object database: objects in journals, packs and loose files."""
 
 from trace_store.lazy_import import submodules
 

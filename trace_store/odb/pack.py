@@ -23,6 +23,7 @@ link to its objects, and the frames that need it as a dictionary.
 
 from __future__ import annotations
 
+import errno
 import struct
 
 from trace_store import errors
@@ -34,7 +35,10 @@ from trace_store.oid import OID_BYTES, Digester, hash_object
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Protocol
+    from typing import Protocol, TypeAlias
+
+    from trace_store.files import Disk
+    from trace_store.oid import ObjectId
 
     class Files(Protocol):
         """The file operations that a pack needs."""
@@ -43,16 +47,13 @@ if TYPE_CHECKING:
         def size(self, fd: int, /) -> int: ...
         def close(self, fd: int, /) -> None: ...
 
-    from typing import Protocol, TypeAlias
-
-    from trace_store.oid import ObjectId
-
     class Frames(Protocol):
         """The source of a walk."""
 
         def decode(self, place: FramePlace, dictionary: Dictionary | None = None, /) -> bytes: ...
 
     Objects: TypeAlias = list[tuple[ObjectId, int, bytes]]
+
 
 MAXIMUM_PACK_BYTES = 32 * 1024 * 1024
 MAXIMUM_PACK_RAW_BYTES = 256 * 1024 * 1024
@@ -326,3 +327,87 @@ class PackWalk:
 
     def _id_of(self, ordinal: int) -> bytes:
         return bytes(self.ids[ordinal * OID_BYTES : (ordinal + 1) * OID_BYTES])
+
+
+MAXIMUM_DESCRIPTORS = 64
+"""Few enough for a limit of 256, and enough for every often-read pack and its index."""
+NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+"""The process or the system is out of descriptors; the file itself may be fine."""
+
+
+class OpenFiles:
+    """Open files by handle; a handle is not a descriptor."""
+
+    __slots__ = ("_disk", "_fds", "_files", "_limit", "_next")
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._limit = MAXIMUM_DESCRIPTORS
+        self._next = 0
+        self._files: dict[int, tuple[str, tuple[int, int] | None]] = {}
+        self._fds: dict[int, int] = {}  # least recently used first
+
+    def open(self, path: str) -> int | None:
+        """Return a handle of a file, or None if it is absent.
+
+        Raises:
+            StorageError: it cannot be opened.
+        """
+        fd = self._descriptor(path)
+        if fd is None:
+            return None
+        self._next += 1
+        self._files[self._next] = (path, self._disk.identity(fd))
+        self._fds[self._next] = fd
+        return self._next
+
+    def read_at(self, handle: int, offset: int, size: int) -> bytes:
+        """Return up to `size` bytes at an offset; fewer only at the end of the file.
+
+        Raises:
+            StorageError: the read failed; errno ENOENT if the file was removed or replaced.
+        """
+        return self._disk.read_at(self._fd(handle), offset, size)
+
+    def size(self, handle: int) -> int:
+        """Return the length of a file in bytes."""
+        return self._disk.size(self._fd(handle))
+
+    def close(self, handle: int) -> None:
+        """Close a handle."""
+        self._files.pop(handle, None)
+        fd = self._fds.pop(handle, None)
+        if fd is not None:
+            self._disk.close(fd)
+
+    def _fd(self, handle: int) -> int:
+        fd = self._fds.pop(handle, None)
+        if fd is None:
+            path, identity = self._files[handle]
+            fd = self._descriptor(path)
+            if fd is not None and self._disk.identity(fd) != identity:
+                self._disk.close(fd)
+                fd = None
+            if fd is None:
+                raise errors.StorageError(
+                    f"the file was removed: {path}", path=path, errno=errno.ENOENT
+                )
+        self._fds[handle] = fd  # now the most recently used
+        return fd
+
+    def _descriptor(self, path: str) -> int | None:
+        """Open a file, closing others if needed."""
+        self._close_oldest(self._limit - 1)
+        while True:
+            try:
+                return self._disk.open(path)
+            except errors.StorageError as error:
+                if error.errno not in NO_DESCRIPTORS or not self._fds:
+                    raise
+                # Give back half of the descriptors, for the rest of the process.
+                self._limit = max(len(self._fds) // 2, 1)
+                self._close_oldest(self._limit - 1)
+
+    def _close_oldest(self, keep: int) -> None:
+        while len(self._fds) > keep:
+            self._disk.close(self._fds.pop(next(iter(self._fds))))

@@ -19,12 +19,13 @@ from trace_store.layout import PACK_SUFFIX
 from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash
 from trace_store.odb.compression import Dictionary, PartialFrame
 from trace_store.odb.delta_links import expand_all_links, expand_links
-from trace_store.odb.open_files import NO_DESCRIPTORS, OpenFiles
 from trace_store.odb.pack import (
     DICTIONARY,
     MAXIMUM_DICTIONARY_BYTES,
     NEEDS_DICTIONARY,
+    NO_DESCRIPTORS,
     SHORT_LINKS,
+    OpenFiles,
     Pack,
 )
 from trace_store.odb.pack_index import PackIndex, build_index

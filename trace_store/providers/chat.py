@@ -1,8 +1,8 @@
 """Messages with role and content: chat completions, Anthropic, and others.
 
-Invariant: one message in, one `Message` out, block by block, because a message may mix blocks of both. A block without
-a part type in Trace is kept verbatim as an opaque part of the provider with blocks of its type. Fields of responses or
-caches ("usage", "stop_reason", "annotations", "citations", "cache_control") are not read.
+Invariant: one message in, one `Message` out. Each block is read by its own type, because a message may mix OpenAI's
+and Anthropic's. A block for which Trace has no part becomes an opaque part of the provider that defines its type.
+Fields of responses or caches ("usage", "stop_reason", "annotations", "citations", "cache_control") are not read.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ _IMAGE_BLOCKS = frozenset({"image", "image_url", "input_image"})
 def message_from_chat(form: Mapping[str, Any], where: str) -> Message:
     """Return a message in OpenAI's or Anthropic's form.
 
-    "tool_calls", "tool_call_id", "refusal", "reasoning_content" and the older "function_call" are understood
-    as OpenAI and its imitators write them; "thinking_blocks" hold the same thoughts with their signatures.
+    "tool_calls", "tool_call_id", "refusal", "reasoning_content" and the older "function_call" are read
+    as OpenAI and compatible servers write them. "thinking_blocks" take precedence over "reasoning_content", because
+    they have signatures.
 
     Raises:
         InvalidMessageError: it has another form; `.where` is `where`.
@@ -58,10 +59,10 @@ def message_from_chat(form: Mapping[str, Any], where: str) -> Message:
     if role not in ROLES and role != "function":
         raise wrong(where, f"unknown role {role[:40]!r}{closest(role, ROLES)}")
     content = form.get("content")
-    maker = ANTHROPIC if is_response(form) else UNREAD
+    provider = ANTHROPIC if is_response(form) else UNREAD
 
     def blocks_of(content: object, where: str) -> list[Part]:
-        return content_parts(content, where, maker)
+        return content_parts(content, where, provider)
 
     parts: list[Part] = []
     thought = form.get("reasoning_content") or form.get("reasoning")
@@ -99,7 +100,7 @@ def content_parts(content: object, where: str, provider: str = UNREAD) -> list[P
     Args:
         content: the content of a message.
         where: its place, for errors.
-        provider: provider for blocks of unknown types; with UNREAD they are errors.
+        provider: whose blocks those of unknown types are; UNREAD makes them errors.
 
     Raises:
         InvalidMessageError: a block is damaged or of an unknown type; `.where` names it.
@@ -133,15 +134,14 @@ def block_part(block: object, where: str, provider: str = UNREAD) -> Part:
     image = _image(block, where) if type_ in _IMAGE_BLOCKS else None
     if image is not None:
         return image
-    maker = provider
     if is_kept_block(type_):
-        maker = ANTHROPIC
+        provider = ANTHROPIC
     elif type_ in OPENAI_BLOCKS:
-        maker = OPENAI
-    if maker == UNREAD:
+        provider = OPENAI
+    if provider == UNREAD:
         known = (*READ_BLOCKS, *KEPT_BLOCKS, *OPENAI_BLOCKS)
         raise wrong(where, f"unknown type of block {type_[:40]!r}{closest(type_, known)}")
-    return opaque(maker, block)
+    return opaque(provider, block)
 
 
 def _image(block: Mapping[str, Any], where: str) -> Image | None:

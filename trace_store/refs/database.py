@@ -1,4 +1,4 @@
-"""The refs of a repository on disk: tip files, journals and HEAD together.
+"""The refs of a repository: tip files, journals and HEAD together.
 
 Rule: reading takes no lock. If a ref's files differ from what the journals explain, they are read again, because a seal
 may be running. Nothing here moves a ref: moves are written to the journal, and files change in a seal.
@@ -300,13 +300,14 @@ class RefDatabase:
         """Check that no new ref differs from another only by case; raises as `plan_moves`."""
         if self._used_names is None:
             self._used_names = UsedNames(self._names())
-        if any(map(self._used_names.case_conflict, created)):
-            # The other ref may be gone since the names were listed.
-            existing = [name for name in self._names() if self._tips(name)]
-            check_case_conflicts(created, existing)
-            self._used_names = UsedNames(existing)
-        check_case_conflicts(created, ())
         for name in created:
+            if self._used_names.case_conflict(name):
+                # The other ref may be gone since the names were listed.
+                existing = [each for each in self._names() if self._tips(each)]
+                self._used_names = UsedNames(existing)
+                check_case_conflicts(created, existing)
+                self._used_names = UsedNames([*existing, *created])
+                break
             self._used_names.add(name)
 
     def _names(self) -> set[str]:

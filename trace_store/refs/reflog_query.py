@@ -15,13 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trace_store.refs.database import RefDatabase
-    from trace_store.refs.memory import MemoryRefs
     from trace_store.refs.reflog import ReflogEntry
 
 
-def value_at(
-    refs: RefDatabase | MemoryRefs, name: str, when: str, now: int, revision: str
-) -> ObjectId:
+def value_at(refs: RefDatabase, name: str, when: str, now: int, revision: str) -> ObjectId:
     """Return a ref's value n moves ago or at a time.
 
     Args:
@@ -49,7 +46,7 @@ def value_at(
     return _at(moment, entries, name, revision)
 
 
-def previous_branch(refs: RefDatabase | MemoryRefs, number: int = 1, revision: str = "-") -> str:
+def previous_branch(refs: RefDatabase, number: int = 1, revision: str = "-") -> str:
     """Return the branch (short name) or commit id that HEAD was on n switches ago.
 
     Raises:

@@ -321,16 +321,19 @@ def find_git(disk: Disk, root: str) -> str | None:
 
 
 def git_dir(disk: Disk, root: str) -> str | None:
-    """Return the directory of the git repository above a folder, or None.
+    """Return the directory of the git repository above a folder, or None; raises as `git_dir_of`."""
+    path = find_git(disk, root)
+    return None if path is None else git_dir_of(disk, path)
 
-    In a worktree or submodule, `.git` is a file that names the directory.
+
+def git_dir_of(disk: Disk, path: str) -> str:
+    """Return the directory that a `.git` stands for: in a worktree or submodule, it is a file that names it.
 
     Raises:
         StorageError: it cannot be read.
     """
-    path = find_git(disk, root)
-    git = None if path is None else disk.stat(path)
-    if path is None or git is None or not stat.S_ISREG(git.st_mode):
+    git = disk.stat(path)
+    if git is None or not stat.S_ISREG(git.st_mode):
         return path
     data = read_file(disk, path, limit=_LONGEST_POINTER) or b""
     named = os.fsdecode(data.removeprefix(_POINTER).strip(b"\r\n"))

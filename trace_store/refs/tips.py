@@ -44,7 +44,7 @@ class TipFiles:
             return known[2]
         folder = self._layout.ref_dir(name)
         seen = stamp(self._disk, folder)
-        _, names = self._disk.scan(folder)
+        names = [] if seen is None else self._disk.scan(folder)[1]  # None: there is no folder
         tips = tuple(ObjectId.parse(n) for n in names if _is_tip(n))
         if len(self._remembered) >= MAXIMUM_REMEMBERED:
             del self._remembered[next(iter(self._remembered))]

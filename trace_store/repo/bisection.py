@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class OngoingBisection:
-    """A bisection in progress in this working copy, or in a repository in memory. HEAD does not move.
+    """A bisection in progress in this working copy. HEAD does not move.
 
-    A point is a commit, or in a bisection of messages the number of messages up to one.
+    A point is the id of a commit. In a bisection of messages it is a number n: the context is cut after n messages.
 
     Attributes:
         state: what is bisected, and the verdicts so far.
@@ -67,7 +67,7 @@ class OngoingBisection:
         except errors.InvalidInputError:
             self.state = before
             raise
-        self._keep(self.state)
+        self._save(self.state)
         return step
 
     def run(
@@ -76,7 +76,7 @@ class OngoingBisection:
         *,
         repeat: int = 1,
         threshold: int | None = None,
-        told: Callable[[Verdict], object] | None = None,
+        progress: Callable[[Verdict], object] | None = None,
     ) -> Step:
         """Test points until the result is known, and return it. Points that were marked by hand are tested first.
 
@@ -84,23 +84,25 @@ class OngoingBisection:
             test: returns whether a context is good: True, False, or None if it cannot tell.
             repeat: how often each point is tested.
             threshold: how many failures make a point bad; None requires that all runs agree.
-            told: told each verdict; its word is "" if the runs disagree.
+            progress: receives each verdict; its word is "" if the runs disagree.
 
         Raises:
             StateError: the test contradicts a mark.
             ConflictError: runs disagree, and there is no threshold.
             InvalidInputError: `threshold` exceeds `repeat`.
         """
-        check_callable(test=test, told=told)
+        check_callable(test=test, progress=progress)
         check_count(repeat=repeat, threshold=threshold)
         if threshold is not None and threshold > repeat:
             raise errors.InvalidInputError("threshold exceeds repeat", argument="threshold")
         self.state, step = history.bisect.run(
-            *(self._handle.contexts, self.state, test),
+            self._handle.contexts,
+            self.state,
+            test,
             repeat=repeat,
             threshold=threshold,
-            told=told,
-            keep=self._keep,
+            progress=progress,
+            keep=self._save,
         )
         return step
 
@@ -113,7 +115,6 @@ class OngoingBisection:
             )
         return step.point
 
-    def _keep(self, state: Bisection) -> None:
+    def _save(self, state: Bisection) -> None:
         self.state = state
-        if self._handle.store.local:
-            history.bisect.save(self._handle.store, state)
+        history.bisect.save(self._handle.store, state)

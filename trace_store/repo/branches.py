@@ -242,23 +242,22 @@ class Branches:
         search = history.bisect.begin(
             self._handle.contexts, name_of(bad, "bad"), goods, messages=messages
         )
-        if self._store.local:
-            history.bisect.save(self._store, search)
+        history.bisect.save(self._store, search)
         return repo.bisection.OngoingBisection(self._handle, search)
 
     @property
     def bisection(self) -> OngoingBisection | None:
-        """The bisection in progress; None if there is none, and always in memory.
+        """The bisection in progress; None if there is none.
 
         Raises:
             StateError: its file is damaged; `end_bisection` removes it.
         """
-        search = history.bisect.load(self._store) if self._store.local else None
+        search = history.bisect.load(self._store)
         return None if search is None else repo.bisection.OngoingBisection(self._handle, search)
 
     def end_bisection(self) -> bool:
         """End the bisection in progress; return False if there is none."""
-        return self._store.local and history.bisect.forget(self._store)
+        return history.bisect.forget(self._store)
 
     def todo(
         self, upstream: Revision | None = "", *, onto: Revision = "", ref: str = ""

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Protocol, TypeAlias
 
+    from trace_store.checkpoints.automatic import ImportMilestones
     from trace_store.context.compiler import ContextCompiler
     from trace_store.context.tokens.tokenizer import Tokenizer
     from trace_store.history.draft import CommitResult, Target
-    from trace_store.importers.report import ImportReport
     from trace_store.maintenance.schedule import SealSchedule
     from trace_store.merge.conflicts import Conflict, Resolution, Resolver
     from trace_store.objects.address import Address
@@ -110,21 +110,26 @@ class Handle:
             self._salt = keys.content_salt(key)
         return self._salt
 
+    @property
+    def _saves_automatically(self) -> bool:
+        return self.store.config.get(AUTOMATIC_SETTING) not in (None, "", "off")
+
     def checkpoint_after(
         self, contexts: Callable[[], ContextCompiler], result: CommitResult
     ) -> None:
         """Make the automatic checkpoints that a new commit calls for."""
-        if self.store.config.get(AUTOMATIC_SETTING):
-            checkpoints.automatic.after(contexts(), result.oid, result.ref, author=self.author)
+        if self._saves_automatically:
+            checkpoints.automatic.after(self.store, contexts, result.oid, result.ref, self.author)
 
-    def checkpoint_after_import(self, report: ImportReport) -> None:
-        """Make the automatic checkpoints that an import calls for."""
-        if self.store.config.get(AUTOMATIC_SETTING):
-            checkpoints.automatic.after_import(self.store, report, author=self.author)
+    def import_milestones(self) -> ImportMilestones | None:
+        """Return what finds the automatic checkpoints that an import calls for; None if they are off."""
+        if not self._saves_automatically:
+            return None
+        return checkpoints.automatic.ImportMilestones(self.store, self.author)
 
     def checkpoint_before(self, store: Store, trigger: str) -> None:
         """Make the automatic checkpoint of a branch before a command."""
-        if self.store.config.get(AUTOMATIC_SETTING):
+        if self._saves_automatically:
             checkpoints.automatic.before(store, trigger, author=self.author)
 
     def redacted(self, message: str) -> str:
@@ -146,7 +151,7 @@ class Handle:
     def is_stopped(self) -> bool:
         """Whether a merge, pick, revert or rebase is in progress. This costs one file lookup."""
         store = self.store
-        return store.local and store.disk.exists(store.layout.stopped_file)
+        return store.disk.exists(store.layout.stopped_file)
 
 
 def name_of(what: Revision | Address, argument: str = "revision") -> str:
@@ -176,7 +181,7 @@ def targets_of(targets: Target | Sequence[Target], argument: str = "targets") ->
         InvalidInputError: there is none, or it is not an address; the error names the argument.
     """
     try:
-        found = history.draft.several(targets)
+        found = history.draft.as_targets(targets)
     except errors.InvalidInputError as error:
         raise errors.InvalidInputError(f"{argument}: {error}", argument=argument) from None
     if not found:

@@ -65,7 +65,6 @@ class Maintenance:
             frame_bytes: how much content is compressed together; less is read sooner and takes more space.
             progress: told how many objects are done, and of how many.
         """
-        upkeep.seal.seal(self._store)
         return upkeep.repack.pack(
             self._store, level=level, frame_bytes=frame_bytes, progress=progress
         )
@@ -112,9 +111,7 @@ class Maintenance:
 
     def fsck(self) -> list[Finding]:
         """Check every object, ref and link, and return the findings, errors first."""
-        return upkeep.fsck.fsck(
-            self._store, also=[lambda: upkeep.fsck_refs.check_derived(self._store)]
-        )
+        return upkeep.fsck.fsck(self._store, also=[lambda: upkeep.fsck.check_derived(self._store)])
 
     def repair(
         self,
@@ -134,7 +131,6 @@ class Maintenance:
             progress: as in `gc`.
 
         Raises:
-            InvalidInputError: the repository is in memory.
             RepositoryNotFoundError: the other copy is none.
         """
         check_flag(dry_run=dry_run)
@@ -230,8 +226,13 @@ class Maintenance:
         )
 
     def allowed_secrets(self) -> list[str]:
-        """Return the ids of findings that the user marked as false positives in this repository."""
+        """Return the ids of findings that the user marked as false positives in this repository.
+
+        Raises:
+            InvalidInputError: the repository is in memory.
+        """
         handle = self._handle
+        self._store.check_local()
         return secrets.user_files.allowed(
             self._store.disk, handle.environment, self._store.config.store_id
         )
@@ -244,7 +245,7 @@ class Maintenance:
 
         Raises:
             StateError: the user has no data folder.
-            InvalidInputError: one is not the id of a finding.
+            InvalidInputError: one is not the id of a finding, or the repository is in memory.
             NotFoundError: one is to be removed and is not in the list.
         """
         check_flag(remove=remove)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from trace_store.objects.address import record
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -20,15 +22,7 @@ if TYPE_CHECKING:
 
 def stored_secret(found: StoredSecret) -> dict[str, Any]:
     """Return a secret that was found in stored content."""
-    return {
-        "rule": found.rule,
-        "id": found.id,
-        "object": str(found.oid),
-        "kind": found.kind,
-        "addresses": [address.hex for address in found.addresses],
-        "commits": list(map(str, found.commits)),
-        "refs": list(found.refs),
-    }
+    return record(found, oid="object")
 
 
 def bundle(file: str, report: BundleReport) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from trace_store import errors, history, providers
 from trace_store.ident import format_time, known_time
+from trace_store.objects.address import plain as plain
+from trace_store.objects.address import record
 from trace_store.objects.commit import read_commit
-from trace_store.objects.content import read_content
 from trace_store.objects.message import Message
 from trace_store.objects.operations import META, SETTINGS, added_messages, facts_of
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from trace_store.compression.suggest import Suggestions
     from trace_store.compression.trim import TrimResult
     from trace_store.context.compiled import CompiledContext, CompiledMessage
-    from trace_store.context.entries import Entry
     from trace_store.history.bisect import Bisection, Step, Verdict
     from trace_store.history.blame import Blame, MessageOperation
     from trace_store.history.branches import Branch
@@ -38,11 +38,15 @@ if TYPE_CHECKING:
     from trace_store.history.reset import StagedCommit
     from trace_store.history.status import Status
     from trace_store.history.tags import TagEntry
-    from trace_store.history.trash_changes import EmptyReport, TrashRestored
-    from trace_store.history.trash_entries import HiddenMessage, TrashedRef
+    from trace_store.history.trash_entries import (
+        EmptyReport,
+        HiddenMessage,
+        TrashedRef,
+        TrashRestored,
+    )
     from trace_store.history.undo import UndoResult
     from trace_store.history.whohas import VersionHolders
-    from trace_store.merge.conflicts import Conflict
+    from trace_store.merge.conflicts import Conflict, ConflictMessage
     from trace_store.merge.meaning_warnings import MeaningWarning
     from trace_store.merge.result import Merge, Rewrite
     from trace_store.merge.revert import Revert, RevertedCommit
@@ -68,14 +72,7 @@ def _hex(oid: ObjectId | None) -> str | None:
 
 def commit_result(result: CommitResult) -> dict[str, object]:
     """Return a commit that was written."""
-    return {
-        "commit": str(result.oid),
-        "ref": result.ref,
-        "message_count": result.message_count,
-        "addresses": [address.hex for address in result.addresses],
-        "also": [address.hex for address in result.also],
-        "secrets": dict(result.secrets),
-    }
+    return {**staged_commit(result), "also": [address.hex for address in result.also]}
 
 
 def waiting(found: Waiting | None) -> dict[str, str] | None:
@@ -83,7 +80,7 @@ def waiting(found: Waiting | None) -> dict[str, str] | None:
     return {"kind": found.kind, "ref": found.ref} if found and found.kind else None
 
 
-def staged_commit(result: StagedCommit) -> dict[str, object]:
+def staged_commit(result: StagedCommit | CommitResult) -> dict[str, object]:
     """Return the commit that `commit_staged` wrote."""
     return {
         "commit": str(result.oid),
@@ -156,8 +153,8 @@ def commit(entry: LogEntry, names: dict[bytes, list[str]]) -> dict[str, Any]:
     """Return a commit with its messages as the JSON of `trace show`."""
     return {
         **log_entry(entry, names),
-        "meta": {key: plain(value) for key, value in entry.commit.meta.items()},
-        "links": [[relation, plain(target)] for relation, target in entry.commit.links],
+        "meta": plain(entry.commit.meta),
+        "links": plain(entry.commit.links),
         "messages": _lossless([message for _, message in entry.messages]),
     }
 
@@ -185,15 +182,6 @@ def message(
 def _lossless(messages: Sequence[Message]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = providers.rendering.render("json", messages).request["messages"]
     return found
-
-
-def plain(value: object) -> object:
-    """Return a stored value as JSON-compatible values: ids and bytes as hex."""
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    return {k: plain(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
 def diff(found: ContextDiff) -> dict[str, Any]:
@@ -273,12 +261,7 @@ def blame(each: Blame) -> dict[str, Any]:
 
 
 def _message_operation(change: MessageOperation) -> dict[str, Any]:
-    return {
-        "operation": change.operation,
-        "commit": str(change.commit),
-        "author": change.author,
-        "time": known_time(change.time),
-    }
+    return record(change) | {"time": known_time(change.time)}
 
 
 def found(found: VersionHolders) -> dict[str, Any]:
@@ -287,10 +270,7 @@ def found(found: VersionHolders) -> dict[str, Any]:
         "address": found.wording.address.hex,
         "wording": f"{found.wording.place[0].hex()}.{found.wording.place[1]}",
         "role": found.wording.role,
-        "refs": [
-            {"ref": each.ref, "state": each.state, "position": each.position}
-            for each in found.holders
-        ],
+        "refs": plain(found.holders),
     }
 
 
@@ -308,7 +288,7 @@ def bisection(search: Bisection, step: Step) -> dict[str, Any]:
 
 def bisect_answer(told: Verdict) -> dict[str, object]:
     """Return one answer of a bisection."""
-    return {"word": told.word, "point": told.point, "failed": told.failed, "runs": told.runs}
+    return record(told)
 
 
 def compiled(context: CompiledContext, rendered: Rendered, *, as_table: bool) -> dict[str, Any]:
@@ -410,9 +390,9 @@ def undone(done: UndoResult) -> dict[str, Any]:
     }
 
 
-def conflicts(store: Store, found: Sequence[Conflict]) -> list[dict[str, Any]]:
+def conflicts(found: Sequence[Conflict]) -> list[dict[str, Any]]:
     """Return open conflicts."""
-    return [_conflict(store, each) for each in found]
+    return [_conflict(each) for each in found]
 
 
 def settled(found: Sequence[Conflict]) -> list[dict[str, Any]]:
@@ -429,46 +409,26 @@ def settled(found: Sequence[Conflict]) -> list[dict[str, Any]]:
     ]
 
 
-def _conflict(store: Store, conflict: Conflict) -> dict[str, Any]:
+def _conflict(conflict: Conflict) -> dict[str, Any]:
     return {
         "number": conflict.number,
         "kind": conflict.kind,
         "meaning": conflict.meaning,
         "addresses": [address.hex for address in conflict.addresses],
         "choices": list(conflict.choices),
-        "ours": [_conflict_message(store, entry) for entry in conflict.ours],
-        "theirs": [_conflict_message(store, entry) for entry in conflict.theirs],
+        "ours": [_conflict_message(entry) for entry in conflict.ours],
+        "theirs": [_conflict_message(entry) for entry in conflict.theirs],
     }
 
 
-def _conflict_message(store: Store, entry: Entry) -> dict[str, Any]:
+def _conflict_message(entry: ConflictMessage) -> dict[str, Any]:
     return {
         "address": entry.address.hex,
-        "role": entry.message["role"],
-        "text": message_text(store, entry),
+        "role": entry.role,
+        "text": entry.text,
         "hidden": entry.hidden,
         "priority": entry.priority,
     }
-
-
-def message_text(store: Store, entry: Entry) -> str:
-    """Return what a message says now: its texts, or those of its tool results, joined by newlines."""
-    parts = [part for part in entry.parts if part.get("type") == "text"]
-    if not parts:
-        parts = [
-            inner
-            for part in entry.parts
-            for inner in part.get("parts", ())
-            if inner.get("type") == "text"
-        ]
-    said = []
-    for part in parts:
-        try:
-            content = read_content(part["blob"], store.objects.read)
-        except errors.PurgedError as error:
-            content = str(error.placeholder).encode()
-        said.append(content.decode("utf-8", "replace"))
-    return "\n".join(said)
 
 
 def warnings(warnings: Iterable[MeaningWarning]) -> list[dict[str, Any]]:
@@ -484,7 +444,7 @@ def warnings(warnings: Iterable[MeaningWarning]) -> list[dict[str, Any]]:
     ]
 
 
-def merge(store: Store, found: Merge) -> dict[str, Any]:
+def merge(found: Merge) -> dict[str, Any]:
     """Return a merge."""
     return {
         "outcome": found.outcome,
@@ -495,12 +455,12 @@ def merge(store: Store, found: Merge) -> dict[str, Any]:
         "included": found.included,
         "hidden": found.hidden,
         "changed": found.changed,
-        "conflicts": conflicts(store, found.conflicts),
+        "conflicts": conflicts(found.conflicts),
         "settled": settled(found.settled),
     }
 
 
-def rewrite(store: Store, found: Rewrite) -> dict[str, Any]:
+def rewrite(found: Rewrite) -> dict[str, Any]:
     """Return a cherry-pick or a rebase."""
     return {
         "outcome": found.outcome,
@@ -511,13 +471,13 @@ def rewrite(store: Store, found: Rewrite) -> dict[str, Any]:
         "dropped": [str(oid) for oid in found.dropped],
         "there": [str(oid) for oid in found.there],
         "stopped_at": str(found.step.oid) if found.step else None,
-        "conflicts": conflicts(store, found.conflicts),
+        "conflicts": conflicts(found.conflicts),
         "settled": settled(found.settled),
         "warnings": warnings(found.warnings),
     }
 
 
-def revert(store: Store, found: Revert) -> list[dict[str, Any]]:
+def revert(found: Revert) -> list[dict[str, Any]]:
     """Return a record for each new commit; if it stopped, one with the conflicts."""
     if found.step is None:
         return [_reverted(done) for done in found.made]
@@ -526,7 +486,7 @@ def revert(store: Store, found: Revert) -> list[dict[str, Any]]:
             "outcome": found.outcome,
             "ref": found.ref,
             "stopped_at": str(found.step),
-            "conflicts": conflicts(store, found.conflicts),
+            "conflicts": conflicts(found.conflicts),
         }
     ]
 
@@ -594,47 +554,22 @@ def checkpoint(each: Checkpoint) -> dict[str, Any]:
 
 def restored_checkpoint(done: Restored) -> dict[str, Any]:
     """Return the move of a branch to a checkpoint."""
-    return {
-        "checkpoint": done.checkpoint.ref,
-        "ref": done.ref,
-        "before": _hex(done.before),
-        "commit": str(done.after),
-        "kept": done.kept,
-    }
+    return record(done, after="commit") | {"checkpoint": done.checkpoint.ref}
 
 
 def injected(done: Injected) -> dict[str, Any]:
     """Return the soft checkpoint that was put into a context."""
-    return {
-        "checkpoint": done.checkpoint.ref,
-        "address": done.address.hex,
-        "commit": _hex(done.commit),
-        "ref": done.ref,
-        "hidden": done.is_hidden,
-    }
+    return record(done, is_hidden="hidden") | {"checkpoint": done.checkpoint.ref}
 
 
 def fork(made: Fork) -> dict[str, Any]:
     """Return a fork."""
-    return {
-        "ref": made.ref,
-        "parent": made.parent or None,
-        "fork_point": str(made.point),
-        "checkpoint": made.checkpoint,
-    }
+    return record(made, point="fork_point") | {"parent": made.parent or None}
 
 
 def fork_choice(done: Choice) -> dict[str, Any]:
     """Return the choice between two forks."""
-    return {
-        "winner": done.winner,
-        "loser": done.loser,
-        "commit": str(done.commit),
-        "archived": done.archived,
-        "archived_commit": str(done.archived_tip),
-        "moved": done.is_moved,
-        "conclusion": done.conclusion,
-    }
+    return record(done, archived_tip="archived_commit", is_moved="moved")
 
 
 def trim(result: TrimResult) -> dict[str, Any]:
@@ -644,10 +579,7 @@ def trim(result: TrimResult) -> dict[str, Any]:
         "before": result.before,
         "after": result.after,
         "met": result.met,
-        "steps": [
-            {"reason": step.reason, "count": step.count, "tokens": step.tokens}
-            for step in result.steps
-        ],
+        "steps": plain(result.steps),
         "stays": dict(result.stays),
         "changes": [
             {"address": address.hex, "reason": reason} for address, reason in result.changes
@@ -718,14 +650,7 @@ def compression(done: CompressionResult) -> dict[str, Any]:
 
 def summary_report(each: SummaryReport) -> dict[str, Any]:
     """Return what a summary no longer mentions."""
-    return {
-        "summary": each.summary.hex,
-        "sources": each.sources,
-        "checked": dict(each.checked),
-        "lost": [
-            {"kind": one.kind, "text": one.text, "source": one.source.hex} for one in each.lost
-        ],
-    }
+    return record(each)
 
 
 def expansion(done: Expansion) -> dict[str, Any]:
@@ -740,18 +665,7 @@ def expansion(done: Expansion) -> dict[str, Any]:
 
 def trash_message(each: HiddenMessage) -> dict[str, Any]:
     """Return a removed message."""
-    return {
-        "entry": "message",
-        "address": each.address.hex,
-        "branch": each.branch,
-        "role": each.role,
-        "kind": each.kind,
-        "tools": list(each.tools),
-        "ghost": each.ghost,
-        "time": known_time(each.time),
-        "token_count": each.token_count,
-        "text": each.text,
-    }
+    return {"entry": "message", **record(each), "time": known_time(each.time)}
 
 
 def trash_ref(each: TrashedRef) -> dict[str, Any]:

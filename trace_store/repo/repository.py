@@ -130,19 +130,12 @@ class Repo(Line):
         except errors.RepositoryNotFoundError:
             if not create or named is not None or environment.trace_dir is not None:
                 raise
-            return cls.init(
-                path,
-                author=author,
-                environment=environment,
-                clock=clock,
-                durability=durability,
-                tokenizer=tokenizer,
-                secrets=secrets,
-            )
-        opens = maintenance.repair_config.open_damaged if damaged else Store.open
-        store = opens(found, durability=durability, clock=clock)
-        if lacks_files(store):
-            maintenance.second_copies.restore_missing(store)
+            store = Store.init(os.fspath(path), clock=clock, durability=durability)
+        else:
+            opens = maintenance.repair_files.open_damaged if damaged else Store.open
+            store = opens(found, durability=durability, clock=clock)
+            if lacks_files(store):
+                maintenance.second_copies.restore_missing(store)
         return cls._opened(store, environment, author, tokenizer, secrets)
 
     @classmethod
@@ -160,14 +153,15 @@ class Repo(Line):
         secrets: str,
     ) -> Repo:
         """Return a repository that logs when it waits for another process."""
-        store.journal.lock_waiter = maintenance.log.LoggingLockWaiter()
-        return cls(
-            store,
-            author=author or environment.author,
-            tokenizer=tokenizer,
-            environment=environment,
-            secrets=secrets,
-        )
+        try:
+            store.journal.lock_waiter = maintenance.lock_wait.LoggingLockWaiter()
+            author = author or environment.author
+            return cls(
+                store, author=author, tokenizer=tokenizer, environment=environment, secrets=secrets
+            )
+        except BaseException:
+            store.close()
+            raise
 
     @classmethod
     def memory(cls, *, author: str = "unknown", clock: Clock | None = None) -> Repo:

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from trace_store.errors import TraceError
     from trace_store.exporters.contract import Exported, ExportSession
-    from trace_store.exporters.files import SavedFile, SavedOriginal, SavedPages
-    from trace_store.exporters.source_files import SourceFile
+    from trace_store.exporters.files import SavedFile, SavedOriginal, SavedPages, SourceFile
     from trace_store.history.branches import DeletedRef
     from trace_store.history.repair import RepairReport
     from trace_store.importers.report import ImportReport
@@ -83,7 +82,8 @@ class Transcripts:
         guard = handle.guard
         if secrets:
             guard = secret_files.guard.Guard.of(store, handle.environment, secrets)
-        report = importers.import_all.import_paths(
+        milestones = handle.import_milestones()
+        report = importers.import_file.import_paths(
             store,
             [os.fspath(path) for path in paths],
             format=format or None,
@@ -93,8 +93,10 @@ class Transcripts:
             stdin=stdin,
             discovered=[os.fspath(path) for path in discovered],
             guard=guard,
+            watcher=milestones,
         )
-        self._handle.checkpoint_after_import(report)
+        if milestones is not None:
+            milestones.save()
         return report
 
     def discover(self, folder: Path = "", format: str = "") -> List[str]:
@@ -105,11 +107,14 @@ class Transcripts:
             format: only transcripts of this format.
 
         Raises:
-            InvalidInputError: there is no such format.
+            InvalidInputError: there is no such format, or a repository in memory has no folder.
         """
         check_text(format=format)
         handle = self._handle
-        folder = os.path.abspath(folder or os.path.dirname(handle.store.layout.root))
+        if not folder:
+            handle.store.check_local()
+            folder = os.path.dirname(handle.store.layout.root)
+        folder = os.path.abspath(folder)
         if format:
             named = importers.registry.format_named(format)
             return [*named.histories(handle.environment, folder, Disk())]
@@ -145,7 +150,7 @@ class Transcripts:
         check_text(title=title)
         store, info = self._handle.store, self.get(session, progress=progress)
         agent = info.agent or "branch"
-        sessions.titles.rename_session(
+        sessions.listing.rename_session(
             *(store, agent, info.session, info.tip, title), author=self._handle.author
         )
 
@@ -298,7 +303,7 @@ class Transcripts:
             ObjectNotFoundError, CorruptObjectError: a file is damaged, and `lost` is not given.
         """
         check_callable(lost=lost)
-        return exporters.source_files.source_files(self._handle.store, lost=lost)
+        return exporters.files.source_files(self._handle.store, lost=lost)
 
     def original(self, session: str, *, file: str = "") -> SourceFile:
         """Return the file that a session was imported from, without its content.
@@ -312,7 +317,7 @@ class Transcripts:
             AmbiguousRevisionError: several were.
         """
         check_text(session=session, file=file)
-        return exporters.source_files.find_file(self._handle.store, session, file=file)
+        return exporters.files.find_file(self._handle.store, session, file=file)
 
     def export_original(
         self,
@@ -337,7 +342,7 @@ class Transcripts:
         """
         check_flag(overwrite=overwrite)
         kept = self.original(session, file=file) if isinstance(session, str) else session
-        exported = exporters.source_files.restore_file(self._handle.store, kept)
+        exported = exporters.files.restore_file(self._handle.store, kept)
         if path:
             self.save(exported, path, overwrite=overwrite)
         return exported
@@ -370,7 +375,7 @@ class Transcripts:
                     raise
                 lost(kept.ref, error)
                 continue
-            name = exporters.source_files.free_name(kept, exported.file_name, taken)
+            name = exporters.files.free_name(kept, exported.file_name, taken)
             path = os.path.abspath(os.path.join(folder, name))
             disk.make_directory(os.path.dirname(path))
             exporters.files.save_file(disk, path, exported, overwrite=overwrite)
@@ -411,7 +416,7 @@ class Transcripts:
             dry_run: write nothing.
 
         Raises:
-            RevisionNotFoundError, AmbiguousRevisionError: no session is called so, or several are.
+            RevisionNotFoundError, AmbiguousRevisionError: no session has this name, or several have.
             InvalidInputError: there is no such provider, or `in_place` is set and no branch is named.
         """
         check_flag(in_place=in_place, dry_run=dry_run)

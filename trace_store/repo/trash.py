@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trace_store import errors, history
+from trace_store import config, errors, history
 from trace_store.ident import parse_duration
 from trace_store.objects.message import KINDS
 from trace_store.repo.handle import Handle, check_count, check_flag, check_text, name_of
@@ -13,8 +13,14 @@ if TYPE_CHECKING:
     from builtins import list as List  # the method `list` hides it  # noqa: N812
     from collections.abc import Sequence
 
-    from trace_store.history.trash_changes import EmptyReport, TrashRestored
-    from trace_store.history.trash_entries import TrashedRef, TrashFilter, TrashListing
+    from trace_store.history.retention import ExpiryReport
+    from trace_store.history.trash_entries import (
+        EmptyReport,
+        TrashedRef,
+        TrashFilter,
+        TrashListing,
+        TrashRestored,
+    )
     from trace_store.objects.address import Address
 
 
@@ -99,7 +105,7 @@ class Trash:
             raise errors.InvalidInputError("a new name is for a single branch or tag")
         if addresses:
             self._handle.check_not_stopped()
-        return history.trash_changes.restore(
+        return history.trash_entries.restore(
             *(self._handle.contexts, addresses, refs),
             author=self._handle.author,
             name=name,
@@ -132,12 +138,48 @@ class Trash:
         )
         if found.messages and not dry_run:
             self._handle.check_not_stopped()
-        return history.trash_changes.empty(
+        return history.trash_entries.empty(
             *(self._handle.contexts, [each.address for each in found.messages], found.refs),
             author=self._handle.author,
             branch=ref or "HEAD",
             dry_run=dry_run,
         )
+
+    def expire(
+        self,
+        *,
+        retention: str | None = None,
+        max_count: int | None = None,
+        max_size: str | int | None = None,
+        keep: Sequence[str] = (),
+        dry_run: bool = False,
+    ) -> ExpiryReport:
+        """Delete the refs that the trash no longer keeps; nothing expires without a rule.
+
+        The settings `trash_retention`, `trash_count`, `trash_size` and `trash_keep` are the rules; arguments override
+        them.
+
+        Args:
+            retention: how long refs are kept: "72 hours", "30 days", "5 sessions" or "by hand".
+            max_count: how many are kept.
+            max_size: the maximum size of data that only the trash holds, in bytes or such as "100M".
+            keep: what never expires: "pinned", "checkpoints", "tags", "summaries" or "nothing".
+            dry_run: return what would expire, and delete nothing.
+
+        Raises:
+            InvalidInputError: a rule is not valid.
+        """
+        check_flag(dry_run=dry_run)
+        given = {
+            config.TRASH_RETENTION: retention,
+            config.TRASH_COUNT: max_count,
+            config.TRASH_SIZE: max_size,
+            config.TRASH_KEEP: ", ".join(keep) or None,
+        }
+        rules = history.retention.read_rules(self._store, given)
+        if dry_run:
+            return history.retention.plan_expiry(self._store, rules)
+        return history.retention.expire(self._store, rules, author=self._handle.author)
 
     def _find(self, where: TrashFilter, ref: str) -> TrashListing:
         entries = history.trash_entries

@@ -85,8 +85,9 @@ class SearchIndex:
         tips = self.branches = branches_of(self._store)
         before = {ref: (tip, grew) for ref, tip, grew in base.execute("SELECT * FROM tips")}
         moved = [ref for ref, tip in tips.items() if ref not in before or before[ref][0] != tip]
-        now = [(ref, before[ref][0], False) for ref in before if ref not in tips and before[ref][1]]
-        if not (moved or now):
+        deleted = [ref for ref in before if ref not in tips and before[ref][1]]
+        rows = [(ref, before[ref][0], False) for ref in deleted]
+        if not (moved or rows):
             return 0
         count = 0
         # A table rather than a list, because the first time it holds all commits.
@@ -96,15 +97,16 @@ class SearchIndex:
         with base:
             base.execute("BEGIN")
             for ref in sorted(moved):
-                met: set[bytes] = set()
-                for oid, commit in self._walk(tips[ref], met):
+                indexed: set[bytes] = set()
+                for oid, commit in self._walk(tips[ref], indexed):
                     row = (count, number_of(oid), bytes(oid), ref, commit.time)
                     base.execute("INSERT INTO fresh VALUES (?, ?, ?, ?, ?)", row)
                     count += 1
                     if progress is not None and not count % BATCH_COMMITS:
                         progress(0, count)
-                had, grew = before.get(ref, (b"", True))
-                now.append((ref, bytes(tips[ref]), grew and (not had or had in met)))
+                old_tip, grew = before.get(ref, (b"", True))
+                grew = grew and (not old_tip or old_tip in indexed)  # it descends from its old tip
+                rows.append((ref, bytes(tips[ref]), grew))
         # The walk yields children first; in reverse order of `at`, parents come first among commits of the same time.
         ordered = base.execute("SELECT oid, ref FROM fresh ORDER BY time, at DESC")
         done = 0
@@ -118,7 +120,7 @@ class SearchIndex:
                 progress(done, count)
         base.execute("DROP TABLE fresh")
         with base:
-            base.executemany("INSERT OR REPLACE INTO tips VALUES (?, ?, ?)", now)
+            base.executemany("INSERT OR REPLACE INTO tips VALUES (?, ?, ?)", rows)
         total = base.execute("SELECT count(*) FROM commits").fetchone()[0]
         if count > BATCH_COMMITS and 2 * count > total:
             self._compact()
@@ -132,19 +134,19 @@ class SearchIndex:
         except sqlite3.OperationalError:
             pass  # another process is reading, or the disk is full
 
-    def _walk(self, tip: ObjectId, met: set[bytes]) -> Iterator[tuple[ObjectId, Commit]]:
-        """Yield a tip's unindexed commits, children first; add the indexed ones reached to `met`."""
+    def _walk(self, tip: ObjectId, indexed: set[bytes]) -> Iterator[tuple[ObjectId, Commit]]:
+        """Yield a tip's unindexed commits, children first; add the indexed ones that it meets to `indexed`."""
         waiting = [tip]
         while waiting:
             oid = waiting.pop()
             if self._is_in("commits", oid) or self._is_in("fresh", oid):
-                met.add(oid)
+                indexed.add(oid)
                 continue
             commit = read_commit(oid, self._store.objects.read)
             yield oid, commit
             waiting += commit.parents
 
-    def grew(self) -> set[str]:
+    def growing_branches(self) -> set[str]:
         """Return the branches that only ever grew, so that they still contain every commit indexed through them."""
         return {ref for (ref,) in self.base.execute("SELECT ref FROM tips WHERE grew")}
 
@@ -157,12 +159,12 @@ class SearchIndex:
             return  # another process has indexed it
         self.base.execute("INSERT INTO commits VALUES (?)", (number_of(oid),))
         commit = read_commit(oid, self._store.objects.read)
-        of_others = len(commit.parents) > 1
-        for number, wording in enumerate(indexed_versions(commit, oid)):
-            if not (of_others and wording.carried):
-                time = self._birth_time(wording.address) if wording.carried else None
+        is_merge = len(commit.parents) > 1
+        for number, version in enumerate(indexed_versions(commit, oid)):
+            if not (is_merge and version.carried):
+                time = self._birth_time(version.address) if version.carried else None
                 place = (number_of(oid), number, self._name(ref), time or commit.time)
-                self._add_wording(place, wording)
+                self._add_version(place, version)
 
     def _birth_time(self, address: Address) -> int | None:
         """Return the time of a message; None if its birth commit is missing."""
@@ -170,17 +172,17 @@ class SearchIndex:
         found = objects.resolve_prefix(address.birth.hex())
         return read_commit(found[0], objects.read).time if found else None
 
-    def _add_wording(
-        self, place: tuple[int, int, int | None, int], wording: IndexedVersion
+    def _add_version(
+        self, place: tuple[int, int, int | None, int], version: IndexedVersion
     ) -> None:
-        loaded = load_parts(wording.parts, self._store.objects.read)
+        loaded = load_parts(version.parts, self._store.objects.read)
         text = "\n".join(texts_of(loaded))
         if not text.strip():
             return
         tools = " ".join(sorted({part.name for part in loaded if isinstance(part, ToolCall)}))
         found = self.base.execute(
             "INSERT INTO messages (made_by, number, ref, time, role, kind, tool) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (*place, *map(self._name, (wording.role, wording.kind, tools))),
+            (*place, *map(self._name, (version.role, version.kind, tools))),
         )
         self.base.execute(
             "INSERT INTO words (rowid, text) VALUES (?, ?)", (found.lastrowid, text[:MAXIMUM_TEXT])
@@ -220,8 +222,10 @@ class SearchIndex:
         """Return a connection with the tables created."""
         base.execute("PRAGMA secure_delete = ON")
         wanted = f"{VERSION} {self._store.config.store_id}"
-        there = base.execute("SELECT count(*) FROM sqlite_master WHERE name = 'meta'").fetchone()[0]
-        if there:
+        exists = base.execute("SELECT count(*) FROM sqlite_master WHERE name = 'meta'").fetchone()[
+            0
+        ]
+        if exists:
             found = base.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
             if found != (wanted,):
                 raise sqlite3.DatabaseError("of another version or repository")

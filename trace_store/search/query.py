@@ -271,7 +271,7 @@ class _HitBuilder:
         self, store: Store, index: SearchIndex, query: str, pattern: Any, wanted: SearchFilter
     ) -> None:
         self._store = store
-        self._grew = index.grew()
+        self._growing = index.growing_branches()
         self._query = query
         self._pattern = pattern
         self._wanted = wanted
@@ -320,7 +320,7 @@ class _HitBuilder:
 
     def _branch(self, commit: ObjectId, first: str) -> str | None:
         """Return a branch that contains a commit, preferably the one it was indexed through."""
-        if first in self._grew:
+        if first in self._growing:
             return first
         if commit not in self._branches:
             others = (ref for ref in self._tips if ref != first)

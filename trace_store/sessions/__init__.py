@@ -5,6 +5,5 @@ from trace_store.lazy_import import submodules
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.sessions import listing as listing
-    from trace_store.sessions import titles as titles
 
 __getattr__ = submodules(__name__)

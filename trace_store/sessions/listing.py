@@ -13,9 +13,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from trace_store.context.compiler import ContextCompiler
+from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import (
     AmbiguousRevisionError,
     ErrorCode,
+    InvalidInputError,
+    ObjectNotFoundError,
     RevisionNotFoundError,
     StorageError,
     TraceError,
@@ -25,12 +28,72 @@ from trace_store.exporters.overview import excerpt, is_prompt
 from trace_store.exporters.session import read_session, session_name
 from trace_store.files import read_file, replace_file
 from trace_store.frozen import value
-from trace_store.importers.names import branch_of, session_of
-from trace_store.oid import ObjectId
+from trace_store.ident import check_author
+from trace_store.importers.parts import branch_of, session_of
+from trace_store.objects.commit import Tag
+from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.names import BRANCHES
 from trace_store.revision import resolve_commit
-from trace_store.sessions.titles import read_title
 from trace_store.store.handle import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.contracts import RefReader
+
+
+TITLES = "refs/titles/"
+MAXIMUM_TITLE = 500
+
+
+def read_title(store: Store, format_name: str, session: str) -> str:
+    """Return the title that a user set for a session, or ""."""
+    oid = store.refs.read(_ref(format_name, session))
+    if oid is None:
+        return ""
+    try:
+        return Tag.decode(store.objects.read(oid)).message
+    except ObjectNotFoundError:
+        return ""
+
+
+def rename_session(
+    store: Store, format_name: str, session: str, target: ObjectId, title: str, *, author: str
+) -> None:
+    """Set the title of a session; an empty one removes it.
+
+    Args:
+        store: the repository's store.
+        format_name: the agent, such as `claude-code`.
+        session: its id.
+        target: a commit of it.
+        title: one line.
+        author: for the tag and the reflog.
+
+    Raises:
+        InvalidInputError: the title has several lines, or more than 500 characters.
+    """
+    title = title.strip()
+    if "\n" in title or len(title) > MAXIMUM_TITLE:
+        raise InvalidInputError(
+            "a title must be one line of at most 500 characters", value=title[:80]
+        )
+    ref = _ref(format_name, session)
+    tag = Tag(target, session, check_author(author), store.clock.now(), title)
+    data = tag.encode()
+    oid = hash_object(data)
+
+    def build(refs: RefReader) -> Transaction | None:
+        before = refs.read(ref)
+        if title:
+            return Transaction([(oid, data)], [RefEdit(ref, oid, before)], f"title: {session}")
+        return None if before is None else Transaction([], [RefEdit(ref, None, before)], "title")
+
+    store.transact(build, author=author)
+
+
+def _ref(format_name: str, session: str) -> str:
+    return f"{TITLES}{format_name}/{session}"
+
 
 VERSION = 3
 PROMPT_CHARACTERS = 200
@@ -225,8 +288,6 @@ def _read_fields(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]
 
 
 def _load_cache(store: Store) -> dict[str, list[Any]]:
-    if not store.local:
-        return {}
     try:
         data = read_file(store.disk, os.path.join(store.layout.cache_dir, _FILE))
         saved = json.loads(data or b"{}")
@@ -239,8 +300,6 @@ def _load_cache(store: Store) -> dict[str, list[Any]]:
 
 
 def _save_cache(store: Store, found: dict[str, list[Any]]) -> None:
-    if not store.local:
-        return
     data = json.dumps({"version": VERSION, "sessions": found}).encode()
     try:
         store.disk.make_directory(store.layout.cache_dir)

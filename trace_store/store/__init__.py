@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from trace_store.store import creation as creation
     from trace_store.store import discovery as discovery
     from trace_store.store import follow as follow
+    from trace_store.store import memory_disk as memory_disk
     from trace_store.store import recovery as recovery
     from trace_store.store import transactions as transactions
     from trace_store.store import trust as trust

@@ -9,7 +9,6 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.head import NAME, Head
-from trace_store.refs.memory import MemoryRefs
 from trace_store.refs.names import branch_ref
 from trace_store.store.handle import Store
 
@@ -28,12 +27,10 @@ class BranchView(Store):
 
     def __init__(self, store: Store, ref: str) -> None:
         self.__dict__ = store.__dict__
-        real = Store.refs.__get__(store)
-        kind = _DiskRefs if isinstance(real, RefDatabase) else _MemoryRefs
-        self._branch_refs: _DiskRefs | _MemoryRefs = kind(real, branch_ref(ref))
+        self._branch_refs = _BranchRefs(Store.refs.__get__(store), branch_ref(ref))
 
     @property
-    def refs(self) -> RefDatabase | MemoryRefs:
+    def refs(self) -> RefDatabase:
         """The refs, with a HEAD that names the branch."""
         return self._branch_refs
 
@@ -53,12 +50,15 @@ class BranchView(Store):
         super().advance(ref, make, author, message, None, durability)
 
 
-class _BranchHead:
-    """Mixin for refs whose HEAD is always one branch."""
+class _BranchRefs(RefDatabase):
+    """Refs whose HEAD is always one branch."""
 
-    __slots__ = ()
-    _branch: str
-    _real: RefDatabase | MemoryRefs
+    __slots__ = ("_branch", "_real")
+
+    def __init__(self, real: RefDatabase, branch: str) -> None:
+        self.__dict__ = real.__dict__
+        self._real = real
+        self._branch = branch
 
     def head(self) -> Head:
         return Head(self._branch, self._real.read(self._branch))
@@ -85,21 +85,3 @@ class _BranchHead:
 
     def reflog(self, name: str) -> list[ReflogEntry]:
         return self._real.reflog(self._branch if name == NAME else name)
-
-
-class _DiskRefs(_BranchHead, RefDatabase):
-    __slots__ = ("_branch", "_real")
-
-    def __init__(self, real: RefDatabase, branch: str) -> None:
-        self.__dict__ = real.__dict__
-        self._real = real
-        self._branch = branch
-
-
-class _MemoryRefs(_BranchHead, MemoryRefs):
-    __slots__ = ("_branch", "_real")
-
-    def __init__(self, real: MemoryRefs, branch: str) -> None:
-        self.__dict__ = real.__dict__
-        self._real = real
-        self._branch = branch

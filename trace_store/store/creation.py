@@ -46,8 +46,10 @@ def create(disk: Disk, target: str, store_id: bytes) -> None:
     disk.sync_directory(folder)
 
 
-def put_back_settings(disk: Disk, layout: Layout) -> bool:
-    """Restore a configuration that git never had from its second copy, if it exists.
+def restore_config(disk: Disk, layout: Layout) -> bool:
+    """Restore a missing configuration from its second copy; return False without one.
+
+    A configuration is missing if git deleted it, for example with `git clean` before it was committed.
 
     Raises:
         StorageError: the disk failed.

@@ -19,16 +19,7 @@ from trace_store.store.reflogs import all_logs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Protocol
-
     from trace_store.store.handle import Store
-
-    class Source(Protocol):
-        """A source of events for a follower."""
-
-        def read(self) -> list[Event]: ...
-        def close(self) -> None: ...
 
 
 SHORTEST_PAUSE = 0.001
@@ -42,9 +33,9 @@ _REMEMBERED_MOVES = 16_384
 class Follower:
     """An iterator over events; ends when it or the store is closed, or on timeout."""
 
-    def __init__(self, store: Store, source: Source, timeout: float | None) -> None:
+    def __init__(self, store: Store, source: _Events, timeout: float | None) -> None:
         self._store = store
-        self._source: Source | None = source
+        self._source: _Events | None = source
         self._timeout = timeout
         self._pending: deque[Event] = deque()
         self._mutex = RLock()
@@ -104,8 +95,8 @@ class Follower:
             self.close()
 
 
-class _OnDisk:
-    """The events of a repository on disk, from its journals, or reflogs for gaps."""
+class _Events:
+    """The events of a repository, from its journals, or reflogs for gaps."""
 
     def __init__(self, store: Store, since: int | None) -> None:
         self._store = store
@@ -139,49 +130,12 @@ class _OnDisk:
         return True
 
 
-class MemoryEvents:
-    """The events of a repository in memory, passed to all followers at once."""
-
-    def __init__(self) -> None:
-        self._followed: list[_InMemory] = []
-
-    def publish(self, events: Iterable[Event]) -> None:
-        """Hand events to all followers."""
-        if self._followed:
-            given = list(events)
-            for each in list(self._followed):
-                each.waiting.extend(given)
-
-    def source(self, before: Iterable[Event]) -> Source:
-        """Return a source for a follower that starts with some earlier events."""
-        made = _InMemory(self._followed, before)
-        self._followed.append(made)
-        return made
-
-
-class _InMemory:
-    def __init__(self, followed: list[_InMemory], before: Iterable[Event]) -> None:
-        self.waiting = deque(before)
-        self._followed = followed
-
-    def read(self) -> list[Event]:
-        return [self.waiting.popleft() for _ in range(len(self.waiting))]
-
-    def close(self) -> None:
-        self._followed.remove(self)
-
-
-def follow(
-    store: Store, events: MemoryEvents | None, since: int | None, timeout: float | None
-) -> Follower:
+def follow(store: Store, since: int | None, timeout: float | None) -> Follower:
     """Return a follower of a repository; see `Store.follow`."""
     for name, given in (("since", since), ("timeout", timeout)):
         if given is not None and (isinstance(given, bool) or not isinstance(given, int | float)):
             raise errors.InvalidInputError(f"{name} is a number, not {type(given).__name__}")
-    if events is None:
-        return Follower(store, _OnDisk(store, since), timeout)
-    before = [] if since is None else _logged(store, since)
-    return Follower(store, events.source(before), timeout)
+    return Follower(store, _Events(store, since), timeout)
 
 
 def _logged(store: Store, since: int) -> list[Event]:

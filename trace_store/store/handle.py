@@ -10,7 +10,7 @@ import os
 from _thread import RLock
 
 from trace_store import errors, journal, odb, ref_names, refs, store
-from trace_store.config import DEFAULT_BRANCH, Config, new_config
+from trace_store.config import DEFAULT_BRANCH, Config
 from trace_store.contracts import DURABILITIES, DURABLE, FAST
 from trace_store.files import Disk
 from trace_store.ident import Randomness, SystemClock
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from trace_store.objects.address import Address
     from trace_store.oid import ObjectId
     from trace_store.refs.database import RefDatabase
-    from trace_store.refs.memory import MemoryRefs
     from trace_store.store.transactions import Build, Make
 
     T = TypeVar("T")
@@ -43,6 +42,10 @@ class Store:
         objects: the object database.
         config: the settings.
         clock: the clock.
+        disk: the disk that its files are on.
+        layout: the paths of its files.
+        journal: its journals.
+        mutex: the mutex for threads that share this handle.
         durability: `durable`, `batch` or `fast`: which failures an acknowledged transaction survives.
         last_folds: the latest folds by commit, cached by the context floor.
         pending_calls: the last appended commit, and by call id the messages whose calls, written by this process, have
@@ -54,8 +57,8 @@ class Store:
         config: Config,
         clock: Clock,
         durability: str,
-        disk: Disk | None = None,
-        layout: Layout | None = None,
+        disk: Disk,
+        layout: Layout,
         randomness: Randomness | None = None,
     ) -> None:
         if durability not in DURABILITIES:
@@ -63,25 +66,17 @@ class Store:
         self.config = config
         self.clock = clock
         self.durability = durability
-        self._disk = disk
-        self._layout = layout
-        self._mutex = RLock()
+        self.disk = disk
+        self.layout = layout
+        self.mutex = RLock()
         self._closed = False
-        self._events: store.follow.MemoryEvents | None = None
         self.last_folds: Mapping[bytes, Any] = {}
         self.pending_calls: tuple[ObjectId | None, Mapping[str, Address]] = (None, {})
-        self._journal: Journal | None = None
-        self._transactions: (
-            store.transactions.Transactions | store.transactions.MemoryTransactions | None
-        ) = None
-        self._refs: RefDatabase | MemoryRefs | None = None
-        self.objects: ObjectDatabase | odb.memory.MemoryObjects
-        if disk is None or layout is None:
-            self.objects = odb.memory.MemoryObjects()
-            return
-        self._journal = Journal(disk, layout, randomness)
+        self._transactions: store.transactions.Transactions | None = None
+        self._refs: RefDatabase | None = None
+        self.journal = Journal(disk, layout, randomness)
         self.objects = ObjectDatabase(
-            disk, layout, self._journal, self._mutex, durable=durability != FAST
+            disk, layout, self.journal, self.mutex, durable=durability != FAST
         )
 
     @classmethod
@@ -137,7 +132,7 @@ class Store:
         try:
             config = Config.load(disk, layout.config_file)
         except errors.RepositoryNotFoundError:
-            if not store.creation.put_back_settings(disk, layout):
+            if not store.creation.restore_config(disk, layout):
                 raise
             config = Config.load(disk, layout.config_file)
         return cls(config, clock or SystemClock(), durability, disk, layout, randomness)
@@ -145,8 +140,8 @@ class Store:
     @classmethod
     def memory(cls, *, clock: Clock | None = None) -> Store:
         """Return an empty repository that lasts as long as the process."""
-        config = Config(None, "", new_config(Randomness().take(STORE_ID_BYTES).hex()))
-        return cls(config, clock or SystemClock(), FAST)
+        disk = store.memory_disk.MemoryDisk()
+        return cls.init(os.sep, clock=clock, durability=FAST, disk=disk)
 
     def __enter__(self) -> Store:
         return self
@@ -155,7 +150,7 @@ class Store:
         self.close()
 
     @property
-    def refs(self) -> RefDatabase | MemoryRefs:
+    def refs(self) -> RefDatabase:
         """The ref database, loaded on first use; access by object id does not need it."""
         found = self._refs
         return self._make_refs() if found is None else found
@@ -176,46 +171,8 @@ class Store:
 
     @property
     def local(self) -> bool:
-        """Whether it is on disk."""
-        return self._layout is not None
-
-    @property
-    def layout(self) -> Layout:
-        """The paths of its files.
-
-        Raises:
-            InvalidInputError: it is in memory and has no files.
-        """
-        if self._layout is None:
-            raise errors.InvalidInputError("a repository in memory has no files")
-        return self._layout
-
-    @property
-    def disk(self) -> Disk:
-        """The disk that its files are on.
-
-        Raises:
-            InvalidInputError: it is in memory and has no files.
-        """
-        if self._disk is None:
-            raise errors.InvalidInputError("a repository in memory has no files")
-        return self._disk
-
-    @property
-    def journal(self) -> Journal:
-        """Its journals.
-
-        Raises:
-            InvalidInputError: it is in memory and has no files.
-        """
-        if self._journal is None:
-            raise errors.InvalidInputError("a repository in memory has no journal")
-        return self._journal
-
-    @property
-    def mutex(self) -> RLock:
-        """The mutex for threads that share this handle."""
-        return self._mutex
+        """Whether other programs can read its files: it is not in memory."""
+        return self.disk.has_paths
 
     def transact(
         self,
@@ -240,7 +197,7 @@ class Store:
             StorageError: the disk failed; nothing has effect.
             ClosedError: the handle is closed.
         """
-        with self._mutex:
+        with self.mutex:
             self.check_open()
             return self._writing().transact(build, author, durability or self.durability)
 
@@ -267,7 +224,7 @@ class Store:
         Raises:
             As `transact`.
         """
-        with self._mutex:
+        with self.mutex:
             transactions = self._transactions
             if transactions is None or self._closed:
                 self.check_open()
@@ -292,12 +249,9 @@ class Store:
         """
         event = journal.events.Event(kind, data, self.clock.now(), author)
         frame = journal.events.encode(event)
-        with self._mutex:
+        with self.mutex:
             self.check_open()
-            if self._journal is not None:
-                self._journal.emit(frame)
-            elif self._events is not None:
-                self._events.publish([event])
+            self.journal.emit(frame)
 
     def follow(
         self, *, since: int | None = None, timeout: float | None = None
@@ -305,8 +259,7 @@ class Store:
         """Return an iterator over new events of all processes that use this repository.
 
         It yields each ref move and each emitted event once. Ref moves are never missed, even if they were sealed
-        meanwhile. Emitted events are yielded if they were written during the iteration. A repository in memory has only
-        events of this process.
+        meanwhile. Emitted events are yielded if they were written during the iteration.
 
         Args:
             since: milliseconds since the epoch; start with the ref moves after that time, and the emitted events that
@@ -318,30 +271,17 @@ class Store:
             StorageError: the disk failed.
             ClosedError: the handle is closed.
         """
-        with self._mutex:
+        with self.mutex:
             self.check_open()
-            if self._journal is None and self._events is None:
-                events = self._events = store.follow.MemoryEvents()
-                transactions = self._writing()
-                if isinstance(transactions, store.transactions.MemoryTransactions):
-                    transactions.listener = lambda frame: events.publish(
-                        journal.events.moves_of(frame)
-                    )
-            return store.follow.follow(self, self._events, since, timeout)
+            return store.follow.follow(self, since, timeout)
 
     def rotate(self) -> list[tuple[bytes, int]]:
         """Close the live journal and return the keys (line, number) of the journals to seal.
 
         For maintenance; the caller holds the seal lock.
-
-        Raises:
-            InvalidInputError: it is in memory and has no files.
         """
-        with self._mutex:
-            transactions = self._writing()
-            if not isinstance(transactions, store.transactions.Transactions):
-                raise errors.InvalidInputError("a repository in memory has no journal")
-            return transactions.rotate()
+        with self.mutex:
+            return self._writing().rotate()
 
     def alone(self, do: Callable[[], T]) -> T:
         """Run a function while no process writes; all writers refresh afterwards.
@@ -349,15 +289,11 @@ class Store:
         For maintenance that removes objects: a writer rechecks that an object exists before it refers to it.
 
         Raises:
-            InvalidInputError: it is in memory.
             StorageError: the disk failed.
         """
-        with self._mutex:
+        with self.mutex:
             self.check_open()
-            transactions = self._writing()
-            if not isinstance(transactions, store.transactions.Transactions):
-                raise errors.InvalidInputError("a repository in memory has no journal")
-            return transactions.alone(do)
+            return self._writing().alone(do)
 
     def sync(self) -> None:
         """Sync what `batch` has only written so far, and restore a lost journal.
@@ -366,7 +302,7 @@ class Store:
             StorageError: the disk failed; unsynced transactions may be lost.
             ClosedError: the handle is closed.
         """
-        with self._mutex:
+        with self.mutex:
             self.check_open()
             transactions = self._transactions
             if transactions is None:
@@ -376,56 +312,40 @@ class Store:
 
     def unsealed(self) -> store.unsealed.Unsealed:
         """Return the data that a seal would write."""
-        if self._journal is None:
-            return store.unsealed.Unsealed(0, 0, 0, (), None)
-        with self._mutex:
-            self._journal.refresh()
-            return store.unsealed.unsealed_of(self._journal)
+        with self.mutex:
+            self.journal.refresh()
+            return store.unsealed.unsealed_of(self.journal)
 
     def close(self) -> None:
         """Close all files; later transactions raise ClosedError. Closing twice is allowed."""
-        with self._mutex:
+        with self.mutex:
             if self._closed:
                 return
             try:
                 self.sync()
             finally:
                 self._closed = True
-                if self._journal is not None:
-                    self._journal.shut()
-                if isinstance(self.objects, ObjectDatabase):
-                    self.objects.close()
+                self.journal.shut()
+                self.objects.close()
 
-    def _make_refs(self) -> RefDatabase | MemoryRefs:
-        with self._mutex:
+    def _make_refs(self) -> RefDatabase:
+        with self.mutex:
             if self._refs is None:
                 branch = self.config.default_branch
                 if not ref_names.is_ref_name(refs.names.BRANCHES + branch):
                     branch = DEFAULT_BRANCH
-                objects, clock = self.objects, self.clock
-                if self._disk is None or self._layout is None:
-                    self._refs = refs.memory.MemoryRefs(objects, clock, default_branch=branch)
-                else:
-                    self._refs = refs.database.RefDatabase(
-                        *(self._disk, self._layout, self.journal, objects, clock, self._mutex),
-                        default_branch=branch,
-                    )
+                self._refs = refs.database.RefDatabase(
+                    *(self.disk, self.layout, self.journal, self.objects, self.clock, self.mutex),
+                    default_branch=branch,
+                )
             return self._refs
 
-    def _writing(self) -> store.transactions.Transactions | store.transactions.MemoryTransactions:
+    def _writing(self) -> store.transactions.Transactions:
         """Return the transaction writer, created on first use; many processes need none."""
         if self._transactions is None:
-            objects, refs_ = self.objects, self._refs or self._make_refs()
-            if isinstance(objects, ObjectDatabase) and isinstance(refs_, refs.database.RefDatabase):
-                self._transactions = store.transactions.Transactions(self.journal, refs_, objects)
-            elif isinstance(objects, odb.memory.MemoryObjects) and isinstance(
-                refs_, refs.memory.MemoryRefs
-            ):
-                self._transactions = store.transactions.MemoryTransactions(refs_, objects)
-            else:
-                raise TypeError(
-                    "objects on disk need refs on disk, and objects in memory need refs in memory"
-                )
+            self._transactions = store.transactions.Transactions(
+                self.journal, self.refs, self.objects
+            )
         return self._transactions
 
     def check_open(self) -> None:
@@ -433,11 +353,14 @@ class Store:
         if self._closed:
             raise errors.ClosedError("the repository is closed")
 
+    def check_local(self) -> None:
+        """Raise InvalidInputError if it is in memory, so that other programs cannot read its files."""
+        if not self.local:
+            raise errors.InvalidInputError("a repository in memory has no files")
+
 
 def lacks_files(opened: Store) -> bool:
     """Return True if git may have removed packs, or all files of HEAD's branch; cheap."""
-    if not isinstance(opened.refs, refs.database.RefDatabase):
-        return False
     disk, layout = opened.disk, opened.layout
     if odb.packs.missing_packs(disk, layout):
         return True

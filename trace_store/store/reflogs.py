@@ -6,7 +6,6 @@ An entry counts once, also while a seal has it both in the journal and in a file
 from __future__ import annotations
 
 from trace_store import refs
-from trace_store.refs.head import NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
 
 def unsealed_entries(store: Store) -> dict[str, list[ReflogEntry]]:
     """Return the reflog entries in the journals for each ref and HEAD, oldest first."""
-    if not store.local:
-        return {}
     with store.mutex:
         store.journal.refresh()
         return refs.reflog.entries_of(store.journal.fold.frames)
@@ -27,9 +24,6 @@ def unsealed_entries(store: Store) -> dict[str, list[ReflogEntry]]:
 
 def all_logs(store: Store) -> dict[str, Iterator[ReflogEntry]]:
     """Return the reflog entries of each ref and HEAD, newest first."""
-    if not store.local:
-        names = {NAME, *store.refs.logged()}  # type: ignore[union-attr]
-        return {name: entries(store, name, {}) for name in sorted(names)}
     unsealed = unsealed_entries(store)
     names = {*unsealed, *refs.reflog.logged_names(store.disk, store.layout.logs_dir)}
     return {name: entries(store, name, unsealed) for name in sorted(names)}
@@ -39,8 +33,5 @@ def entries(
     store: Store, name: str, unsealed: dict[str, list[ReflogEntry]]
 ) -> Iterator[ReflogEntry]:
     """Yield the entries of a reflog, newest first, given all unsealed ones."""
-    if not store.local:
-        yield from store.refs.reflog(name)
-        return
     path = store.layout.log_file(name)
     yield from refs.reflog.newest_first(store.disk, path, unsealed.get(name, []))

@@ -30,10 +30,8 @@ if TYPE_CHECKING:
     from trace_store.contracts import RefReader
     from trace_store.journal.journal import Journal
     from trace_store.odb.database import ObjectDatabase
-    from trace_store.odb.memory import MemoryObjects
     from trace_store.oid import ObjectId
     from trace_store.refs.database import RefDatabase
-    from trace_store.refs.memory import MemoryRefs
 
     T = TypeVar("T")
     Build = Callable[[RefReader], Transaction | None]
@@ -90,7 +88,7 @@ WORTH_LOOKING_UP_BYTES = 4096
 
 
 class Transactions:
-    """The transactions of a repository on disk. Callers hold the store's mutex.
+    """The transactions of a repository. Callers hold the store's mutex.
 
     Attributes:
         wrote: whether anything was written.
@@ -334,58 +332,6 @@ class Transactions:
             for oid, data in found.items()
             if len(data) < WORTH_LOOKING_UP_BYTES or not is_packed(oid)
         }
-
-
-class MemoryTransactions:
-    """The transactions of a repository in memory."""
-
-    __slots__ = ("_objects", "_refs", "listener")
-
-    def __init__(self, refs: MemoryRefs, objects: MemoryObjects) -> None:
-        self._refs = refs
-        self._objects = objects
-        self.listener: Callable[[Frame], None] | None = None
-        """Called with each effective transaction."""
-
-    def transact(self, build: Build, author: str, durability: str) -> Transaction | None:
-        """Apply the transaction that `build` returns; see `Store.transact`."""
-        transaction = build(self._refs)
-        if transaction is not None:
-            moves = self._refs.plan_moves(transaction.edits)
-            for _, data in transaction.objects:
-                self._objects.write(data)
-            head = self._refs.head_target() if moves else ""
-            frame = Frame.of_transaction(
-                moves,
-                author,
-                self._refs.times.now(),
-                transaction.message,
-                head if isinstance(head, str) else "",
-            )
-            self._refs.apply(frame)
-            if self.listener is not None:
-                self.listener(frame)
-        return transaction
-
-    def advance(
-        self,
-        ref: str,
-        make: Make,
-        author: str,
-        message: str,
-        head: str | ObjectId | None,
-        durability: str,
-    ) -> None:
-        """Advance a branch to the commit that `make` returns; see `Store.advance`."""
-        self.transact(advancing(ref, make, message), author, durability)
-
-    def sync(self, *, there: bool) -> None:
-        """Do nothing: memory is not durable."""
-
-    @property
-    def wrote(self) -> bool:
-        """Whether a lost journal could contain anything."""
-        return False
 
 
 def advancing(ref: str, make: Make, message: str) -> Callable[[RefReader], Transaction]:

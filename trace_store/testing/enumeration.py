@@ -28,7 +28,7 @@ from trace_store.testing.power_cuts import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trace_store.testing.power_cuts import Event, Naming
+    from trace_store.testing.power_cuts import Event, LoggedNaming
 
 SECTOR_BYTES = 512
 SCRATCH = frozenset({"tmp", "locks"})
@@ -53,7 +53,7 @@ class Kernel:
         self._limit = limit
         self._writes: dict[int, list[Event]] = {}
         self._unreliable: set[int] = set()
-        self._changes: list[tuple[Naming, ...]] = []
+        self._changes: list[tuple[LoggedNaming, ...]] = []
         self._scratch: set[int] = {
             n for path, n in image.paths() if path.rpartition("/")[2] in SCRATCH
         }
@@ -117,11 +117,11 @@ class Kernel:
         else:
             self._files[event.inode] = b""
 
-    def _is_scratch(self, change: tuple[Naming, ...]) -> bool:
+    def _is_scratch(self, change: tuple[LoggedNaming, ...]) -> bool:
         return all(folder in self._scratch for folder, _, _ in change)
 
     def _sync_names(self, number: int) -> None:
-        kept: list[tuple[Naming, ...]] = []
+        kept: list[tuple[LoggedNaming, ...]] = []
         for change in self._changes:
             if not any(folder == number for folder, _, _ in change):
                 kept.append(change)

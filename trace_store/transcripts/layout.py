@@ -47,7 +47,7 @@ class RecordPlace(NamedTuple):
         length: bytes of the file that it covers.
         commit: the commit that holds the record, or its contents.
         number: index of the record in the commit's source; None if the commit holds only its contents.
-        raw: without a number, the stored record, in which `NUL n L NUL` stands for contents of the commit.
+        raw: without a number, the stored record; contents of the commit are references, `NUL nL NUL` (see `segments`).
         kept: the stored record if it differs from the file's; the file is then not compared again.
         hash: `record_hash` of the bytes that were read; empty if the page hash covers them.
     """
@@ -87,7 +87,7 @@ def lay_out(
     after: tuple[ObjectId, Segment] | None = None,
     literal: StoredBytes | None = None,
 ) -> list[LaidSegment]:
-    """Store the segments of a file from one of its segment starts on; return them.
+    """Store and return the segments of a file, from `begins` on.
 
     The current content of the file is stored: a record that changed since it was read becomes plain bytes. Returns
     at least one segment unless `after` is given and the file holds nothing more.
@@ -98,7 +98,7 @@ def lay_out(
         places: record places by offset.
         gathering: collects the objects to store.
         begins: byte offset to start at; a segment starts there.
-        after: id and segment before it.
+        after: the previous segment and its id; None at the start of the file.
         literal: filters bytes that no commit holds; None stores them as they are.
     """
     laid: list[LaidSegment] = []
@@ -151,9 +151,8 @@ class _SegmentBuilder:
     def __init__(self, data: bytes, literal: StoredBytes | None) -> None:
         self._data = data
         self._literal = literal
-        self._output: list[
-            bytes
-        ] = []  # finished output, where it differs from the file's own bytes
+        # The output up to `_at`; empty while it equals the file's own bytes.
+        self._output: list[bytes] = []
         self._at = 0
         self.items: dict[ObjectId, int] = {}
         self.layout: list[bytes] = []
@@ -219,7 +218,7 @@ def _cuts(
 
 
 def _content_entry(placed: RecordPlace, item: int) -> bytes:
-    """Return the layout entry of a record whose contents alone are in a commit."""
+    """Return the layout entry of a record of which a commit holds only the contents."""
     pieces = placed.raw.split(NUL)
     for index in range(1, len(pieces), 2):
         pieces[index] = b"\x00%d.%s\x00" % (item, pieces[index])
@@ -250,7 +249,7 @@ class Pages:
         """Return bytes of the file; hash the pages of a sequential read."""
         data = self._read_at(offset, size)
         if offset == self.end and not (offset - self.start) % PAGE_BYTES:
-            # Slicing a whole `bytes` returns the same object.
+            # No copy is made for a single page: a slice of all of `data` is `data` itself.
             for at in range(0, len(data), PAGE_BYTES):
                 self._digests.append(digest(data[at : at + PAGE_BYTES]))
             self.end += len(data)

@@ -20,7 +20,6 @@ from __future__ import annotations
 from trace_cli.arguments import Option, takes
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
-from trace_store.odb.database import ObjectDatabase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ def run(invocation: Invocation, *, verbose: bool) -> int:
 
 def _counts(store: Store) -> dict[str, int]:
     layout, objects, unsealed = store.layout, store.objects, store.unsealed()
-    assert isinstance(objects, ObjectDatabase)  # a store on disk always has one
     packs = objects.packs.names()
     journals = [layout.journal_file(file.number) for file in store.journal.files]
     loose = list(objects.loose.iterate())

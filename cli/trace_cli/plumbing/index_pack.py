@@ -30,7 +30,6 @@ from trace_cli.runtime import Invocation
 from trace_store import errors, maintenance
 from trace_store.files import Disk, replace_file
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
-from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.ingest import PackReceiver
 
 
@@ -64,8 +63,6 @@ def run(invocation: Invocation, *, stdin: bool, output: str | None, pack: str | 
 
 def _receive(invocation: Invocation) -> int:
     with open_store(invocation) as store:
-        if not isinstance(store.objects, ObjectDatabase):
-            raise errors.StateError("the repository has no files")
         receiver = PackReceiver(store.disk, store.layout, store.objects)
         try:
             packs = packs_on_stdin(invocation)

@@ -3,8 +3,8 @@
 One line per object, `<id> SP <type> SP <size>`, as in `trace cat-file --batch-check`: the size of a blob's content, or
 of the canonical bytes of any other object.
 
-Without revisions, all objects are listed in storage order, reachable or not. With revisions, all objects reachable from
-them, each once and after all that it links to: the oldest first. A revision can be any object. `^A` excludes what A
+Without revisions, all objects are listed in storage order, reachable or not. With revisions, the objects reachable from
+them are listed, each once and after the objects that it links to. A revision can be any object. `^A` excludes what A
 reaches, `A..B` is `B ^A`, `A...B` what only one of them reaches. `--all` starts from all refs and HEAD, `--stdin` reads
 more revisions from standard input.
 
@@ -94,20 +94,24 @@ def run(
     end = b"\0" if zero else b"\n"
     words = [*revisions, *(invocation.input_lines() if stdin else ())]
     with open_store(invocation) as store:
-        walked = bool(words or everything or stdin)
-        rows = _reached(store, words, everything, missing) if walked else _stored(store)
+        has_starts = bool(words or everything or stdin)
+        rows = (
+            _reachable_rows(store, words, everything, missing) if has_starts else _all_rows(store)
+        )
         for row in rows:
             if wanted is None or row.kind() in wanted:
                 invocation.write(fill(row) + end)
     return 0
 
 
-def _stored(store: Store) -> Iterator[_Row]:
+def _all_rows(store: Store) -> Iterator[_Row]:
     for oid, data in store.objects.read_many(store.objects.iterate()):
         yield _Row(oid, data)
 
 
-def _reached(store: Store, words: list[str], everything: bool, missing: bool) -> Iterator[_Row]:
+def _reachable_rows(
+    store: Store, words: list[str], everything: bool, missing: bool
+) -> Iterator[_Row]:
     starts: list[ObjectId] = []
     excluded: list[ObjectId] = []
     for word in words:
@@ -119,7 +123,7 @@ def _reached(store: Store, words: list[str], everything: bool, missing: bool) ->
     read = store.objects.read
     absent: list[ObjectId] = []
 
-    def note(oid: ObjectId, namer: ObjectId | None) -> None:
+    def note(oid: ObjectId, source: ObjectId | None) -> None:
         absent.append(oid)
 
     hidden_ids = reachable_ids(read, excluded) if excluded else frozenset()

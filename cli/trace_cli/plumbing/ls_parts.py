@@ -38,8 +38,7 @@ from trace_cli.plumbing.templates import filler
 from trace_cli.render.escape import one_line
 from trace_cli.runtime import Invocation
 from trace_store import errors
-from trace_store.context.tokens.memo import TokenMemo
-from trace_store.context.tokens.overhead import content_text
+from trace_store.context.tokens.overhead import TokenMemo, content_text
 from trace_store.context.tokens.tokenizer import Tokenizer, get_tokenizer
 from trace_store.objects.codec import BLOB, blob_content, decode, kind_of
 from trace_store.objects.commit import read_commit

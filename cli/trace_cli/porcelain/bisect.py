@@ -165,7 +165,7 @@ def run(
     with opened(invocation) as here:
         search = _going_on(here)
         trial = _Trial(invocation, command, form)
-        step = search.run(trial.passes, repeat=repeat, threshold=threshold, told=trial.tell)
+        step = search.run(trial.passes, repeat=repeat, threshold=threshold, progress=trial.tell)
         _say(invocation, here, search, step, as_json=as_json)
         if len(step.found) > 1:
             raise errors.ConflictError(

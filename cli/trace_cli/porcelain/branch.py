@@ -9,7 +9,6 @@ from trace_cli.porcelain.common import (
     QUIET,
     finish,
     opened,
-    something_waits,
 )
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
@@ -97,8 +96,8 @@ def branch(
             if not names:
                 raise usage_error("no branch is named", "for example: trace branch -d idea")
             found = repo.branches.delete(*names)
-            finish(invocation, repo.store)
-            tell_deleted(invocation, repo.store, "branch", found, as_json=as_json, quiet=quiet)
+            finish(invocation, repo)
+            tell_deleted(invocation, repo, "branch", found, as_json=as_json, quiet=quiet)
         elif upstream is not None or unset:
             _set_upstream(invocation, repo, names, upstream, as_json=as_json, quiet=quiet)
         elif any(asked):
@@ -121,14 +120,14 @@ def _create(
     if len(names) > 2:
         raise usage_error("give one name and at most one start point")
     made = repo.branches.create(*names, force=force)
-    finish(invocation, repo.store)
+    finish(invocation, repo)
     if as_json:
         write_record(invocation, {"ref": made.ref, "commit": str(made.oid), "kept": made.kept})
     elif not quiet:
         name, at = safe(made.name), made.oid.short()
         invocation.line(f"created branch {name} at {at}; `trace switch {name}` goes to it")
         if made.kept is not None:
-            _tell_kept(invocation, repo.store, made.kept, f"branch -f {name}")
+            _tell_kept(invocation, repo, made.kept, f"branch -f {name}")
 
 
 def _rename(
@@ -144,7 +143,7 @@ def _rename(
         raise usage_error("no new name is given", "for example: trace branch -m idea plan")
     old = names[0] if len(names) == 2 else _current(repo.store)
     done = repo.branches.rename(old, names[-1], force=force)
-    finish(invocation, repo.store)
+    finish(invocation, repo)
     if as_json:
         write_record(invocation, {"before": done.renamed_from, "ref": done.ref})
     elif not quiet:
@@ -266,7 +265,7 @@ def tracking_text(tracking: Tracking | None) -> str:
 
 def tell_deleted(
     invocation: Invocation,
-    store: Store,
+    repo: Repo,
     what: str,
     found: Sequence[DeletedRef],
     *,
@@ -283,11 +282,11 @@ def tell_deleted(
             name = safe(each.ref.split("/", 2)[2])
             invocation.line(f"deleted {what} {name} (was {each.oid.short()})")
             for kept in each.kept:
-                _tell_kept(invocation, store, kept, f"{what} {name}")
+                _tell_kept(invocation, repo, kept, f"{what} {name}")
 
 
-def _tell_kept(invocation: Invocation, store: Store, kept: str, anew: str) -> None:
+def _tell_kept(invocation: Invocation, repo: Repo, kept: str, anew: str) -> None:
     """Print where an old tip is kept; `trace undo` is no hint during a merge."""
     place = safe(kept.removeprefix("refs/"))
-    back = f"trace {anew} {place}" if something_waits(store) else "trace undo"
+    back = f"trace {anew} {place}" if repo.in_progress is not None else "trace undo"
     invocation.line(f"kept as {place}; `{back}` restores it")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, QUIET, finish, opened
+from trace_cli.porcelain.common import JSON, QUIET, finish, opened, overwriting
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
@@ -15,15 +13,13 @@ from trace_cli.subcommands import Group
 from trace_store import Repo, repo
 from trace_store.bundles import ingest as outcomes
 from trace_store.errors import (
-    AlreadyExistsError,
     ConflictError,
-    ObjectNotFoundError,
     RepositoryNotFoundError,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from trace_cli.runtime import Invocation
@@ -32,7 +28,7 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
 
 STREAM = "-"
-_SAYINGS = {
+_OUTCOME_TEXTS = {
     outcomes.CREATED: ("created", "green"),
     outcomes.FORWARDED: ("fast-forwarded", "green"),
     outcomes.UNCHANGED: ("unchanged", "dim"),
@@ -48,7 +44,7 @@ FILE = Argument("FILE", "file", "The bundle; - reads standard input")
     Argument("FILE", "file", "The bundle to write; - for standard output"),
     Argument(
         "REV...",
-        "words",
+        "revisions",
         "Branches, tags, session ids or A..B (default: the current branch)",
         ANY,
         completes="COMMIT",
@@ -58,7 +54,7 @@ FILE = Argument("FILE", "file", "The bundle; - reads standard input")
     Option(
         "--since",
         "since",
-        "Leave out what the receiver has: everything reachable from this",
+        "Leave out everything reachable from REV: the receiver has it",
         "REV",
         many=True,
     ),
@@ -71,7 +67,7 @@ def create(
     invocation: Invocation,
     *,
     file: str,
-    words: list[str],
+    revisions: list[str],
     everything: bool,
     trash: bool,
     since: list[str],
@@ -99,11 +95,11 @@ def create(
     if trash and not everything:
         raise usage_error("--trash requires --all")
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened(invocation, quiet=quiet) as here, _advised():
+    with opened(invocation, quiet=quiet) as here, overwriting:
         try:
             report = here.bundles.create(
                 invocation.write if stream else file,
-                *words,
+                *revisions,
                 everything=everything,
                 trash=trash,
                 since=since,
@@ -125,9 +121,9 @@ def create(
         return
     say = invocation.note if stream else invocation.line
     name = "standard output" if stream else safe(file)
-    say(f"{name}: {_contents(report)}")
+    say(f"{name}: {_totals(report)}")
     if report.prerequisites:
-        say(f"it requires {_named(report.prerequisites)}")
+        say(f"it requires {_first_ids(report.prerequisites)}")
 
 
 @takes(FILE, JSON, QUIET)
@@ -138,8 +134,8 @@ def verify(invocation: Invocation, *, file: str, as_json: bool, quiet: bool) -> 
     bundle gives 12.
     """
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with _around(invocation) as here, _advised():
-        alone = not here.store.local
+    with _repo_or_empty(invocation) as here:
+        alone = not here.store.local  # without a repository, only the bundle is verified
         try:
             report = here.bundles.verify(
                 _source(invocation, file),
@@ -153,10 +149,10 @@ def verify(invocation: Invocation, *, file: str, as_json: bool, quiet: bool) -> 
     if as_json:
         write_record(invocation, repo.maintenance_records.bundle(file, report))
         return
-    invocation.line(f"{_shown(file)}: sound, {_contents(report)}")
+    invocation.line(f"{_file_name(file)}: sound, {_totals(report)}")
     if report.prerequisites:
         where = "not checked, since there is no repository here" if alone else "found here"
-        invocation.line(f"it requires {_named(report.prerequisites)}: {where}")
+        invocation.line(f"it requires {_first_ids(report.prerequisites)}: {where}")
 
 
 @takes(FILE, JSON)
@@ -165,8 +161,8 @@ def list_(invocation: Invocation, *, file: str, as_json: bool) -> None:
 
     Only the start of the file is read.
     """
-    with Repo.memory() as anywhere:
-        header = anywhere.bundles.list(_source(invocation, file))
+    with Repo.memory() as unrelated:  # any repository can read a bundle
+        header = unrelated.bundles.list(_source(invocation, file))
     if as_json:
         record = {
             "refs": repo.maintenance_records.bundled_refs(header.refs),
@@ -202,7 +198,7 @@ def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, qu
     code is 3. Importing again changes nothing. If HEAD has no commit yet, it moves to the bundle's branch.
     """
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened(invocation, quiet=quiet) as here, _advised():
+    with opened(invocation, quiet=quiet) as here:
         try:
             report = here.bundles.import_(
                 _source(invocation, file),
@@ -211,7 +207,7 @@ def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, qu
             )
         finally:
             progress.clear()
-        finish(invocation, here.store)
+        finish(invocation, here)
     if as_json:
         write_record(invocation, repo.maintenance_records.imported_bundle(file, report))
     elif not quiet:
@@ -226,30 +222,15 @@ def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, qu
         )
 
 
-@contextmanager
-def _advised() -> Iterator[None]:
-    """Add hints about bundles to errors."""
-    try:
-        yield
-    except AlreadyExistsError as error:
-        error.data.setdefault("hint", "--force overwrites it")
-        raise
-    except ObjectNotFoundError as error:
-        if "missing" in error.data:
-            advice = "first import a bundle that has them, or create one without --since"
-            error.data.setdefault("hint", advice)
-        raise
-
-
 def _source(invocation: Invocation, file: str) -> Any:
     return invocation.stdin.read if file == STREAM else file
 
 
-def _shown(file: str) -> str:
+def _file_name(file: str) -> str:
     return "standard input" if file == STREAM else safe(file)
 
 
-def _around(invocation: Invocation) -> opened | Repo:
+def _repo_or_empty(invocation: Invocation) -> opened | Repo:
     """Return the repository of this folder, or an empty one; one given with --dir must exist."""
     try:
         return opened(invocation, quiet=True)
@@ -259,28 +240,28 @@ def _around(invocation: Invocation) -> opened | Repo:
         return Repo.memory()
 
 
-def _contents(report: BundleReport) -> str:
+def _totals(report: BundleReport) -> str:
     refs, objects = counted(len(report.refs), "ref"), counted(report.object_count, "object")
     return f"{refs}, {objects}, {size(report.size_bytes)}"
 
 
-def _named(oids: Sequence[ObjectId]) -> str:
+def _first_ids(oids: Sequence[ObjectId]) -> str:
     more = f" and {len(oids) - 3} more" if len(oids) > 3 else ""
     return ", ".join(oid.short() for oid in oids[:3]) + more
 
 
 def _show(invocation: Invocation, file: str, report: ImportedBundle) -> None:
     for each in report.refs:
-        saying, style = _SAYINGS[each.outcome]
-        invocation.line(f"{_ref_shown(each)}: {paint(invocation, saying, style)}{_at(each)}")
-    taken = counted(report.bundle.object_count, "object")
-    here = "" if report.packs or not report.bundle.object_count else ", all of them here already"
-    invocation.line(f"{_shown(file)}: {counted(len(report.refs), 'ref')}, {taken}{here}")
+        text, style = _OUTCOME_TEXTS[each.outcome]
+        invocation.line(f"{_short_ref(each)}: {paint(invocation, text, style)}{_new_tips(each)}")
+    objects = counted(report.bundle.object_count, "object")
+    note = "" if report.packs or not report.bundle.object_count else ", all of them here already"
+    invocation.line(f"{_file_name(file)}: {counted(len(report.refs), 'ref')}, {objects}{note}")
     if report.head:
         invocation.line(f"HEAD is on {safe(report.head.removeprefix('refs/heads/'))}")
 
 
-def _ref_shown(each: RefOutcome) -> str:
+def _short_ref(each: RefOutcome) -> str:
     name = each.name
     for prefix in ("refs/heads/", "refs/"):
         if name.startswith(prefix):
@@ -288,7 +269,7 @@ def _ref_shown(each: RefOutcome) -> str:
     return safe(name)
 
 
-def _at(each: RefOutcome) -> str:
+def _new_tips(each: RefOutcome) -> str:
     if each.outcome in (outcomes.UNCHANGED, outcomes.BEHIND):
         return ""
     return ", " + ", ".join(tip.short() for tip in each.theirs)

@@ -84,7 +84,7 @@ def save(
             settings = llm.settings.read_settings(repo.store.disk, invocation.environment)
             model = llm.http_model.HttpModel(settings)
         made = repo.checkpoints.save(name, ref=ref, reason=reason, soft=soft, model=model)
-        finish(invocation, repo.store)
+        finish(invocation, repo)
         if as_json:
             write_record(invocation, records.checkpoint(made))
         elif not quiet:
@@ -215,7 +215,7 @@ def restore(
         raise usage_error("--ref moves a branch, --branch creates one; give one of them")
     with opened(invocation, quiet=quiet) as repo:
         done = repo.checkpoints.restore(name, ref=ref, branch=branch)
-        finish(invocation, repo.store)
+        finish(invocation, repo)
         is_head = not branch and done.ref == repo.head.ref
     if as_json:
         write_record(invocation, records.restored_checkpoint(done))
@@ -240,7 +240,7 @@ def delete(invocation: Invocation, *, names: list[str], as_json: bool, quiet: bo
     """Delete checkpoints into the trash; `trace undo` brings them back."""
     with opened(invocation, quiet=quiet) as repo:
         found = repo.checkpoints.delete(*names)
-        finish(invocation, repo.store)
+        finish(invocation, repo)
     for each in found:
         if as_json:
             record = {"ref": each.ref, "object": str(each.oid), "kept": list(each.kept)}
@@ -267,7 +267,7 @@ def inject(invocation: Invocation, *, name: str, ref: str, as_json: bool, quiet:
     """
     with opened(invocation, quiet=quiet) as repo:
         done = repo.checkpoints.inject(name, ref=ref)
-        finish(invocation, repo.store)
+        finish(invocation, repo)
     if as_json:
         write_record(invocation, records.injected(done))
     elif not quiet:

@@ -265,7 +265,7 @@ def commit_staged(
     """Commit what is staged for HEAD's branch, seal, and print the result."""
     with opened(invocation, quiet=quiet, secrets=secrets) as repo:
         done = repo.commit_staged(message)
-        finish(invocation, repo.store, seals=seals)
+        finish(invocation, repo, seals=seals)
         if quiet:
             return
         tell_secrets(invocation, done.secrets, repo.guard)

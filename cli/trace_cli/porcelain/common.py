@@ -9,9 +9,7 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.tables import counted
 from trace_store import context, errors, maintenance
 from trace_store import secrets as secret_files
-from trace_store.refs.database import RefDatabase
 from trace_store.refs.names import FILES, TRASH
-from trace_store.revision import resolve_commit
 from trace_store.store.discovery import find
 from trace_store.store.handle import Store, lacks_files
 
@@ -70,7 +68,7 @@ def opened_store(
     where = find(
         invocation.folder, invocation.environment, explicit=invocation.directory, damaged=damaged
     )
-    store = maintenance.repair_config.open_damaged(where) if damaged else Store.open(where)
+    store = maintenance.repair_files.open_damaged(where) if damaged else Store.open(where)
     if invocation.interactive:
         store.journal.lock_waiter = _TerminalLockWaiter(invocation)
     try:
@@ -142,38 +140,39 @@ class opened:  # noqa: N801 - it is called like a function
         self._repo.store.close()
 
 
-def something_waits(store: Store) -> bool:
-    """Return True if a merge, pick, revert or rebase is in progress.
+class _Overwriting:
+    """A `with` block that writes a file which --force overwrites; the error that it exists says so."""
 
-    This costs one file lookup.
-    """
-    return store.local and store.disk.exists(store.layout.stopped_file)
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, errors.AlreadyExistsError):
+            error.data.setdefault("hint", "--force overwrites it")
 
 
-def is_revision(store: Store, text: str) -> bool:
+overwriting = _Overwriting()
+
+
+def is_revision(repo: Repo, text: str) -> bool:
     """Return True if a text names a commit rather than a time."""
     try:
-        resolve_commit(store, text)
+        repo.resolve(f"{text}^{{commit}}")
     except (errors.NotFoundError, errors.InvalidInputError):
         return False
     return True
 
 
-def finish(invocation: Invocation, store: Store, *, seals: bool = True) -> None:
+def finish(invocation: Invocation, repo: Repo, *, seals: bool = True) -> None:
     """Seal, to make commits visible to git; without `seals` only if a seal is due."""
-    if seals:
-        try:
-            maintenance.seal.seal(store)
-        except (errors.LockedError, errors.StorageError) as error:
-            # The commit is durable. An error here would make callers repeat it.
-            invocation.note(f"note: not sealed: {one_line(error.message, 200)}")
+    if not seals:
+        maintenance.schedule.seal_if_due_by_age(repo.store)
         return
     try:
-        due = store.unsealed().due(store.clock.now())
-    except errors.TraceError:
-        return  # the commit is durable, so the command succeeded
-    if due:
-        maintenance.schedule.seal_if_due_by_age(store)
+        repo.seal()
+    except (errors.LockedError, errors.StorageError) as error:
+        # The commit is durable. An error here would make callers repeat it.
+        invocation.note(f"note: not sealed: {one_line(error.message, 200)}")
 
 
 def recorded(
@@ -194,12 +193,12 @@ def recorded(
         tells_tokens = invocation.terminal and not (quiet or as_json)
         before = repo.compile(ref=branch).token_count if tells_tokens else 0
         result = write(repo)
-        finish(invocation, repo.store, seals=seals)
+        finish(invocation, repo, seals=seals)
         if quiet:
             return
         stopped = repo.in_progress
         if stopped is not None:
-            porcelain.in_progress.tell_stopped(invocation, repo.store, [result.ref])
+            porcelain.in_progress.tell_stopped(invocation, stopped, [result.ref])
         tell_secrets(invocation, result.secrets, repo.guard)
         if branch and not result.parents and repo.head.oid is not None:
             invocation.note(f"note: {safe(branch)} is a new branch; this commit is its first")
@@ -279,8 +278,6 @@ def _put_back(invocation: Invocation, store: Store) -> bool:
 
 def _show_intact(invocation: Invocation, store: Store) -> None:
     """Read incomplete branches at their newest complete state, and report them."""
-    if not isinstance(store.refs, RefDatabase):
-        return
     for gap in maintenance.repair_refs.gaps(store):
         shown = "no earlier state is complete"
         if gap.whole is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_DAMAGED, EXIT_OK, usage_error
-from trace_cli.porcelain.common import JSON, opened, tell_unknown_model
+from trace_cli.porcelain.common import JSON, is_revision, opened, tell_unknown_model
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import json_bytes, short_address, write_data
 from trace_cli.render.tables import (
@@ -20,7 +20,7 @@ from trace_cli.render.tables import (
 )
 from trace_cli.runtime import Invocation
 from trace_store import errors, providers, repo
-from trace_store.context.line import call_line, result_line
+from trace_store.context.content import call_line, result_line
 from trace_store.objects.parts import Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers import FORMATS
 
@@ -148,7 +148,7 @@ def compile_(
     with opened(invocation) as here:
         if output in (None, "-"):
             invocation.page()
-        if at and revision not in ("HEAD", "@") and _is_commit(here, at):
+        if at and revision not in ("HEAD", "@") and is_revision(here, at):
             raise usage_error(f"give {revision!r} or --at {at!r}, not both")
         tell_unknown_model(invocation, model)
         if verify and not _verified(invocation, here, revision, at):
@@ -183,19 +183,10 @@ def compile_(
     return EXIT_OK
 
 
-def _is_commit(here: Repo, text: str) -> bool:
-    """Return True if a text names a commit rather than a time."""
-    try:
-        here.resolve(f"{text}^{{commit}}")
-    except (errors.NotFoundError, errors.InvalidInputError):
-        return False
-    return True
-
-
 def _verified(invocation: Invocation, here: Repo, revision: str, at: str) -> bool:
     """Compare the cached context with one from its history, and report the result."""
-    commit = here.compile(revision, at=at).commit
-    found = here.contexts.verify(revision if commit is None or not at else commit)
+    commit = here.compile(revision, at=at).commit if at else None
+    found = here.contexts.verify(commit or revision)
     if found.matches:
         invocation.note(
             f"verified: {counted(found.message_count, 'message')}, same as a fresh context"

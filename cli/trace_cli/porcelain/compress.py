@@ -141,7 +141,7 @@ def compress(
             error.data.setdefault("hint", SMALLER)
             raise
         if done.result is not None:
-            finish(invocation, repo.store)
+            finish(invocation, repo)
             tell_secrets(invocation, done.result.secrets, repo.guard)
         if as_json and not quiet:
             write_record(invocation, records.compression(done))
@@ -306,7 +306,7 @@ def expand(
     """
     with opened(invocation, quiet=quiet) as repo:
         done = repo.compression.expand(target, message=message, ref=branch)
-        finish(invocation, repo.store)
+        finish(invocation, repo)
         if quiet:
             return
         if as_json:

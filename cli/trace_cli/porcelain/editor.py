@@ -9,7 +9,7 @@ import os
 
 from trace_cli.failures import usage_error
 from trace_cli.render.records import short_address
-from trace_store import errors, repo
+from trace_store import errors
 from trace_store.files import replace_file
 from trace_store.ident import count_of, is_count
 
@@ -73,9 +73,7 @@ def keep_typed(store: Store, text: str, name: str) -> str:
     return os.path.relpath(path)
 
 
-def settle_in_editor(
-    invocation: Invocation, store: Store, found: Sequence[Conflict], which: str
-) -> str:
+def settle_in_editor(invocation: Invocation, found: Sequence[Conflict], which: str) -> str:
     """Edit both sides of a conflict between markers, and return the resolution.
 
     Raises:
@@ -89,8 +87,7 @@ def settle_in_editor(
         raise usage_error("name a conflict by its number")
     (conflict,) = named
     sides = (
-        "\n".join(repo.records.message_text(store, entry) for entry in entries)
-        for entries in (conflict.ours, conflict.theirs)
+        "\n".join(entry.text for entry in entries) for entries in (conflict.ours, conflict.theirs)
     )
     ours, theirs = sides
     name = short_address(conflict.addresses[0]) if conflict.addresses else conflict.kind

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, is_revision, opened
+from trace_cli.porcelain.common import JSON, is_revision, opened, overwriting
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_data, write_record
 from trace_cli.render.tables import counted, size
 from trace_cli.runtime import Invocation
 from trace_store.errors import (
-    AlreadyExistsError,
     NotFoundError,
     RenderError,
     RevisionNotFoundError,
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trace_store.exporters.contract import Exported, ExportSession, Loss
-    from trace_store.exporters.source_files import SourceFile
+    from trace_store.exporters.files import SourceFile
     from trace_store.repo.repository import Repo
 
 
@@ -132,7 +129,7 @@ def export(
     else:
         form = form or _form_of(output)
     target = os.path.join(invocation.folder, output or "") if to_file else None
-    with opened(invocation) as here, _advised():
+    with opened(invocation) as here, overwriting:
         if everything:
             _write_originals(invocation, here, target or "", force=force, as_json=as_json)
             return
@@ -140,7 +137,7 @@ def export(
             _write_original(invocation, here, kept, output, force=force, as_json=as_json)
             return
         session = _session(here, revision, at, hidden=hidden)
-        exported = _exported(invocation, here, session, form or "", hidden=hidden, strict=strict)
+        exported = _render(invocation, here, session, form or "", hidden=hidden, strict=strict)
         if not to_file and not as_json:
             _tell(invocation, exported)
             _print(invocation, exported)
@@ -153,14 +150,16 @@ def export(
         record = _record(session, form or session.format, exported, path, written)
         write_record(invocation, record)
     elif path:
-        _tell_file(invocation, _shown(path, output), len(session.turns), written, exported.resume)
+        _tell_file(
+            invocation, _display_path(path, output), len(session.turns), written, exported.resume
+        )
 
 
 def _original(here: Repo, revision: str, *, file: str) -> SourceFile | None:
-    """Return the imported file of a session; None if it was not kept, and a writer for its format exists.
+    """Return the imported file of a session; None if it was not kept but can be written anew in its format.
 
     Raises:
-        RevisionNotFoundError: there is no such session, or no writer for its format.
+        RevisionNotFoundError: there is no such session, or its file was not kept and no writer has its format.
         AmbiguousRevisionError: several sessions, or files of one, match.
     """
     try:
@@ -177,7 +176,7 @@ def _original(here: Repo, revision: str, *, file: str) -> SourceFile | None:
     return None
 
 
-def _exported(
+def _render(
     invocation: Invocation,
     here: Repo,
     session: ExportSession,
@@ -199,17 +198,7 @@ def _exported(
         raise
 
 
-@contextmanager
-def _advised() -> Iterator[None]:
-    """Add a hint to the error that a file exists."""
-    try:
-        yield
-    except AlreadyExistsError as error:
-        error.data.setdefault("hint", "--force overwrites it")
-        raise
-
-
-def _shown(path: str, output: str | None) -> str:
+def _display_path(path: str, output: str | None) -> str:
     """Return a path as the user named it: absolute or relative."""
     return path if os.path.isabs(output or "") else os.path.relpath(path)
 
@@ -228,7 +217,7 @@ def _write_pages(
 ) -> None:
     """Write a page for each session, and an index page."""
     progress = Progress(invocation, shown=invocation.interactive and not as_json)
-    with opened(invocation) as here, _advised():
+    with opened(invocation) as here, overwriting:
         made = here.transcripts.export_pages(
             os.path.join(invocation.folder, folder),
             *([] if revision == "HEAD" else [revision]),
@@ -242,7 +231,7 @@ def _write_pages(
         write_record(invocation, {"index": made.index, "sessions": files})
     else:
         count = counted(len(made.pages), "session")
-        invocation.line(f"{safe(_shown(made.index, folder))}: {count}")
+        invocation.line(f"{safe(_display_path(made.index, folder))}: {count}")
 
 
 def _form_of(output: str | None) -> str:
@@ -257,7 +246,7 @@ def _form_of(output: str | None) -> str:
 
 
 def _session(here: Repo, revision: str, at: str, *, hidden: bool) -> ExportSession:
-    if at and is_revision(here.store, at):
+    if at and is_revision(here, at):
         if revision not in ("HEAD", "@"):
             raise usage_error(f"give {revision!r} or --at {at!r}, not both")
         revision, at = at, ""
@@ -365,7 +354,7 @@ def _write_original(
         record = _source_record(kept, path, exported.blake3, exported.placeholders)
         write_record(invocation, record)
     elif path is not None:
-        shown = _shown(path, output)
+        shown = _display_path(path, output)
         invocation.line(f"{safe(shown)}: {size(kept.size)}, as it was imported")
     _tell_placeholders(invocation, exported.placeholders)
 

@@ -10,10 +10,6 @@ from trace_cli.porcelain.common import JSON, QUIET, finish, opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, fit, number, table, terminal_width
-from trace_store import checkpoints
-from trace_store.exporters.html.page import MADE_BY
-from trace_store.files import Disk, read_file
-from trace_store.new_file import NewFile
 from trace_store.repo import records
 
 TYPE_CHECKING = False
@@ -109,7 +105,7 @@ def _create(
     made = repo.branches.fork(name, start=start, ref=ref)
     if goes:
         repo.branches.switch(made.name)
-    finish(invocation, repo.store)
+    finish(invocation, repo)
     if as_json:
         write_record(invocation, records.fork(made))
     elif not quiet:
@@ -130,7 +126,7 @@ def _compare(
 ) -> None:
     found = repo.branches.fork.compare(*names)
     if html is not None:
-        _save(os.path.join(invocation.folder, html), found)
+        found.save_page(os.path.join(invocation.folder, html))
     if as_json:
         write_record(invocation, found.as_map())
     elif html is not None and not quiet:
@@ -138,15 +134,6 @@ def _compare(
     elif not quiet:
         for line in _comparison_lines(invocation, found):
             invocation.line(line)
-
-
-def _save(path: str, found: ForkComparison) -> None:
-    """Write the page of a comparison; only a page that Trace wrote is overwritten."""
-    disk = Disk()
-    own = disk.exists(path) and MADE_BY in (read_file(disk, path, limit=1 << 30) or b"")[:8_000]
-    page = checkpoints.comparison_page.comparison_page(found)
-    with NewFile(disk, path, overwrite=own) as file:
-        file.write(page.encode("utf-8", "replace"))
 
 
 def _comparison_lines(invocation: Invocation, found: ForkComparison) -> Iterator[str]:
@@ -194,7 +181,7 @@ def _merge(
     quiet: bool,
 ) -> None:
     done = repo.branches.fork.merge(*names, reason=reason)
-    finish(invocation, repo.store)
+    finish(invocation, repo)
     if as_json:
         write_record(invocation, records.fork_choice(done))
     elif not quiet:

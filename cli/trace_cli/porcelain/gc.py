@@ -9,17 +9,19 @@ from trace_cli.porcelain.seal import QUIET
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, size, table
-from trace_store import config, errors
+from trace_store import errors
 from trace_store.frozen import fields
-from trace_store.history import retention as expiring
-from trace_store.maintenance import gc as collecting
+from trace_store.repo.maintenance import GRACE_DAYS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trace_cli.runtime import Invocation
-    from trace_store.history.retention import ExpiryReport, RetentionRules
+    from trace_store.history.retention import ExpiryReport
     from trace_store.maintenance.gc import GcReport
-    from trace_store.store.handle import Store
+    from trace_store.repo.maintenance import Maintenance
+    from trace_store.repo.maintenance import Progress as Tell
 
 DRY_RUN = Option("-n --dry-run", "dry_run", "Only print what would be done")
 GRACE = Option(
@@ -28,7 +30,7 @@ GRACE = Option(
     "Remove only objects unreachable for this many days",
     "DAYS",
     number=True,
-    default=collecting.GRACE_DAYS,
+    default=GRACE_DAYS,
 )
 RULES = (
     Option(
@@ -52,32 +54,6 @@ RULES = (
         many=True,
     ),
 )
-
-
-def _rules(
-    store: Store,
-    retention: str | None,
-    max_count: int | None,
-    max_size: str | None,
-    keep: list[str],
-) -> RetentionRules:
-    """Return the rules of the settings, overridden by these options."""
-    given = {
-        config.TRASH_RETENTION: retention,
-        config.TRASH_COUNT: max_count,
-        config.TRASH_SIZE: max_size,
-        config.TRASH_KEEP: ", ".join(keep) or None,
-    }
-    return expiring.read_rules(store, given)
-
-
-def _expired(
-    invocation: Invocation, store: Store, rules: RetentionRules, *, dry_run: bool
-) -> ExpiryReport:
-    """Expire refs in the trash; a dry run only reports them."""
-    if dry_run:
-        return expiring.plan_expiry(store, rules)
-    return expiring.expire(store, rules, author=invocation.environment.author)
 
 
 @takes(
@@ -115,28 +91,17 @@ def gc(
 
     Refs stay in the trash unless settings (trash_retention, trash_count, trash_size) or the options limit it.
     """
-    progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened(invocation) as here:
-        store = here.store
-        rules = _rules(store, retention, max_count, max_size, keep)
-        expiry = _expired(invocation, store, rules, dry_run=dry_run)
-        report = here.maintenance.gc(
-            grace_days=grace,
-            reflog_days=expire,
-            dry_run=dry_run,
-            progress=progress.tell,
-        )
-        progress.clear()
-    if as_json:
-        _record(invocation, report, expiry, dry_run)
+    report = _collected(
+        *(invocation, retention, max_count, max_size, keep),
+        lambda upkeep, progress: upkeep.gc(
+            grace_days=grace, reflog_days=expire, dry_run=dry_run, progress=progress
+        ),
+        dry_run=dry_run,
+        as_json=as_json,
+        quiet=quiet,
+    )
+    if report is None:
         return
-    if quiet:
-        return
-    if dry_run:
-        _tell_plan(invocation, report, expiry)
-        return
-    _tell_expired(invocation, expiry)
-    _tell_taken(invocation, report)
     if report.packs:
         invocation.line(f"packed into {counted(report.packs, 'pack')}")
     if report.entries:
@@ -177,27 +142,19 @@ def prune(
     Objects that only another git branch uses count as unreachable, so check your other branches first. If a ref or
     reflog cannot be read, nothing is deleted.
     """
-    if now and grace != collecting.GRACE_DAYS:
+    if now and grace != GRACE_DAYS:
         raise errors.InvalidInputError("--now and --grace exclude each other")
-    progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened(invocation) as here:
-        store = here.store
-        rules = _rules(store, retention, max_count, max_size, keep)
-        expiry = _expired(invocation, store, rules, dry_run=dry_run)
-        report = here.maintenance.prune(
-            grace_days=0 if now else grace, dry_run=dry_run, progress=progress.tell
-        )
-        progress.clear()
-    if as_json:
-        _record(invocation, report, expiry, dry_run)
+    report = _collected(
+        *(invocation, retention, max_count, max_size, keep),
+        lambda upkeep, progress: upkeep.prune(
+            grace_days=0 if now else grace, dry_run=dry_run, progress=progress
+        ),
+        dry_run=dry_run,
+        as_json=as_json,
+        quiet=quiet,
+    )
+    if report is None:
         return
-    if quiet:
-        return
-    if dry_run:
-        _tell_plan(invocation, report, expiry)
-        return
-    _tell_expired(invocation, expiry)
-    _tell_taken(invocation, report)
     if report.taken:
         invocation.note(
             "they stay readable in quarantine; `trace gc` deletes them later, `trace gc --grace 0` now"
@@ -206,6 +163,41 @@ def prune(
         what = counted(report.tracked, "pack")
         invocation.note(f"note: {what} are in git; its other branches may need them")
     _tell_rest(invocation, report)
+
+
+def _collected(
+    invocation: Invocation,
+    retention: str | None,
+    max_count: int | None,
+    max_size: str | None,
+    keep: list[str],
+    collect: Callable[[Maintenance, Tell], GcReport],
+    *,
+    dry_run: bool,
+    as_json: bool,
+    quiet: bool,
+) -> GcReport | None:
+    """Expire refs in the trash, collect, and print what was removed; return None if there is nothing more to print."""
+    progress = Progress(invocation, shown=invocation.interactive and not quiet)
+    with opened(invocation) as here:
+        expiry = here.trash.expire(
+            retention=retention,
+            max_count=max_count,
+            max_size=max_size,
+            keep=keep,
+            dry_run=dry_run,
+        )
+        report = collect(here.maintenance, progress.tell)
+        progress.clear()
+    if as_json:
+        _record(invocation, report, expiry, dry_run)
+    elif dry_run and not quiet:
+        _tell_plan(invocation, report, expiry)
+    if as_json or dry_run or quiet:
+        return None
+    _tell_expired(invocation, expiry)
+    _tell_taken(invocation, report)
+    return report
 
 
 def _record(invocation: Invocation, report: GcReport, expiry: ExpiryReport, dry_run: bool) -> None:

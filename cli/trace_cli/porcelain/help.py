@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 
 from trace_cli.arguments import ANY, Argument, Option, takes
-from trace_cli.commands import COMMANDS, PANELS, TOPICS
+from trace_cli.commands import COMMANDS, HEADINGS, TOPICS
 from trace_cli.failures import usage_error
+from trace_store import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
+
 
 TOPIC_FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "topics")
 NAME_COLUMNS = 16
@@ -50,10 +52,16 @@ def show_help(invocation: Invocation, *, everything: bool, words: list[str]) -> 
 def all_commands() -> list[str]:
     """Return the lines that list each command and topic."""
     lines: list[str] = []
-    for category, title in PANELS.items():
+    for category, title in HEADINGS.items():
         lines += [f"{title}:", ""]
         rows = [each for each in COMMANDS if each.category == category]
         lines += [f"  {each.name:<{NAME_COLUMNS}}{each.help}" for each in rows]
         lines.append("")
     lines += ["Topics, for `trace help TOPIC`:", ""]
     return [*lines, *(f"  {name:<{NAME_COLUMNS}}{text}" for name, text in TOPICS.items())]
+
+
+@takes()
+def show_version(invocation: Invocation) -> None:
+    """Print the version."""
+    invocation.line(f"trace {__version__}")

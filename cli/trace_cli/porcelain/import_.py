@@ -14,7 +14,6 @@ from trace_cli.porcelain.common import (
     SECRETS,
     finish,
     opened,
-    something_waits,
     tell_secrets,
 )
 from trace_cli.porcelain.progress import Progress
@@ -129,10 +128,10 @@ def import_(
             raise
         finally:
             progress.clear()
-            finish(invocation, here.store)
-        if not quiet and something_waits(here.store):
+            finish(invocation, here)
+        if not quiet:
             moved = {branch.ref for file in report.files for branch in file.branches}
-            porcelain.in_progress.tell_stopped(invocation, here.store, moved)
+            porcelain.in_progress.tell_stopped(invocation, here.in_progress, moved)
     if as_json and not quiet:
         write_record(invocation, report.as_map())
     elif not quiet:

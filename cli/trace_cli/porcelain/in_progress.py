@@ -6,26 +6,73 @@ from trace_cli.arguments import Option
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.advice import asked_model
 from trace_cli.porcelain.common import finish, opened
-from trace_cli.porcelain.conflicts import choices_line, conflict_lines
-from trace_cli.render.escape import safe
-from trace_cli.render.records import write_record
-from trace_cli.render.tables import counted
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import short_address, write_record
+from trace_cli.render.tables import counted, paint
 from trace_store import errors
-from trace_store.merge.conflicts import OURS, THEIRS
-from trace_store.merge.in_progress import WORDS, read_stop, required_stop
-from trace_store.merge.in_progress import refuse_while_stopped as refuse_while_stopped
+from trace_store.context.content import message_line
+from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS
+from trace_store.merge.in_progress import WORDS, required_stop
 from trace_store.repo.stopped import Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from typing import Any
 
     from trace_cli.runtime import Invocation
+    from trace_store.context.fold import Entry
     from trace_store.merge.conflicts import Conflict
-    from trace_store.merge.in_progress import Stop
+    from trace_store.merge.meaning_warnings import MeaningWarning
     from trace_store.repo.repository import Repo
     from trace_store.store.handle import Store
+
+
+WIDTH = 72
+SHOWN_MESSAGES = 3
+_OPTIONS = {OURS: "--ours", THEIRS: "--theirs", BOTH: "--both", TEXT: "TEXT"}
+
+
+def conflict_lines(invocation: Invocation, store: Store, found: Sequence[Conflict]) -> list[str]:
+    """Return the lines that list open and resolved conflicts."""
+    lines = []
+    for conflict in found:
+        name = " ".join(short_address(address) for address in conflict.addresses[:1])
+        said = conflict.resolution
+        kind = paint(invocation, conflict.kind, "red" if said is None else "green")
+        head = f"{conflict.number}  {kind}  {name}".rstrip()
+        if said is not None:
+            how = one_line(said.text, WIDTH) if said.choice == TEXT else said.choice
+            lines.append(f"{head}  resolved: {how}")
+            continue
+        lines.append(f"{head}  {conflict.meaning}")
+        for side, entries in (("ours", conflict.ours), ("theirs", conflict.theirs)):
+            for entry in entries[:SHOWN_MESSAGES]:
+                lines.append(f"     {side:6}  {_state(entry)}{entry_line(store, entry)}")
+            if len(entries) > SHOWN_MESSAGES:
+                more = counted(len(entries) - SHOWN_MESSAGES, "more message")
+                lines.append(f"             and {more}")
+    return lines
+
+
+def entry_line(store: Store, entry: Entry) -> str:
+    """Return the current version of a message on one line."""
+    stored = {**entry.message, "parts": entry.parts}
+    return one_line(message_line(stored, store.objects.read, WIDTH), WIDTH)
+
+
+def _state(entry: Entry) -> str:
+    marks = [entry.hidden] if entry.hidden else []
+    if entry.priority != "normal":
+        marks.append(entry.priority)
+    return f"[{', '.join(marks)}] " if marks else ""
+
+
+def choices_line(found: Sequence[Conflict]) -> str:
+    """Return the command that resolves one of the open conflicts."""
+    allowed = [name for name in _OPTIONS if all(name in each.choices for each in found)]
+    ways = " | ".join(_OPTIONS[name] for name in allowed or [OURS])
+    return f"trace resolve NUMBER {ways}"
 
 
 STOPPED = "stopped"
@@ -44,7 +91,7 @@ FAVOUR = Option(
 
 
 class Run:
-    """One call of a command that may stop at conflicts, with its options."""
+    """One call of a command that may stop at conflicts, with its options; `way` are those of GOING_ON."""
 
     __slots__ = ("_invocation", "_json", "_kind", "_quiet", "_secrets", "_way")
 
@@ -52,16 +99,15 @@ class Run:
         self,
         invocation: Invocation,
         kind: str,
-        *,
-        go_on: bool,
-        abort: bool,
-        skip: bool,
+        way: tuple[bool, bool, bool],
         secrets: str,
+        *,
         as_json: bool,
         quiet: bool,
     ) -> None:
         self._invocation = invocation
         self._kind = kind
+        go_on, abort, skip = way
         self._way = ["go on"] * go_on + ["abort"] * abort + ["skip"] * skip
         self._secrets = secrets
         self._json = as_json
@@ -84,7 +130,7 @@ class Run:
     def carry_out(
         self,
         begin: Callable[[Repo], Any],
-        record: Callable[[Store, Any], list[dict[str, Any]]],
+        record: Callable[[Any], list[dict[str, Any]]],
         tell: Callable[[Store, Any], None],
         message: str = "",
         judge: bool = False,
@@ -124,9 +170,9 @@ class Run:
             if stopped:
                 found = found.so_far
             else:
-                finish(invocation, repo.store)
+                finish(invocation, repo)
             if self._json:
-                for each in record(repo.store, found):
+                for each in record(found):
                     write_record(invocation, each)
             else:
                 tell(repo.store, found)
@@ -172,25 +218,21 @@ def _stopped(kind: str, conflicts: Sequence[Conflict]) -> Exception:
     )
 
 
-def what_waits(store: Store) -> Stop | None:
-    """Return the operation in progress; None if there is none or it is unreadable."""
-    try:
-        return read_stop(store)
-    except errors.FormatError:
-        return None  # `--continue` reports it
-
-
-def tell_stopped(invocation: Invocation, store: Store, refs: Collection[str | None]) -> None:
+def tell_stopped(
+    invocation: Invocation, found: Stopped | None, refs: Collection[str | None]
+) -> None:
     """Report that an operation is in progress on one of the refs just written."""
-    found = what_waits(store)
-    if found is not None and found.ref in refs:
-        kind = safe(found.kind)
+    if found is not None and found.kind and found.ref in refs:
         invocation.note(
-            f"note: {waiting_line(found)}; your commit is on the branch, and "
-            f"`trace {kind} --continue` continues from it"
+            f"note: {safe(found.description)} is in progress; your commit is on the branch, and "
+            f"`trace {safe(found.kind)} --continue` continues from it"
         )
 
 
-def waiting_line(found: Stop) -> str:
-    """Return a line about the operation in progress."""
-    return f"{safe(found.said)} is in progress"
+def warn(invocation: Invocation, warnings: Iterable[MeaningWarning]) -> None:
+    """Print warnings on standard error."""
+    for warning in warnings:
+        said = one_line(warning.meaning, 600)
+        others = ", ".join(short_address(address) for address in warning.others)
+        about = f" ({others})" if others else ""
+        invocation.note(f"warning: {short_address(warning.address)}: {said}{about}")

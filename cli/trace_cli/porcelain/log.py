@@ -159,7 +159,7 @@ def log(
         "author": author,
         "since": since,
         "until": until,
-        "follow": follow or None,
+        "follow": follow,
         "merges": True if merges else False if no_merges else None,
     }
     asked = any(each not in ("", None) for each in filters.values())
@@ -181,7 +181,7 @@ def log(
         drawn = render.graph.Drawing(first_parent) if graph else None
         entries = _asked(
             here,
-            list(revisions) or ([] if everything else ["HEAD"]),
+            [*revisions],
             limit=limit,
             everything=everything,
             trash=trash,

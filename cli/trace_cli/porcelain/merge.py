@@ -6,9 +6,8 @@ from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.advice import asked_model, reviewed
 from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, SECRETS, opened
-from trace_cli.porcelain.conflicts import conflict_lines
 from trace_cli.porcelain.editor import settle_in_editor
-from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, STOPPED, Run, waiting
+from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, STOPPED, Run, conflict_lines, waiting
 from trace_cli.porcelain.input import argument_text, text_from
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
@@ -88,16 +87,7 @@ def merge(
     At conflicts nothing is written, and the exit code is 3. Resolve them with `trace resolve`, then run `trace merge
     --continue`; or cancel with `trace merge --abort`.
     """
-    run = Run(
-        invocation,
-        MERGE,
-        go_on=go_on,
-        abort=abort,
-        skip=skip,
-        secrets=secrets,
-        as_json=as_json,
-        quiet=quiet,
-    )
+    run = Run(invocation, MERGE, (go_on, abort, skip), secrets, as_json=as_json, quiet=quiet)
     beginning = {
         "--strategy": strategy != APPEND,
         "--favour": favour,
@@ -130,7 +120,7 @@ def merge(
         if found.outcome != STOPPED and not quiet:
             invocation.line(_line(invocation, found, skipped=skip))
 
-    run.carry_out(begin, lambda store, found: [repo.records.merge(store, found)], tell, message)
+    run.carry_out(begin, lambda found: [repo.records.merge(found)], tell, message)
 
 
 def _line(invocation: Invocation, found: Merge, *, skipped: bool) -> str:
@@ -203,7 +193,7 @@ def resolve(
             met = [merging.resolve.find_conflict(met, which)]
         if said:
             if edit:
-                typed = settle_in_editor(invocation, store, met, which)
+                typed = settle_in_editor(invocation, met, which)
             elif said == [TEXT]:
                 typed = _text(invocation, text, file)
             else:
@@ -214,7 +204,7 @@ def resolve(
         if as_json:
             settled = stop.settled if said else [each for each in met if each.resolution]
             record = {
-                "conflicts": repo.records.conflicts(store, open_),
+                "conflicts": repo.records.conflicts(open_),
                 "settled": repo.records.settled(settled),
             }
             write_record(invocation, record)

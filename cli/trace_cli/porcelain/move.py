@@ -12,9 +12,8 @@ from trace_cli.porcelain.common import (
     finish,
     guarded_message,
     opened,
-    something_waits,
 )
-from trace_cli.porcelain.meaning_warnings import warn
+from trace_cli.porcelain.in_progress import warn
 from trace_cli.render.records import address_text, write_record
 from trace_cli.render.tables import counted
 from trace_store import repo
@@ -55,7 +54,6 @@ def move(
     if sum(map(bool, (after, before, first, last))) != 1:
         raise usage_error("give one of --after, --before, --first and --last")
     with opened(invocation, quiet=quiet) as here:
-        store = here.store
         found = here.move(
             targets,
             after=after or None,
@@ -64,15 +62,14 @@ def move(
             message=guarded_message(invocation, here, message),
             dry_run=dry_run,
         )
-        finish(invocation, store)
-        waits = None
-        if found.result is not None and something_waits(store) and not quiet:
-            porcelain.in_progress.tell_stopped(invocation, store, [found.result.ref])
-            waits = repo.records.waiting(porcelain.in_progress.what_waits(store))
+        finish(invocation, here)
+        waits = None if found.result is None or quiet else here.in_progress
+        if found.result is not None:
+            porcelain.in_progress.tell_stopped(invocation, waits, [found.result.ref])
         if as_json:
             record = {
                 "commit": str(found.result.oid) if found.result else None,
-                "waiting": waits,
+                "waiting": repo.records.waiting(waits),
                 "moved": [address_text(address) for address in found.moved],
                 "after": address_text(found.after) if found.after else None,
                 "warnings": repo.records.warnings(found.warnings),

@@ -7,9 +7,8 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.advice import asked_model
 from trace_cli.porcelain.common import JSON, QUIET, SECRETS
 from trace_cli.porcelain.editor import edited, keep_typed
-from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, Run
+from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, Run, warn
 from trace_cli.porcelain.input import text_from
-from trace_cli.porcelain.meaning_warnings import warn
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
@@ -24,7 +23,6 @@ from trace_store.objects.commit import read_commit
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
 
     from trace_cli.runtime import Invocation
     from trace_store.merge.result import Rewrite
@@ -141,16 +139,7 @@ def cherry_pick(
     Messages keep their addresses. A single message comes with its call or results, as of its commit, or with --at as of
     another revision. At conflicts nothing is written, as with `trace merge`.
     """
-    run = Run(
-        invocation,
-        CHERRY_PICK,
-        go_on=go_on,
-        abort=abort,
-        skip=skip,
-        secrets=secrets,
-        as_json=as_json,
-        quiet=quiet,
-    )
+    run = Run(invocation, CHERRY_PICK, (go_on, abort, skip), secrets, as_json=as_json, quiet=quiet)
     run.check("WHAT", wanted, alone=["--at"] * bool(at) + ["--favour"] * bool(favour))
 
     def begin(here: Repo) -> Rewrite | Stopped:
@@ -206,16 +195,7 @@ def rebase(
     list says what to do with each commit, in any order: pick, reword, edit, squash, fixup or drop. The old tip goes to
     the trash, and ORIG_HEAD names it.
     """
-    run = Run(
-        invocation,
-        REBASE,
-        go_on=go_on,
-        abort=abort,
-        skip=skip,
-        secrets=secrets,
-        as_json=as_json,
-        quiet=quiet,
-    )
+    run = Run(invocation, REBASE, (go_on, abort, skip), secrets, as_json=as_json, quiet=quiet)
     beginning = {
         "--onto": onto,
         "--interactive": interactive,
@@ -282,10 +262,13 @@ def _carry_out(
         if not quiet:
             invocation.line(_line(invocation, found, kind))
 
-    def record(store: Store, found: Rewrite) -> list[dict[str, Any]]:
-        return [repo.records.rewrite(store, found)]
-
-    run.carry_out(begin, record, tell, judge=judge, drop_pinned=drop_pinned)
+    run.carry_out(
+        begin,
+        lambda found: [repo.records.rewrite(found)],
+        tell,
+        judge=judge,
+        drop_pinned=drop_pinned,
+    )
 
 
 def _line(invocation: Invocation, found: Rewrite, kind: str) -> str:

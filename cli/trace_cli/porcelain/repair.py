@@ -5,7 +5,7 @@ from __future__ import annotations
 from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
-from trace_cli.porcelain.common import JSON, QUIET, finish, opened, something_waits
+from trace_cli.porcelain.common import JSON, QUIET, finish, opened
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
@@ -108,10 +108,10 @@ def repair(
             )
             found = [(report, None)]
         if not dry_run:
-            finish(invocation, here.store)
-            if not quiet and something_waits(here.store):
+            finish(invocation, here)
+            if not quiet:
                 porcelain.in_progress.tell_stopped(
-                    invocation, here.store, [each.repaired for each, _ in found]
+                    invocation, here.in_progress, [each.repaired for each, _ in found]
                 )
     return _tell(invocation, found, taken, as_json=as_json, quiet=quiet)
 

@@ -66,16 +66,7 @@ def revert(
         trace revert HEAD~1            revert the commit before the last
         trace revert main~3..main      revert three commits
     """
-    run = Run(
-        invocation,
-        REVERT,
-        go_on=go_on,
-        abort=abort,
-        skip=skip,
-        secrets=secrets,
-        as_json=as_json,
-        quiet=quiet,
-    )
+    run = Run(invocation, REVERT, (go_on, abort, skip), secrets, as_json=as_json, quiet=quiet)
     run.check("REVISION", wanted)
 
     def begin(here: Repo) -> Revert | Stopped:

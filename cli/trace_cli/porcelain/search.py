@@ -12,8 +12,7 @@ from trace_cli.render.tables import ROLE_STYLES, marked, moment, paint
 from trace_store.exporters.session import session_name
 from trace_store.ident import format_time, known_time, parse_moment
 from trace_store.refs.names import BRANCHES
-from trace_store.sessions.listing import known_names
-from trace_store.sessions.titles import read_title
+from trace_store.sessions.listing import known_names, read_title
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

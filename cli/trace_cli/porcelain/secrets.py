@@ -105,7 +105,8 @@ def allow(
             invocation.line(each)
 
 
-LONGEST_FILE_BYTES = 64 << 20
+MAXIMUM_FILE_BYTES = 64 << 20
+"""A larger file is reported, not scanned."""
 
 
 @takes(
@@ -132,26 +133,26 @@ def scan(invocation: Invocation, *, what: str | None, as_json: bool) -> int:
             find = repo.guard.scanner.find_bytes
             path = os.path.abspath(what)
             return _scan_files(invocation, repo.store, path, find, as_json=as_json)
-        found = repo.maintenance.scan_secrets(
+        result = repo.maintenance.scan_secrets(
             start, progress=lambda done: progress.tell("looking", done, done)
         )
         progress.clear()
-    for each in found.found:
+    for each in result.found:
         if as_json:
             write_record(invocation, maintenance_records.stored_secret(each))
         else:
             invocation.line(_line(each))
-    for oid, why in found.unreadable.items():
+    for oid, why in result.unreadable.items():
         invocation.note(f"note: object {oid} could not be read: {one_line(why)}")
     if not as_json:
-        whole = f"{counted(found.objects, 'object')}, {size(found.bytes)}"
-        objects = len({each.oid for each in found.found})
-        if found.found:
-            what_ = f"{counted(len(found.found), 'secret')} in {counted(objects, 'object')}"
-            invocation.note(f"{what_} of {whole}; `trace purge OID` deletes one permanently")
+        scanned = f"{counted(result.objects, 'object')}, {size(result.bytes)}"
+        if result.found:
+            objects = len({each.oid for each in result.found})
+            total = f"{counted(len(result.found), 'secret')} in {counted(objects, 'object')}"
+            invocation.note(f"{total} of {scanned}; `trace purge OID` deletes one permanently")
         else:
-            invocation.note(f"no secrets found in {whole}")
-    return EXIT_INVALID if found.found else EXIT_OK
+            invocation.note(f"no secrets found in {scanned}")
+    return EXIT_INVALID if result.found else EXIT_OK
 
 
 def _start(store: Store, what: str | None) -> ObjectId | None:
@@ -174,7 +175,7 @@ def _scan_files(
     count = total = 0
     for each in paths:
         try:
-            data = read_file(store.disk, each, limit=LONGEST_FILE_BYTES) or b""
+            data = read_file(store.disk, each, limit=MAXIMUM_FILE_BYTES) or b""
         except errors.StorageError as error:
             invocation.note(f"note: {one_line(str(error))}")
             continue
@@ -197,13 +198,13 @@ def _line(found: StoredSecret) -> str:
     places = [str(address) for address in found.addresses[:3]]
     places = places or [oid.short() for oid in found.commits[:3]]
     more = len(found.addresses or found.commits) - len(places)
-    said = " ".join(places) + (f" (+{more})" if more > 0 else "")
+    listed = " ".join(places) + (f" (+{more})" if more > 0 else "")
     refs = ", ".join(
         safe(ref.removeprefix("refs/").removeprefix("heads/")) for ref in found.refs[:3]
     )
     if len(found.refs) > 3:
         refs += f" (+{len(found.refs) - 3})"
-    where = f"{said}: {refs or 'unreachable'}" if said else "no commit names it"
+    where = f"{listed}: {refs or 'unreachable'}" if listed else "no commit names it"
     return f"{found.id} {one_line(found.rule)} {found.kind} {found.oid} {where}"
 
 

@@ -185,7 +185,7 @@ def rename(invocation: Invocation, *, name: str, title: str) -> None:
     with opened(invocation) as repo:
         with _progress(invocation) as tell:
             repo.transcripts.rename(name, title, progress=tell)
-        finish(invocation, repo.store)
+        finish(invocation, repo)
 
 
 @takes(_WHICH)
@@ -194,7 +194,7 @@ def delete(invocation: Invocation, *, name: str) -> None:
     with opened(invocation) as repo:
         with _progress(invocation) as tell:
             refs = repo.transcripts.delete(name, progress=tell)
-        finish(invocation, repo.store)
+        finish(invocation, repo)
         what = "1 branch" if len(refs) == 1 else f"{len(refs):,} branches"
         invocation.line(f"deleted {what}")
 

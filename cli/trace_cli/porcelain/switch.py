@@ -68,7 +68,7 @@ def switch(
             )
         else:
             done = _switched(repo, name or "")
-        finish(invocation, repo.store)
+        finish(invocation, repo)
         _tell_switch(invocation, repo.store, done, as_json=as_json, quiet=quiet)
 
 
@@ -106,7 +106,7 @@ def checkout(
             done = repo.branches.switch(revision, create=True, start=start)
         else:
             done = repo.branches.checkout(revision, detach=detached)
-        finish(invocation, repo.store)
+        finish(invocation, repo)
         _tell_switch(invocation, repo.store, done, as_json=as_json, quiet=quiet)
 
 
@@ -117,7 +117,7 @@ def _switched(repo: Repo, name: str) -> SwitchResult:
         raise errors.RefNotFoundError(
             error.message,
             hint="--detach detaches HEAD there"
-            if is_revision(repo.store, name)
+            if is_revision(repo, name)
             else "-c creates a branch",
         ) from error
 

@@ -61,14 +61,14 @@ def tag(
             if not names:
                 raise usage_error("no tag is named", "for example: trace tag -d v1")
             found = repo.tags.delete(*names)
-            finish(invocation, repo.store)
-            tell_deleted(invocation, repo.store, "tag", found, as_json=as_json, quiet=quiet)
+            finish(invocation, repo)
+            tell_deleted(invocation, repo, "tag", found, as_json=as_json, quiet=quiet)
         elif names and not listing:
             if len(names) > 2:
                 raise usage_error("give one name and at most one target")
             made = repo.tags.create(*names, message=message, force=force)
             tell_secrets(invocation, made.secrets, repo.guard)
-            finish(invocation, repo.store)
+            finish(invocation, repo)
             if as_json:
                 write_record(invocation, records.tag(made))
             elif not quiet:

@@ -19,8 +19,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.history.trash_changes import EmptyReport, RestoredMessage, RestoredRef
-    from trace_store.history.trash_entries import TrashedRef, TrashListing
+    from trace_store.history.trash_entries import (
+        EmptyReport,
+        RestoredMessage,
+        RestoredRef,
+        TrashedRef,
+        TrashListing,
+    )
 
 HELP = """List, restore or empty what was removed or deleted.
 
@@ -207,7 +212,7 @@ def restore(
         raise usage_error("--as is for a single branch or tag")
     with opened(invocation, quiet=quiet) as repo:
         done = repo.trash.restore(*entries, everything=everything, name=name, ref=branch)
-        finish(invocation, repo.store)
+        finish(invocation, repo)
     if as_json:
         write_record(invocation, records.trash_restored(done))
     elif not quiet:
@@ -259,7 +264,7 @@ def empty(
         filters = _filters(kinds, min_size, older, tool, branch)
         report = repo.trash.empty(dry_run=dry_run, **filters)
         if not dry_run:
-            finish(invocation, repo.store)
+            finish(invocation, repo)
     if as_json:
         write_record(invocation, records.trash_emptied(report, dry_run=dry_run))
     elif not quiet:

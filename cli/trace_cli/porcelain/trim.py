@@ -17,7 +17,6 @@ from trace_cli.porcelain.common import (
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, heat_bar, number, share, table
-from trace_store.compression.heat import heat_strip
 from trace_store.compression.suggest import PIN
 from trace_store.repo import records
 
@@ -139,7 +138,7 @@ def _print_trim(
     quiet: bool,
 ) -> int:
     if result.commit is not None:
-        finish(invocation, repo.store)
+        finish(invocation, repo)
     code = EXIT_INVALID if dry_run and not result.met else EXIT_OK
     if quiet:
         return code
@@ -201,7 +200,7 @@ def suggest_command(
         if chosen is not None:
             picked = [found.proposals[n] for n in _numbers(chosen, len(found.proposals))]
             result = repo.compression.apply(picked, message=message, ref=branch)
-            finish(invocation, repo.store)
+            finish(invocation, repo)
             if as_json:
                 write_record(invocation, {"commit": str(result.oid), "applied": len(picked)})
             elif not quiet:
@@ -236,7 +235,7 @@ def _numbers(text: str, count: int) -> list[int]:
 
 
 def _show(invocation: Invocation, found: Suggestions, most: int | None) -> None:
-    strip = strip_text(found.heat, found.sizes)
+    strip = _strip(found.heat, found.sizes)
     if strip:
         invocation.line(f"heat  start {strip} end")
     shown = found.proposals if most is None else found.proposals[:most]
@@ -262,7 +261,25 @@ def _show(invocation: Invocation, found: Suggestions, most: int | None) -> None:
         invocation.note("nothing to propose")
 
 
-def strip_text(heat: Sequence[float], sizes: Sequence[int], width: int = _STRIP) -> str:
+def _strip(heat: Sequence[float], sizes: Sequence[int]) -> str:
     """Return the heat of a context as a line of block characters, from its start to its end."""
     shades = len(_SHADES) - 1
-    return safe("".join(_SHADES[round(each * shades)] for each in heat_strip(heat, sizes, width)))
+    return safe("".join(_SHADES[round(each * shades)] for each in _columns(heat, sizes)))
+
+
+def _columns(heat: Sequence[float], sizes: Sequence[int]) -> list[float]:
+    """Return a context's heat in columns with equal numbers of tokens."""
+    total = sum(sizes)
+    if not total:
+        return []
+    columns = [[0.0, 0.0] for _ in range(_STRIP)]
+    before = 0.0
+    for value, size in zip(heat, sizes, strict=True):
+        start, before = before, before + size * _STRIP / total
+        column = int(start)
+        while column < _STRIP and start < before:
+            end = min(before, column + 1)
+            columns[column][0] += value * (end - start)
+            columns[column][1] += end - start
+            start, column = end, column + 1
+    return [warm / size if size else 0.0 for warm, size in columns]

@@ -65,7 +65,7 @@ def reset(
         raise usage_error("--soft and --hard exclude each other")
     with opened(invocation, quiet=quiet) as repo:
         done = repo.reset(revision, hard=hard)
-        finish(invocation, repo.store)
+        finish(invocation, repo)
         if as_json:
             record = {
                 "ref": done.ref,
@@ -146,7 +146,7 @@ def _step(
     with opened(invocation, quiet=quiet) as repo:
         done = step(repo, dry_run=dry_run)
         if not dry_run:
-            finish(invocation, repo.store)
+            finish(invocation, repo)
         if as_json:
             write_record(invocation, records.undone(done))
         if as_json or quiet:

@@ -67,9 +67,9 @@ class Minutes(dict[int, str]):
     __slots__ = ()
 
     def __missing__(self, minute: int) -> str:
-        told = moment(format_time(minute * MINUTE_MS))[:16]
-        told = self[minute] = "" if told.startswith("@") else told
-        return told
+        text = moment(format_time(minute * MINUTE_MS))[:16]
+        text = self[minute] = "" if text.startswith("@") else text
+        return text
 
 
 def commit_lines(
@@ -88,14 +88,14 @@ def commit_lines(
     for key, title in ((META, "Meta:"), (SETTINGS, "Set:")):
         facts = facts_of(commit, key)
         if facts:
-            said = ", ".join(f"{name}={value}" for name, value in facts.items())
-            lines.append(f"{title:<10}{one_line(said, SUMMARY_WIDTH)}")
+            text = ", ".join(f"{name}={value}" for name, value in facts.items())
+            lines.append(f"{title:<10}{one_line(text, SUMMARY_WIDTH)}")
     lines.append("")
     if commit.message:
         lines += [f"    {line}" for line in safe(commit.message).split("\n")] + [""]
     if commit.operations:
-        said = ", ".join(_operation(each.name, each.fields) for each in commit.operations)
-        lines.append(f"    [{said}]")
+        operations = ", ".join(_operation(each.name, each.fields) for each in commit.operations)
+        lines.append(f"    [{operations}]")
     if not commit.message:
         lines.append(f"    {one_line(entry.summary(), SUMMARY_WIDTH)}")
     lines.append("")

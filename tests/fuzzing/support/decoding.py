@@ -9,7 +9,7 @@ from typing import Any
 import msgpack
 
 from trace_store import errors
-from trace_store.context.index_records import (
+from trace_store.context.compile_index import (
     HEADER_BYTES,
     MESSAGE_BYTES,
     MESSAGES_MAGIC,

@@ -22,7 +22,7 @@ from tests.importers.support.checks import lines_of
 from trace_store import Repo
 from trace_store.bundles.create import create_bundle
 from trace_store.config import new_config
-from trace_store.context.index_records import MESSAGE_BYTES, MESSAGES_MAGIC, Header, MessageRecord
+from trace_store.context.compile_index import MESSAGE_BYTES, MESSAGES_MAGIC, Header, MessageRecord
 from trace_store.environment import Environment
 from trace_store.exporters.registry import FORMS, writer_named
 from trace_store.objects import operations as ops

@@ -20,7 +20,7 @@ from trace_store.config import Config, parse
 from trace_store.environment import Environment
 from trace_store.history.status import status
 from trace_store.ident import format_time
-from trace_store.importers.names import ref_component
+from trace_store.importers.parts import ref_component
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import load_message, store_message
@@ -35,6 +35,7 @@ from trace_store.revision import (
     resolve_range,
 )
 from trace_store.store.handle import Store
+from trace_store.store.memory_disk import MemoryDisk
 
 NOWHERE = Environment(author="fuzz")
 
@@ -74,14 +75,14 @@ def config(data: bytes) -> None:
         values = parse(text, "config")
     except errors.FormatError:
         with pytest.raises(errors.FormatError):
-            Config(None, "config", text)
+            Config(MemoryDisk(), "/config", text)
         return
     table = tomllib.loads(text)
     for key, value in values.items():
         if "." not in key and isinstance(table.get(key), str | int | bool):
             assert repr(table[key]) == repr(value)
     try:
-        settings = Config(None, "config", text)
+        settings = Config(MemoryDisk(), "/config", text)
     except (errors.FormatError, errors.UnsupportedFormatError):
         return
     assert isinstance(settings.default_branch, str)

@@ -12,7 +12,7 @@ from typing import Any
 import hypothesis.strategies as st
 
 from tests.importers.support.states import raw_records
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.importers.report import FileReport
 from trace_store.maintenance.fsck import fsck
 from trace_store.oid import ObjectId

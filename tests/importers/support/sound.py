@@ -17,7 +17,7 @@ from tests.importers.support.transcripts import REASON
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiled import CompiledMessage
 from trace_store.context.compiler import ContextCompiler
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.importers.report import FileReport
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.message import Message, load_message

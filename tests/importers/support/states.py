@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from trace_store.context.entries import Entry
-from trace_store.context.fold import fold
+from trace_store.context.fold import Entry, fold
 from trace_store.importers.dedupe import chain, read_commit
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts

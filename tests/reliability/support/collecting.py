@@ -14,8 +14,7 @@ from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import ConcurrencyError, StateError
 from trace_store.files import READ, Disk
 from trace_store.ident import SystemClock
-from trace_store.maintenance.expiry import empty_quarantine
-from trace_store.maintenance.gc import prune
+from trace_store.maintenance.gc import empty_quarantine, prune
 from trace_store.maintenance.reachability import ReachableSet
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.commit import Commit

@@ -26,8 +26,7 @@ from trace_store.context.compiler import ContextCompiler
 from trace_store.errors import TraceError
 from trace_store.history.log import log
 from trace_store.journal.frames import scan
-from trace_store.maintenance.fsck import fsck
-from trace_store.maintenance.fsck_refs import check_derived
+from trace_store.maintenance.fsck import check_derived, fsck
 from trace_store.odb.pack import FRAME, HEADER
 from trace_store.oid import ObjectId
 from trace_store.store.handle import Store

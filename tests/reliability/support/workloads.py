@@ -16,7 +16,7 @@ from trace_store.exporters.contract import Exported
 from trace_store.exporters.files import save_file
 from trace_store.files import create_file, read_file
 from trace_store.ident import FixedClock
-from trace_store.importers.import_all import import_paths
+from trace_store.importers.import_file import import_paths
 from trace_store.journal import published
 from trace_store.maintenance.gc import gc, prune
 from trace_store.maintenance.repack import pack

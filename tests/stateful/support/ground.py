@@ -17,8 +17,7 @@ from tests.support.merge_laws import check_sound
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import FixedClock, ObjectId, Store, history
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.entries import Entry
-from trace_store.context.fold import Fold, fold
+from trace_store.context.fold import Entry, Fold, fold
 from trace_store.errors import TraceError
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_objects import INFO

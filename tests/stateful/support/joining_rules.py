@@ -16,8 +16,7 @@ from tests.stateful.support.ground import AUTHOR, SCRATCH, Refused, shown
 from tests.stateful.support.machine import Lines, is_drawn
 from tests.support.merge_laws import about, check_changes
 from trace_store import ObjectId, Store, errors, history, llm
-from trace_store.context.entries import Entry
-from trace_store.context.fold import Fold
+from trace_store.context.fold import Entry, Fold
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import ErrorCode
 from trace_store.maintenance.seal import seal
@@ -158,7 +157,7 @@ class Joining(Lines):
         """Leave a branch as git does that had several people's tips; the first is this working copy's."""
         seal(store)
         for tip in own[1:]:
-            store.refs.files.add(ref, tip)  # type: ignore[union-attr]
+            store.refs.files.add(ref, tip)
         assert store.refs.tips(ref)[0] == own[0]
         assert set(store.refs.tips(ref)) == {*own}
 

@@ -11,7 +11,7 @@ import hypothesis.strategies as st
 
 from tests.stateful.support.ground import AUTHOR, Ground
 from trace_store import Message, ToolCall, ToolResult
-from trace_store.context.entries import Entry
+from trace_store.context.fold import Entry
 from trace_store.history.commit import new_draft, write
 from trace_store.history.draft import Draft
 from trace_store.objects import operations as ops

@@ -33,7 +33,7 @@ from trace_store.providers.media import (
     typed_image,
 )
 from trace_store.providers.media_facts import ANY_IMAGE, image_fault
-from trace_store.providers.signatures import maker
+from trace_store.providers.validity import maker
 from trace_store.providers.values import BLANK_TEXT, INVALID_IMAGE, UNKNOWN_BLOCK
 from trace_store.providers.wire import parse_object, scrub
 

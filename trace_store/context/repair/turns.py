@@ -19,8 +19,7 @@ from trace_store.objects.parts import Opaque, Part, Reasoning, Text, ToolCall, T
 from trace_store.providers.anthropic import PROVIDER
 from trace_store.providers.anthropic.render import THINKING
 from trace_store.providers.media import opaque_block
-from trace_store.providers.signatures import maker
-from trace_store.providers.validity import Place, pair, standing
+from trace_store.providers.validity import Place, maker, pair, standing
 from trace_store.providers.values import EMPTY_MESSAGE, MOVED_RESULT, ORPHAN_CALL, TOOL_WITHOUT_CALL
 
 NOT_RECORDED = "[The result of this call was not recorded.]"

@@ -4,7 +4,6 @@ from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.context.tokens import memo as memo
     from trace_store.context.tokens import models as models
     from trace_store.context.tokens import overhead as overhead
     from trace_store.context.tokens import tokenizer as tokenizer

@@ -3,7 +3,8 @@
 Invariant: a step is a message; the results of its calls are its observations.
 
 - Developer messages become system messages.
-- A step has its reasoning first, then its text, then its calls. An answer with more reasoning later is several steps.
+- A step has its reasoning first, then its text, then its calls. An answer that reasons again after its text or calls
+  is split into several steps.
 - The format stores media in separate files, not as bytes: images are left out.
 - A result without a call is left out, too.
 """
@@ -28,7 +29,7 @@ from trace_store.exporters.lossy.drafts import (
     forget,
 )
 from trace_store.exporters.lossy.loss_count import losses_of
-from trace_store.exporters.lossy.requests import kept_tools
+from trace_store.exporters.lossy.read_back import kept_tools
 from trace_store.frozen import replace
 from trace_store.ident import format_time
 from trace_store.importers.formats.atif import COPIED
@@ -87,8 +88,8 @@ def _fit(session: ExportSession) -> list[Draft]:
     drafts = drafts_of(session)
     for draft in drafts:
         draft.role = _SYSTEM if draft.role == "developer" else draft.role
-    drafts = coerce.fitted(drafts, _ROLES, _fit_part, _fit_inside)
-    drafts = [step for draft in drafts for step in _thinking_apart(draft)]
+    drafts = coerce.fitted(drafts, _ROLES, _fit_part, _fit_content)
+    drafts = [step for draft in drafts for step in _split_at_reasoning(draft)]
     drafts = only_answers(answers_behind_calls(settle_calls(drafts, _call_id)))
     caller: Draft | None = None
     for draft in drafts:
@@ -102,7 +103,7 @@ def _fit(session: ExportSession) -> list[Draft]:
         else:
             draft.model, draft.usage = "", None
         if draft.role == TOOL and caller is not None:
-            # Observations have the time of their step, and are copied if it is.
+            # An observation is part of its step, so it takes the time and the copied mark of the step.
             draft.time, draft.labels = caller.time, caller.labels
         elif copied:
             draft.labels = frozenset({COPIED})
@@ -115,10 +116,10 @@ def _fit_part(draft: Draft, part: Part) -> Part | None:
     if isinstance(part, ToolCall):
         name = part.name if storable_name(part.name) else word(part.name, ID_LIMIT, "tool")
         return fit_object(ToolCall(part.id, name, part.arguments, part.format), compact)
-    return part if isinstance(part, ToolResult) else _fit_inside(part)
+    return part if isinstance(part, ToolResult) else _fit_content(part)
 
 
-def _fit_inside(part: Part) -> Part | None:
+def _fit_content(part: Part) -> Part | None:
     if isinstance(part, Text):
         return Text(whole(part.text)) if part.text else None
     value = _value_of(part)
@@ -140,7 +141,7 @@ def _call_id(id_: str) -> str:
     return id_ if storable_name(id_) else marked(id_, ID_LIMIT, "call")
 
 
-def _thinking_apart(draft: Draft) -> Iterator[Draft]:
+def _split_at_reasoning(draft: Draft) -> Iterator[Draft]:
     """Split a draft before each run of reasoning."""
     runs: list[Draft] = [replace(draft, pieces=[])]
     for piece in draft.pieces:
@@ -164,9 +165,9 @@ def _metrics(usage: Usage) -> Wire:
 
 def _totals(drafts: Sequence[Draft], steps: int) -> Wire:
     """Return the total usage that providers reported."""
-    told = [_metrics(draft.usage) for draft in drafts if draft.usage is not None]
-    keys = ("prompt_tokens", "completion_tokens", "cached_tokens") if told else ()
-    sums = {f"total_{key}": sum(each[key] for each in told) for key in keys}
+    reports = [_metrics(draft.usage) for draft in drafts if draft.usage is not None]
+    keys = ("prompt_tokens", "completion_tokens", "cached_tokens") if reports else ()
+    sums = {f"total_{key}": sum(each[key] for each in reports) for key in keys}
     return {**sums, "total_steps": steps}
 
 
@@ -176,7 +177,7 @@ def _steps(drafts: Sequence[Draft]) -> Iterator[Wire]:
     number = 0
     for draft in drafts:
         if draft.role == TOOL and last is not None:
-            results = [_observed(result) for result in draft.results]
+            results = [_observation(result) for result in draft.results]
             last["observation"] = {"results": results}
             continue
         if last is not None:
@@ -222,6 +223,6 @@ def _content(parts: Sequence[Part]) -> str | list[Any]:
     ]
 
 
-def _observed(result: ToolResult) -> Wire:
-    observed: Wire = {"source_call_id": result.call_id, "content": _content(result.content)}
-    return observed | ({"extra": {"is_error": True}} if result.is_error else {})
+def _observation(result: ToolResult) -> Wire:
+    observation: Wire = {"source_call_id": result.call_id, "content": _content(result.content)}
+    return observation | ({"extra": {"is_error": True}} if result.is_error else {})

@@ -60,8 +60,8 @@ from trace_store.providers.anthropic.render import (
     text_block,
     thinking_block,
 )
-from trace_store.providers.signatures import maker
 from trace_store.providers.tools import ANTHROPIC_NAME_LIMIT
+from trace_store.providers.validity import maker
 from trace_store.providers.wire import parse_object, to_bytes, word
 
 NAME = "claude-code"
@@ -100,7 +100,7 @@ def write(session: ExportSession) -> Exported:
 def _fit(session: ExportSession) -> list[Draft]:
     """Return the messages as Claude Code's importer reads them back."""
     roles = (USER, ASSISTANT, TOOL)
-    drafts = coerce.fitted(drafts_of(session), roles, _fit_part, _fit_inside, beside_results=True)
+    drafts = coerce.fitted(drafts_of(session), roles, _fit_part, _fit_content, beside_results=True)
     drafts = settle_calls(drafts, lambda id_: word(id_, ID_LIMIT, "call"))
     drafts = answers_behind_calls(drafts)
     said: Draft | None = None
@@ -256,7 +256,7 @@ def _fit_part(draft: Draft, part: Part) -> Part | None:
     return _fit_plain(part)
 
 
-def _fit_inside(part: Part) -> Part | None:
+def _fit_content(part: Part) -> Part | None:
     """Return a part as a reader gets it from a result; None if it has no place there."""
     if not isinstance(part, Opaque):
         return _fit_plain(part)

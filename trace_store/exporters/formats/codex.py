@@ -35,7 +35,7 @@ from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.frozen import replace
 from trace_store.ident import format_time
 from trace_store.importers.contract import PlannedMessage
-from trace_store.importers.formats.codex.items import is_scaffolding, messages_of
+from trace_store.importers.formats.codex.rollouts import is_scaffolding, messages_of
 from trace_store.objects.message import ROLES
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.chat import block_part
@@ -51,8 +51,8 @@ from trace_store.providers.openai_responses.render import (
     reasoning_item,
     summary_text,
 )
-from trace_store.providers.signatures import maker
 from trace_store.providers.tools import OPENAI_NAME_LIMIT, call_id
+from trace_store.providers.validity import maker
 from trace_store.providers.wire import parse_object, to_bytes, word
 
 NAME = "codex"
@@ -90,7 +90,7 @@ def write(session: ExportSession) -> Exported:
 
 def _fit(session: ExportSession) -> list[Draft]:
     """Return the messages as Codex's importer reads them back."""
-    drafts = coerce.fitted(drafts_of(session), ROLES, _fit_part, _fit_inside)
+    drafts = coerce.fitted(drafts_of(session), ROLES, _fit_part, _fit_content)
     drafts = settle_calls(drafts, lambda id_: call_id(id_, ID_LIMIT))
     for draft in drafts:
         _settle_frames(draft)
@@ -389,7 +389,7 @@ def _fit_item(part: Opaque, role: str, unread: frozenset[str]) -> Opaque | None:
     return opaque(PROVIDER, item)
 
 
-def _fit_inside(part: Part) -> Part | None:
+def _fit_content(part: Part) -> Part | None:
     """Return a part in the form for an output."""
     if isinstance(part, Text):
         return Text(whole(part.text)) if part.text else None

@@ -65,7 +65,7 @@ def write(session: ExportSession) -> Exported:
 
 def _fit(session: ExportSession) -> list[Draft]:
     """Return the messages as the importer of Gemini CLI reads them back."""
-    drafts = coerce.fitted(drafts_of(session), (USER, ASSISTANT, TOOL), _fit_part, _fit_inside)
+    drafts = coerce.fitted(drafts_of(session), (USER, ASSISTANT, TOOL), _fit_part, _fit_content)
     drafts = only_answers(settle_calls(drafts, lambda id_: call_id(id_, ID_LIMIT)))
     drafts = answers_behind_calls(drafts)
     time = 0
@@ -219,7 +219,7 @@ def _fit_own(part: Opaque, draft: Draft) -> Opaque | None:
     return _kept(found)
 
 
-def _fit_inside(part: Part) -> Part | None:
+def _fit_content(part: Part) -> Part | None:
     """Return the form of a part in a response, or None."""
     if not isinstance(part, Opaque):
         return _fit_plain(part)

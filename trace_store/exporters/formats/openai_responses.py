@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from trace_store.exporters.contract import Exported, ExportSession
-from trace_store.exporters.lossy.requests import SUFFIX as SUFFIX
-from trace_store.exporters.lossy.requests import write_request
+from trace_store.exporters.lossy.read_back import SUFFIX as SUFFIX
+from trace_store.exporters.lossy.read_back import write_request
 
 NAME = "openai-responses"
 

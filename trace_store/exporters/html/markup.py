@@ -12,9 +12,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from trace_store.exporters.invisible import code_of, name_of, normalise_newlines, reveal, runs
 from trace_store.exporters.overview import count_noun, line_count
-from trace_store.exporters.prose import CODE, TABLE, TEXT, ProsePiece, split_prose
+from trace_store.exporters.prose import (
+    CODE,
+    TABLE,
+    TEXT,
+    ProsePiece,
+    code_of,
+    name_of,
+    normalise_newlines,
+    reveal,
+    runs,
+    split_prose,
+)
 
 ALLOWED: dict[str, frozenset[str]] = {
     "a": frozenset({"class", "href", "title"}),

@@ -15,7 +15,7 @@ from trace_store.exporters.contract import ExportSession, Losses, Turn
 from trace_store.exporters.html.markup import Markup, concat, element, preformatted, prose
 from trace_store.exporters.overview import (
     ENCRYPTED_REASONING,
-    MessageCount,
+    MessageNumbers,
     count_noun,
     credited_authors,
     excerpt,
@@ -64,7 +64,7 @@ class Messages:
         self._answered = result_turns(session)
         self._token_total = session.context.estimated_token_count
 
-    def article(self, turn: Turn, place: MessageCount) -> Markup:
+    def article(self, turn: Turn, place: MessageNumbers) -> Markup:
         """Return the element of a message."""
         message = turn.message
         names = [message.role]
@@ -85,7 +85,7 @@ class Messages:
             id=anchor(turn),
         )
 
-    def _heading(self, turn: Turn, place: MessageCount) -> Markup:
+    def _heading(self, turn: Turn, place: MessageNumbers) -> Markup:
         message, address = turn.message, anchor(turn)
         title = f"{address}, {message.id}" if message.id else address
         who = [

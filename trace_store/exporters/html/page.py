@@ -15,7 +15,7 @@ from trace_store.exporters.contract import ExportSession, Losses, Turn
 from trace_store.exporters.html.markup import Markup, concat, element, plain, preformatted
 from trace_store.exporters.html.messages import Messages, anchor
 from trace_store.exporters.overview import (
-    MessageCount,
+    MessageNumbers,
     count_noun,
     excerpt,
     is_prompt,
@@ -110,7 +110,7 @@ def _top(session: ExportSession, title: str) -> Iterator[Markup]:
         yield element("details", element("summary", element("b", label)), schemas, class_="tools")
 
 
-def _outline(session: ExportSession, turns: list[tuple[Turn, MessageCount]]) -> Iterator[Markup]:
+def _outline(session: ExportSession, turns: list[tuple[Turn, MessageNumbers]]) -> Iterator[Markup]:
     yield from _filters(session)
     entries: list[Markup] = []
     last_replacing: ObjectId | None = None
@@ -124,7 +124,7 @@ def _outline(session: ExportSession, turns: list[tuple[Turn, MessageCount]]) -> 
         yield element("ol", *entries)
 
 
-def _entry(turn: Turn, place: MessageCount) -> Markup:
+def _entry(turn: Turn, place: MessageNumbers) -> Markup:
     said = turn.reason or excerpt(turn.message.text, OUTLINE_CHARACTERS)
     words = [element("span", said, dir="auto")]
     if place.tokens is not None:

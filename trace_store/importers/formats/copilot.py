@@ -15,8 +15,14 @@ from trace_store.files import Disk
 from trace_store.importers.contract import PlannedMessage
 from trace_store.importers.files import files_in
 from trace_store.importers.json_records import compact
-from trace_store.importers.names import ref_component
-from trace_store.importers.parts import image_of_data, opaque, storable_name, text_parts, time_of
+from trace_store.importers.parts import (
+    image_of_data,
+    opaque,
+    ref_component,
+    storable_name,
+    text_parts,
+    time_of,
+)
 from trace_store.importers.sniff import first_records, is_below, read_head
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import (

@@ -21,10 +21,10 @@ from trace_store.files import Disk
 from trace_store.importers.contract import PlannedMessage, Skip
 from trace_store.importers.decode import Line
 from trace_store.importers.files import files_in
-from trace_store.importers.names import ref_component
 from trace_store.importers.parts import (
     chat_message,
     planned_message,
+    ref_component,
     speaker,
     storable_name,
     text_parts,

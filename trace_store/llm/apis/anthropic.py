@@ -75,7 +75,7 @@ class Anthropic(Form):
     __slots__ = ()
     stream_reader = _AnthropicStreamReader
 
-    def address(self, url: str) -> str:
+    def endpoint(self, url: str) -> str:
         return f"{url}/messages" if url.endswith("/v1") else f"{url}/v1/messages"
 
     def headers(self, key: str) -> dict[str, str]:

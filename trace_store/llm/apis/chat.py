@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from trace_store.llm.contract import Prompt
 
-_VENDOR = "https://api.openai.com"
+_OPENAI_URL = "https://api.openai.com"
 _FILTERED = "content_filter"
 
 
@@ -64,17 +64,19 @@ class Chat(Form):
     __slots__ = ()
     stream_reader = _ChatStreamReader
 
-    def address(self, url: str) -> str:
+    def endpoint(self, url: str) -> str:
         return f"{url}/chat/completions"
 
     def fields(self, prompt: Prompt, name: str, url: str, *, stream: bool) -> dict[str, Any]:
         system = [("system", prompt.system)] if prompt.system else []
-        messages = [{"role": role, "content": said} for role, said in (*system, *prompt.messages)]
+        messages = [
+            {"role": role, "content": content} for role, content in (*system, *prompt.messages)
+        ]
         fields: dict[str, Any] = {"model": name, "messages": messages}
         if prompt.maximum_tokens:
-            # OpenAI's newer models accept only the second name, most other servers only the first.
-            own = url.startswith(_VENDOR)
-            fields["max_completion_tokens" if own else "max_tokens"] = prompt.maximum_tokens
+            # OpenAI's newer models reject `max_tokens`; most other servers know nothing else.
+            is_openai = url.startswith(_OPENAI_URL)
+            fields["max_completion_tokens" if is_openai else "max_tokens"] = prompt.maximum_tokens
         if stream:
             fields |= {"stream": True, "stream_options": {"include_usage": True}}
         return fields

@@ -46,8 +46,8 @@ class Form(ABC):
     stream_reader: type[StreamReader]
 
     @abstractmethod
-    def address(self, url: str) -> str:
-        """Return the address for requests, given the base address."""
+    def endpoint(self, url: str) -> str:
+        """Return the URL for requests, given the base URL."""
 
     def headers(self, key: str) -> dict[str, str]:
         """Return the headers that authenticate a request."""

@@ -49,7 +49,7 @@ class Responses(Form):
     __slots__ = ()
     stream_reader = _ResponsesStreamReader
 
-    def address(self, url: str) -> str:
+    def endpoint(self, url: str) -> str:
         return f"{url}/responses"
 
     def fields(self, prompt: Prompt, name: str, url: str, *, stream: bool) -> dict[str, Any]:

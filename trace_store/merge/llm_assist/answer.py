@@ -10,12 +10,11 @@ and were shown in full may be replaced, but not pinned ones, instructions, or a 
 
 from __future__ import annotations
 
-import json
-
 import re2
 
 from trace_store import errors
 from trace_store.frozen import value
+from trace_store.llm.dialogue import object_in
 from trace_store.merge.conflicts import TEXT, Resolution
 
 TYPE_CHECKING = False
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 ROLES = ("assistant", "user")
 MAXIMUM_TEXT = 200_000
 MAXIMUM_WHY = 500
-MAXIMUM_BEGINNINGS = 20
 MAXIMUM_ITEMS = 1000
 MAXIMUM_FAULTS = 20
 MAXIMUM_MATCHES = 1000
@@ -221,21 +219,6 @@ class _AnswerParser:
 
 def _all_entries(conflict: Any) -> list[Any]:
     return [*([conflict.base] if conflict.base else []), *conflict.ours, *conflict.theirs]
-
-
-def object_in(answer: str) -> dict[str, Any] | None:
-    """Return the first JSON object in an answer, which may have text or a fence around it; None without one."""
-    decoder = json.JSONDecoder()
-    at = answer.find("{")
-    for _ in range(MAXIMUM_BEGINNINGS):
-        if at < 0:
-            return None
-        try:
-            found: dict[str, Any] = decoder.raw_decode(answer, at)[0]
-            return found
-        except (ValueError, RecursionError):
-            at = answer.find("{", at + 1)
-    return None
 
 
 def _is_unicode(text: str) -> bool:

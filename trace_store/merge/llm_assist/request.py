@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from trace_store import errors
-from trace_store.context.entries import Entry
+from trace_store.context.fold import Entry
 from trace_store.frozen import value
 from trace_store.objects import operations as ops
 from trace_store.objects.content import read_content, text_of

@@ -10,8 +10,8 @@ import json
 
 from trace_store import errors
 from trace_store.frozen import value
-from trace_store.llm.dialogue import Dialogue
-from trace_store.merge.llm_assist.answer import object_in, unusable_error
+from trace_store.llm.dialogue import Dialogue, object_in
+from trace_store.merge.llm_assist.answer import unusable_error
 from trace_store.merge.llm_assist.request import MAXIMUM_QUESTION, SHORT_TEXT, cut, names, said_by
 from trace_store.merge.meaning_warnings import JUDGED, MeaningWarning
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from trace_store.context.entries import Entry
+    from trace_store.context.fold import Entry
     from trace_store.llm.contract import Model
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Operation

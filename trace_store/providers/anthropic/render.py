@@ -47,7 +47,6 @@ from trace_store.providers.media import (
     opaque_block,
     web_url,
 )
-from trace_store.providers.signatures import EarlierReasoning
 from trace_store.providers.tools import (
     ANTHROPIC_NAME_LIMIT,
     add_tools,
@@ -55,7 +54,7 @@ from trace_store.providers.tools import (
     call_input,
     tool_name,
 )
-from trace_store.providers.validity import Answer, Piece, Turn, arrange
+from trace_store.providers.validity import Answer, EarlierReasoning, Piece, Turn, arrange
 from trace_store.providers.values import (
     BLANK_TEXT,
     ERROR_WITHOUT_TEXT,

@@ -35,7 +35,7 @@ from trace_store.providers.fields import (
 )
 from trace_store.providers.gemini import PROVIDER
 from trace_store.providers.media import gemini_media_type
-from trace_store.providers.signatures import SKIPS_THE_CHECK
+from trace_store.providers.validity import SKIPS_THE_CHECK
 
 _ROLES = {"model": "assistant", "user": "user", "function": "tool", "system": "system"}
 

@@ -30,12 +30,6 @@ from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, Tool
 from trace_store.providers.gemini import PROVIDER
 from trace_store.providers.media import BEGINNING, gemini_media, invalid_image, left_out_code
 from trace_store.providers.media_facts import GEMINI_IMAGES
-from trace_store.providers.signatures import (
-    SKIPS_THE_CHECK,
-    EarlierReasoning,
-    before_gemini_3,
-    is_signature,
-)
 from trace_store.providers.tools import (
     add_tools,
     call_id,
@@ -43,7 +37,17 @@ from trace_store.providers.tools import (
     gemini_tool_name,
     gemini_tools,
 )
-from trace_store.providers.validity import Answer, Piece, Place, Turn, arrange
+from trace_store.providers.validity import (
+    SKIPS_THE_CHECK,
+    Answer,
+    EarlierReasoning,
+    Piece,
+    Place,
+    Turn,
+    arrange,
+    before_gemini_3,
+    is_signature,
+)
 from trace_store.providers.values import (
     CALL_UNSIGNED,
     IMAGE_LEFT_OUT,

@@ -29,7 +29,6 @@ from typing import NamedTuple
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall
 from trace_store.providers.media import ERROR_LINE, image_url, left_out_code, opaque_block
 from trace_store.providers.openai_responses import PROVIDER
-from trace_store.providers.signatures import EarlierReasoning
 from trace_store.providers.tools import (
     OPENAI_NAME_LIMIT,
     add_tools,
@@ -37,7 +36,7 @@ from trace_store.providers.tools import (
     responses_tools,
     tool_name,
 )
-from trace_store.providers.validity import Answer, Turn, arrange
+from trace_store.providers.validity import Answer, EarlierReasoning, Turn, arrange
 from trace_store.providers.values import (
     IMAGE_LEFT_OUT,
     NO_MESSAGES,

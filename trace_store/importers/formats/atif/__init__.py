@@ -15,8 +15,13 @@ from trace_store.importers.decode import Line
 from trace_store.importers.documents import read_document, within
 from trace_store.importers.formats.atif.steps import step_of
 from trace_store.importers.json_records import NOT_A_RECORD, records_of
-from trace_store.importers.names import ref_component
-from trace_store.importers.parts import storable_name, time_of, tool_schemas, usage_counts
+from trace_store.importers.parts import (
+    ref_component,
+    storable_name,
+    time_of,
+    tool_schemas,
+    usage_counts,
+)
 from trace_store.importers.sniff import OBJECT, file_shape
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Switch, Turn, TurnReader

@@ -1,6 +1,6 @@
 """Chat formats: one row each, all with the same reader.
 
-A file's format is that of most of its content; it names branches and authors.
+A file may mix formats. The most specific one names its branches and authors.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from trace_store.importers.turn_plan import TurnFormat
 
 SUFFIXES = (".json", ".jsonl")
 MARK_BYTES = 4096
+"""Bytes to search for the keys of a format, if the first message is longer than the head."""
 
 
 def chat_format(head: bytes) -> str:
@@ -31,8 +32,8 @@ def _shape_by_marks(head: bytes) -> str:
         return shapes.LANGCHAIN
     if b'"input"' in head and b'"input_text"' in head:
         return shapes.RESPONSES
-    held = any(mark in head for mark in (b'"messages"', b'"contents"'))
-    if b'"role"' not in head or not (held or head.lstrip()[:1] == b"["):
+    has_list = any(mark in head for mark in (b'"messages"', b'"contents"'))
+    if b'"role"' not in head or not (has_list or head.lstrip()[:1] == b"["):
         return ""
     if b'"parts"' in head:
         return shapes.GEMINI

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trace_store.errors import StateError
+from trace_store.frozen import fields
 from trace_store.importers.contract import (
     DUPLICATE,
     MESSAGE,
@@ -27,7 +28,6 @@ from trace_store.importers.contract import (
 )
 from trace_store.importers.decode import Line, ReadAt, line_at
 from trace_store.importers.formats.claude_code import threads as groups_
-from trace_store.importers.formats.claude_code.links import Origin, RecordLinks
 from trace_store.importers.formats.claude_code.records import (
     API_LINE,
     COMPACTION,
@@ -48,15 +48,17 @@ from trace_store.importers.formats.claude_code.round_end import (
 )
 from trace_store.importers.formats.claude_code.threads import (
     BEGINNING,
+    Origin,
     PlannedCommits,
     RecordGroup,
+    RecordLinks,
     Session,
     Thread,
     assign_thread,
     side_thread,
 )
 from trace_store.importers.json_records import records_of
-from trace_store.importers.names import ref_component, short_id
+from trace_store.importers.parts import ref_component, short_id
 from trace_store.transcripts.records import Record
 
 MAXIMUM_OPEN_PARTS = 4096
@@ -99,7 +101,7 @@ class ClaudeCodePlan:
         return {
             "session": self._session_id,
             "agent": self._agent_id,
-            "state": save_session(self._state),
+            "state": _saved(self._state),
         }
 
     def resumes_at(self) -> None:
@@ -435,24 +437,6 @@ def _is_agent(name: str) -> bool:
     return name.startswith("agent-")
 
 
-def save_session(session: Session) -> dict[str, Any]:
-    """Return a session as JSON values."""
-    return {
-        "links": session.links.save(),
-        "keys": sorted(session.keys),
-        "live": session.live,
-        "message_ids": sorted(session.message_ids),
-        "names": sorted(session.names),
-        "next_number": session.next_number,
-        "open_count": session.open_count,
-        "restarts": sorted(session.restarts),
-        "sides": session.sides,
-        "strays": sorted(session.strays),
-        "table": session.table.save(),
-        "threads": [_save_thread(thread) for thread in session.threads],
-    }
-
-
 def load_session(saved: Any, read_at: ReadAt) -> Session:
     """Return the saved session.
 
@@ -460,97 +444,50 @@ def load_session(saved: Any, read_at: ReadAt) -> Session:
         StateError: the file no longer has the unfinished records.
         KeyError, TypeError, ValueError: the state is from another version.
     """
-    threads = [_load_thread(thread, read_at) for thread in saved["threads"]]
-    return Session(
-        threads=threads,
-        live=saved["live"],
-        sides=dict(saved["sides"]),
-        strays=set(saved["strays"]),
-        names=set(saved["names"]),
-        restarts=set(saved["restarts"]),
-        keys=set(saved["keys"]),
-        message_ids=set(saved["message_ids"]),
-        next_number=saved["next_number"],
-        open_count=saved["open_count"],
-        holding={thread.index for thread in threads if thread.held},
-        links=RecordLinks.load(saved["links"]),
-        table=PlannedCommits.load(saved["table"]),
-    )
-
-
-def _save_thread(thread: Thread) -> dict[str, Any]:
-    return {
-        "index": thread.index,
-        "side": thread.side,
-        "tip": thread.tip,
-        "last": thread.last,
-        "time": thread.time,
-        "root": thread.root,
-        "linked": thread.linked,
-        "fresh": thread.fresh,
-        "api": None if thread.api is None else _save_group(thread.api),
-        "results": None if thread.results is None else _save_group(thread.results),
-        "turns": [_save_group(group) for group in thread.turns],
-        "held": [_save_group(group) for group in thread.held],
-        "waiting": [_save_record(record) for record in thread.waiting],
+    sets = ("names", "strays", "restarts", "keys", "message_ids", "holding")
+    others = {
+        "threads": [_load_thread(thread, read_at) for thread in saved["threads"]],
+        "links": RecordLinks.load(saved["links"]),
+        "table": PlannedCommits.load(saved["table"]),
+        "sides": dict(saved["sides"]),
     }
+    return Session(**{**saved, **{name: set(saved[name]) for name in sets}, **others})
+
+
+def _saved(part: Any) -> Any:
+    """Return a part of a session as JSON values; of a record, only its place."""
+    if isinstance(part, Record):
+        return [part.line, part.offset, part.length]
+    if isinstance(part, RecordLinks | PlannedCommits):
+        return part.save()
+    if isinstance(part, list):
+        return [_saved(each) for each in part]
+    if isinstance(part, set):
+        return sorted(part)
+    if not isinstance(part, Session | Thread | RecordGroup):
+        return part
+    saved = {name: _saved(getattr(part, name)) for name in fields(part)}
+    if isinstance(part, RecordGroup):
+        said = set(map(id, part.said))
+        saved["said"] = [at for at, record in enumerate(part.records) if id(record) in said]
+    return saved
 
 
 def _load_thread(saved: Any, read_at: ReadAt) -> Thread:
-    return Thread(
-        index=saved["index"],
-        side=saved["side"],
-        tip=saved["tip"],
-        last=saved["last"],
-        time=saved["time"],
-        root=saved["root"],
-        linked=saved["linked"],
-        fresh=saved["fresh"],
-        api=None if saved["api"] is None else _load_group(saved["api"], read_at),
-        results=None if saved["results"] is None else _load_group(saved["results"], read_at),
-        turns=[_load_group(group, read_at) for group in saved["turns"]],
-        held=[_load_group(group, read_at) for group in saved["held"]],
-        waiting=[_load_record(record, read_at) for record in saved["waiting"]],
-    )
-
-
-def _save_group(group: RecordGroup) -> dict[str, Any]:
-    said = {id(record) for record in group.said}
-    return {
-        "kind": group.kind,
-        "number": group.number,
-        "key": group.key,
-        "time": group.time,
-        "message_id": group.message_id,
-        "prompt": group.prompt,
-        "restart": group.restart,
-        "agents": group.agents,
-        "records": [[*_save_record(record), id(record) in said] for record in group.records],
+    one = {name: saved[name] and _load_group(saved[name], read_at) for name in ("api", "results")}
+    many = {
+        name: [_load_group(group, read_at) for group in saved[name]] for name in ("turns", "held")
     }
+    waiting = [_load_record(record, read_at) for record in saved["waiting"]]
+    return Thread(**{**saved, **one, **many, "waiting": waiting})
 
 
 def _load_group(saved: Any, read_at: ReadAt) -> RecordGroup:
-    group = RecordGroup(
-        kind=saved["kind"],
-        number=saved["number"],
-        key=saved["key"],
-        time=saved["time"],
-        message_id=saved["message_id"],
-        prompt=saved["prompt"],
-        restart=saved["restart"],
-        agents=list(saved["agents"]),
-    )
-    for line, offset, length, said in saved["records"]:
-        record = _load_record((line, offset, length), read_at)
-        group.records.append(record)
-        if said:
-            classify(record)
-            group.said.append(record)
-    return group
-
-
-def _save_record(record: Record) -> list[int]:
-    return [record.line, record.offset, record.length]
+    records = [_load_record(record, read_at) for record in saved["records"]]
+    said = [records[at] for at in saved["said"]]
+    for record in said:
+        classify(record)
+    return RecordGroup(**{**saved, "records": records, "said": said})
 
 
 def _load_record(saved: Any, read_at: ReadAt) -> Record:

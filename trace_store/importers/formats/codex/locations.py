@@ -12,7 +12,7 @@ from typing import Any
 from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.importers.files import files_in
-from trace_store.importers.formats.codex.items import CALLS, OUTPUTS
+from trace_store.importers.formats.codex.rollouts import CALLS, OUTPUTS
 from trace_store.importers.sniff import first_records, is_below, read_head
 
 FOLDERS = ("sessions", "archived_sessions")

@@ -71,7 +71,7 @@ def inside(path: str, disk: Disk) -> list[Inner]:
 def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
     """Return the paths of the sessions that ran in a project's folder or below it.
 
-    A database that cannot be read is returned as a whole.
+    For a database that cannot be read, its own path is returned.
     """
     if environment.opencode_database:
         places = [environment.opencode_database]

@@ -27,8 +27,7 @@ from trace_store.importers.formats.opencode.rows import (
     session_info,
 )
 from trace_store.importers.json_records import records_of
-from trace_store.importers.names import ref_component
-from trace_store.importers.parts import storable_name, time_of
+from trace_store.importers.parts import ref_component, storable_name, time_of
 from trace_store.importers.turns import (
     Compaction,
     DocumentReader,
