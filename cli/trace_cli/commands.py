@@ -384,3 +384,4 @@ COMMANDS = (
     *[Command(name, name, function, help, PLUMBING) for name, function, help in _PLUMBING],
 )
 BY_NAME = {command.name: command for command in COMMANDS}
+BY_NAME["tr"] = BY_NAME["trajectory"]

@@ -24,7 +24,7 @@ from trace_store.trajectories.recording import (
     state_at,
     trajectory_ref,
 )
-from trace_store.trajectories.state import State
+from trace_store.trajectories.state import ABANDONED, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,10 +40,12 @@ class Chapter:
     """A part of a trajectory.
 
     Attributes:
-        title: its title; "" before the first chapter.
+        title: its title; "" for what happened before a chapter was begun.
         agent: who began it.
         started, ended: in milliseconds since the epoch; `ended` is None for the current chapter.
         events: what happened in it, oldest first.
+        before: the tips of the agents' branches when it was begun.
+        tips: their tips in the meantime, and when it ended.
     """
 
     title: str
@@ -51,6 +53,8 @@ class Chapter:
     started: int
     ended: int | None
     events: tuple[Event, ...]
+    before: tuple[ObjectId, ...] = ()
+    tips: tuple[ObjectId, ...] = ()
 
 
 @value
@@ -73,19 +77,25 @@ class Trajectory:
     @property
     def chapters(self) -> list[Chapter]:
         """Its chapters; the first has no title if something happened before one was begun."""
-        begun: list[tuple[Event, list[Event]]] = []
-        for event in self.events:
-            if event.type == ev.CHAPTER:
-                begun.append((event, []))
-            elif event.type in ev.TOLD or event.type not in ev.TYPES:
-                if not begun:
-                    begun.append((event, []))
-                begun[-1][1].append(event)
-        ends = [event.time for event, _ in begun[1:]] + [self.ended]
-        return [
-            Chapter(str(first.data.get("title", "")), first.agent, first.time, end, tuple(inside))
-            for (first, inside), end in zip(begun, ends, strict=False)
-        ]
+        starts = [number for number, event in enumerate(self.events) if event.type == ev.CHAPTER]
+        first = starts[0] if starts else len(self.events)
+        if any(map(_is_told, self.events[:first])):
+            starts.insert(0, 0)
+        ends = [*starts[1:], len(self.events)]
+        return [self._chapter(start, end) for start, end in zip(starts, ends, strict=False)]
+
+    def _chapter(self, start: int, end: int) -> Chapter:
+        """Return the chapter that the event at `start` begins, up to that at `end`."""
+        first, is_last = self.events[start], end == len(self.events)
+        return Chapter(
+            str(first.data.get("title", "")) if first.type == ev.CHAPTER else "",
+            first.agent,
+            first.time,
+            self.ended if is_last else self.events[end].time,
+            tuple(filter(_is_told, self.events[start:end])),
+            _sessions(self.events[: start + 1]),
+            _sessions(self.events[start + 1 : end + 1]),
+        )
 
     @property
     def decisions(self) -> list[Event]:
@@ -115,9 +125,24 @@ class Trajectory:
         ends = self.of_type(ev.COMPLETED, ev.ABANDONED)
         return ends[-1].time if ends else self.state.updated
 
+    @property
+    def reason(self) -> str:
+        """Why it was abandoned, or ""."""
+        given_up = self.of_type(ev.ABANDONED) if self.state.status == ABANDONED else []
+        return given_up[-1].content if given_up else ""
+
     def of_type(self, *types: str) -> list[Event]:
         """Return its events of some types, oldest first."""
         return [event for event in self.events if event.type in types]
+
+
+def _is_told(event: Event) -> bool:
+    return event.type in ev.TOLD or event.type not in ev.TYPES
+
+
+def _sessions(events: Sequence[Event]) -> tuple[ObjectId, ...]:
+    """Return the tips of sessions that events link, each once."""
+    return tuple(dict.fromkeys(event.session for event in events if event.session is not None))
 
 
 @value
@@ -239,6 +264,23 @@ def read_trajectory(store: Store, name: str) -> Trajectory:
     if len(tips) > 1:
         state = _joined(state, events)
     return Trajectory(state, tuple(events))
+
+
+def last_events(store: Store, name: str, count: int) -> list[Event]:
+    """Return the last events of a trajectory, oldest first; raises as `find_state`.
+
+    An amendment of an earlier event stands alone.
+    """
+    tips = store.refs.tips(trajectory_ref(name))
+    if len(tips) > 1:
+        return list(read_trajectory(store, name).events[-count:])
+    found: list[Event] = []
+    oid: ObjectId | None = tips[0] if tips else None
+    while oid is not None and len(found) < count:
+        commit = read_commit(oid, store.objects.read)
+        found[:0] = _events_of(store, oid, commit)
+        oid = commit.parents[0] if commit.parents else None
+    return _amended(found[-count:])
 
 
 def _events(store: Store, tips: Sequence[ObjectId]) -> Iterator[Event]:
