@@ -24,7 +24,7 @@ from trace_store.trajectories.recording import (
     state_at,
     trajectory_ref,
 )
-from trace_store.trajectories.state import ABANDONED, State
+from trace_store.trajectories.state import ABANDONED, ACTIVE, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -194,10 +194,31 @@ def list_trajectories(store: Store, wanted: Filter | None = None) -> list[State]
 
 
 def state_of(store: Store, tips: Sequence[ObjectId]) -> State:
-    """Return the state of a trajectory, that of its newest tip; raises as `list_trajectories`."""
+    """Return the state of a trajectory; raises as `list_trajectories`.
+
+    No commit has that of several tips, so it is computed from all of their events.
+    """
+    state = state_at(store, tips[0])
     if len(tips) == 1:
-        return state_at(store, tips[0])
-    return max((state_at(store, tip) for tip in tips), key=lambda state: state.updated)
+        return state
+    joined = State(
+        state.id,
+        title=state.title,
+        description=state.description,
+        task=state.task,
+        project=state.project,
+        tags=state.tags,
+        branch=state.branch,
+    )
+    for event in _events(store, tips):
+        try:
+            joined = joined.after(event.data, event.agent, event.time)
+        except errors.StateError:  # one clone recorded something after the other had ended it
+            active = replace(joined, status=ACTIVE)
+            joined = replace(
+                active.after(event.data, event.agent, event.time), status=joined.status
+            )
+    return joined
 
 
 def find_state(store: Store, name: str) -> State:
@@ -240,7 +261,7 @@ def choose(store: Store, named: str = "") -> State:
     """
     if named:
         return find_state(store, named)
-    active = list_trajectories(store, Filter(status="active"))
+    active = list_trajectories(store, Filter(status=ACTIVE))
     branch = store.refs.head().ref
     of_branch = [state for state in active if branch and state.branch == branch]
     for candidates in (of_branch, active):
@@ -260,26 +281,26 @@ def read_trajectory(store: Store, name: str) -> Trajectory:
     """Return a whole trajectory; raises as `find_state`."""
     state = find_state(store, name)
     tips = store.refs.tips(TRAJECTORIES + state.id)
-    events = _amended(_events(store, tips))
-    if len(tips) > 1:
-        state = _joined(state, events)
-    return Trajectory(state, tuple(events))
+    return Trajectory(state, tuple(_amended(_events(store, tips))))
 
 
-def last_events(store: Store, name: str, count: int) -> list[Event]:
-    """Return the last events of a trajectory, oldest first; raises as `find_state`.
+def last_events(store: Store, id: str, count: int) -> list[Event]:
+    """Return the last events of the trajectory with an id, oldest first; raises as `list_trajectories`.
 
-    An amendment of an earlier event stands alone.
+    Only as many commits are read. An amendment of an earlier event stands alone.
     """
-    tips = store.refs.tips(trajectory_ref(name))
-    if len(tips) > 1:
-        return list(read_trajectory(store, name).events[-count:])
+    read = store.objects.read
+    waiting = {oid: read_commit(oid, read) for oid in store.refs.tips(trajectory_ref(id))}
+    known = set(waiting)
     found: list[Event] = []
-    oid: ObjectId | None = tips[0] if tips else None
-    while oid is not None and len(found) < count:
-        commit = read_commit(oid, store.objects.read)
+    while waiting and len(found) < count:
+        oid = max(waiting, key=lambda each: waiting[each].time)
+        commit = waiting.pop(oid)
         found[:0] = _events_of(store, oid, commit)
-        oid = commit.parents[0] if commit.parents else None
+        waiting.update(
+            {each: read_commit(each, read) for each in commit.parents if each not in known}
+        )
+        known.update(commit.parents)
     return _amended(found[-count:])
 
 
@@ -346,19 +367,6 @@ def _amended(events: Iterable[Event]) -> list[Event]:
     return found
 
 
-def _joined(state: State, events: Sequence[Event]) -> State:
-    """Return the state after the events of several tips, which no commit has."""
-    joined = State(state.id)
-    for event in events:
-        try:
-            joined = joined.after(event.data, event.agent, event.time)
-        except errors.StateError:  # one clone recorded something after the other had ended it
-            status = joined.status
-            joined = replace(joined, status="active").after(event.data, event.agent, event.time)
-            joined = replace(joined, status=status)
-    return joined
-
-
 def find_event(trajectory: Trajectory, name: str) -> Event:
     """Return the event whose address begins with some hex digits, or a decision by its number (`d1`).
 
@@ -375,5 +383,5 @@ def find_event(trajectory: Trajectory, name: str) -> Event:
     ]
     if len(found) == 1:
         return found[0]
-    how = "several events of" if found else "no event of"
-    raise errors.MessageNotFoundError(f"{how} {trajectory.id} begin with {name[:80]!r}", name=name)
+    how = "several events" if found else "no event"
+    raise errors.MessageNotFoundError(f"{how} {name[:80]!r} of {trajectory.id}", name=name)
