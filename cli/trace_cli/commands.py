@@ -383,5 +383,7 @@ COMMANDS = (
     *[Command(*row, ANCILLARY) for row in _ANCILLARY],
     *[Command(name, name, function, help, PLUMBING) for name, function, help in _PLUMBING],
 )
+ALIASES = {"tr": "trajectory"}
+"""Second names of commands, which no list shows."""
 BY_NAME = {command.name: command for command in COMMANDS}
-BY_NAME["tr"] = BY_NAME["trajectory"]
+BY_NAME |= {name: BY_NAME[command] for name, command in ALIASES.items()}

@@ -200,15 +200,17 @@ def test_a_terminal_shows_no_control_characters(started: Run) -> None:
     evil = "\x1b[2J\u202e\x07"
     started("tr", "start", f"t{evil}", "--role", evil, "--description", evil, "--task", evil)
     first = record(started("tr", "list", "--json"))["id"]
-    for words in (
+    told: list[tuple[str, ...]] = [
         ("decision", f"q{evil}|c{evil}", "--reasoning", evil, "--alternative", f"o{evil}: r{evil}"),
         ("chapter", f"c{evil}"),
         ("finding", f"f{evil}", "--tag", f"t{evil}"),
         ("message", f"m{evil}", "--to", f"b{evil}"),
         ("reflect", f"s{evil}", "--learning", f"l{evil}"),
-    ):
+    ]
+    for words in told:
         started("tr", *words, "--trajectory", first, "-q")
-    for words in (("status", "--trajectory", first), ("show", first), ("list",)):
+    views: list[tuple[str, ...]] = [("status", "--trajectory", first), ("show", first), ("list",)]
+    for words in views:
         shown = started("tr", *words, terminal=True).text.replace("\x1b[", "")
         assert not {"\x1b", "\u202e", "\x07"} & set(started("tr", *words).text)
         assert not {"\u202e", "\x07"} & set(shown)
