@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.trajectories.handle import Recorded, Trajectories
 
-HELP = """Record why the code is as it is, while it happens.
+HELP = """A trajectory says why the code is as it is, and is recorded while it happens.
 
-A trajectory belongs to a task. Agents record decisions with their alternatives, findings and chapters in it; each is
-linked to the messages that led to it. Several agents and several trajectories may be active at once: the one that is
-meant is that of --trajectory, else of TRACE_TRAJECTORY, else the active one of HEAD's branch, else the only active one.
-
-`trace tr` is short for `trace trajectory`.
+Agents record decisions with their alternatives, findings and chapters; each is linked to the messages that led to it.
+Several trajectories may be active at once: the one that is meant is that of --trajectory, else of TRACE_TRAJECTORY,
+else the active one of HEAD's branch, else the only active one. `trace tr` is short for `trace trajectory`.
 """
 TRAJECTORY = Option(
     "--trajectory",
