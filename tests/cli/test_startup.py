@@ -86,6 +86,8 @@ OTHERS = [
     ["switch", "-c", "idea"],
     ["checkout", "HEAD"],
     ["tag", "v1"],
+    ["trajectory", "start", "x"],
+    ["tr", "list"],
     ["reset", "HEAD"],
     ["reflog"],
     ["undo", "-n"],
@@ -106,8 +108,6 @@ WITH_JSON_OR_PROCESSES = [
     ["compile", "-f", "openai"],
     ["du"],
     ["fsck"],
-    ["trajectory", "start", "x"],
-    ["tr", "list"],
 ]
 """Commands that need json or subprocess, and some modules that these import."""
 MOST_MODULES = {

@@ -7,8 +7,6 @@ events of another clone, the next event follows both.
 
 from __future__ import annotations
 
-import json
-
 from trace_store import errors, trajectories
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import value
@@ -18,11 +16,12 @@ from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import store_message
+from trace_store.objects.parts import Data
 from trace_store.oid import ObjectId, hash_object
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.names import TRAJECTORIES, check_text
 from trace_store.trajectories import events as ev
-from trace_store.trajectories.events import Event, event_data, event_message
+from trace_store.trajectories.events import SCHEMA, Event, event_data, event_message
 from trace_store.trajectories.state import META, State
 
 TYPE_CHECKING = False
@@ -137,7 +136,8 @@ class _Draft:
         self.new = new
         gathering = ObjectCollector() if guard is None else guard.gathering()
         message = event_message(new.data)
-        self.data: dict[str, Any] = json.loads(gathering.text(message.text))
+        text = gathering.text(message.text)
+        self.data = dict(new.data) if text == message.text else Data(SCHEMA, text).value
         self._author = check_author(new.agent)
         self._operation = ops.add([store_message(event_message(self.data), gathering.put)])
         self._gathering = gathering
