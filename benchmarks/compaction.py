@@ -160,9 +160,9 @@ def trim(session: Session) -> list[Message]:
 def extractive(session: Session) -> list[Message]:
     """Compress to the target with the extractive summary, or as far as possible."""
     try:
-        session.repo.compress(session.whole_target(), force=True)
+        session.repo.compression.compress(session.whole_target(), force=True)
     except BudgetError as error:
-        session.repo.compress(error.needed, force=True)  # type: ignore[arg-type]
+        session.repo.compression.compress(error.needed, force=True)  # type: ignore[arg-type]
     except (InvalidInputError, StateError):
         pass  # there is nothing to compress
     return session.compiled()

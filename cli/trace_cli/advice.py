@@ -145,6 +145,11 @@ HINTS: dict[str, str] = {
     ErrorCode.UNRELATED_HISTORIES: "--allow-unrelated-histories merges them: the other messages go after yours",
     ErrorCode.NOT_FAST_FORWARD: "without --ff-only a merge commit is created",
     ErrorCode.DROPS_PINNED: "--drop-pinned drops them anyway",
+    ErrorCode.TRAJECTORY_NOT_FOUND: "`trace trajectory list` lists them",
+    ErrorCode.TRAJECTORY_ENDED: "`trace trajectory reopen {name}` makes it active again",
+    ErrorCode.TRAJECTORY_ACTIVE: "`trace trajectory complete` or `trace trajectory abandon` ends it",
+    ErrorCode.SEVERAL_TRAJECTORIES: "name one with --trajectory or TRACE_TRAJECTORY",
+    ErrorCode.NO_TRAJECTORY: "`trace trajectory start TITLE` starts one; `trace trajectory list` lists all",
     ErrorCode.INTERNAL: "please report this, with the output under `TRACE_DEBUG=1`",
 }
 """What to type, by error code; `{name}` stands for an attribute of the error."""

@@ -161,4 +161,7 @@ COMMANDS = (
     *[Command(*row, ANCILLARY) for row in _ANCILLARY],
     *[Command(name, name, help, PLUMBING) for name, help in _PLUMBING],
 )
+ALIASES = {"tr": "trajectory"}
+"""Second names of commands, which no list shows."""
 BY_NAME = {command.name: command for command in COMMANDS}
+BY_NAME |= {name: BY_NAME[command] for name, command in ALIASES.items()}

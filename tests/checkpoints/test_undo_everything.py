@@ -42,7 +42,7 @@ def change(repo: Repo, random: Random, number: int) -> None:
         lambda: repo.annotate(random.choice(addresses), priority="pinned"),
         lambda: repo.compression.trim(size * random.randint(1, 9) // 10, partial=True),
         lambda: repo.compression.dedupe(),
-        lambda: repo.compress(size * random.randint(3, 9) // 10, force=True),
+        lambda: repo.compression.compress(size * random.randint(3, 9) // 10, force=True),
         lambda: repo.compression.expand(random.choice(known)),
         lambda: repo.checkpoints.save(f"c{number}", soft=random.random() < 0.4),
         lambda: repo.checkpoints.restore(name, ref=one),

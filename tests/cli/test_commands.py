@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 
 from trace_cli.arguments import Argument, Option, arguments_of, parse
-from trace_cli.commands import ANCILLARY, BY_NAME, COMMANDS, PLUMBING, PORCELAIN, Command
+from trace_cli.commands import ALIASES, ANCILLARY, BY_NAME, COMMANDS, PLUMBING, PORCELAIN, Command
 
 
 def function_of(row: Command) -> object:
@@ -22,7 +22,8 @@ IDS = [row.name for row in COMMANDS]
 
 
 def test_names_are_unique_and_categories_known() -> None:
-    assert len(BY_NAME) == len(COMMANDS)
+    assert len({row.name for row in COMMANDS}) == len(COMMANDS)
+    assert {name: row.name for name, row in BY_NAME.items() if name != row.name} == ALIASES
     assert {row.category for row in COMMANDS} == {PORCELAIN, ANCILLARY, PLUMBING}
 
 

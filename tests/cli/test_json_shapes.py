@@ -51,6 +51,7 @@ def filled(ok: Callable[..., Outcome], tmp_path: Path) -> Callable[..., Outcome]
         ("tag", ["tag", "v1", "-m", "x"], []),
         ("checkpoint", ["checkpoint", "save", "here"], []),
         ("checkpoint", ["checkpoint", "save", "summary", "--soft"], []),
+        ("trajectory start, trajectory list", ["trajectory", "start", "x"], []),
         ("fork", ["fork", "idea"], []),
         ("fork compare", ["fork", "compare", "HEAD", "HEAD~1"], []),
         ("reset", ["reset", "HEAD~1"], []),
@@ -99,6 +100,23 @@ def test_keys(
     found = first(filled(*words, *flags))
     (keys,) = documented(section)
     assert set(found) == set(keys) - set(left_out)
+
+
+def test_keys_of_trajectories(filled: Callable[..., Outcome]) -> None:
+    (of_state,) = documented("trajectory start, trajectory list")
+    (of_event,) = documented("trajectory decision")
+    (of_whole,) = documented("trajectory show")
+    filled("tr", "start", "x", "-q")
+    event = first(filled("tr", "decision", "x", "--json"))
+    assert list(event) == of_event
+    assert list(first(filled("tr", "reflect", "x", "--result-json"))) == of_event
+    assert list(first(filled("tr", "list", "--json"))) == of_state
+    status = first(filled("tr", "status", "--json"))
+    assert list(status) == [*of_state, "last"]
+    assert status["last"][1] == {name: event[name] for name in of_event[2:]}
+    whole = first(filled("tr", "show", "--json"))
+    assert list(whole) == [*of_state, *of_whole]
+    assert whole["chapters"][0]["events"] == status["last"][1:2]
 
 
 def test_keys_of_the_trash(filled: Callable[..., Outcome]) -> None:

@@ -48,6 +48,7 @@ RUNS: dict[str, list[str]] = {
     "secrets": ["secrets scan"],
     "checkpoint": ["checkpoint save here"],
     "fork": ["fork idea"],
+    "trajectory": ["trajectory start task"],
     "trim": ["trim --percent 99 --partial"],
     "compress": ["compress --manual both --force"],
     "expand": ["edit HEAD.0 c -q", "expand HEAD~1.0"],

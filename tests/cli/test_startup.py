@@ -86,6 +86,8 @@ OTHERS = [
     ["switch", "-c", "idea"],
     ["checkout", "HEAD"],
     ["tag", "v1"],
+    ["trajectory", "start", "x"],
+    ["tr", "list"],
     ["reset", "HEAD"],
     ["reflog"],
     ["undo", "-n"],
@@ -101,18 +103,24 @@ BRANCHED = [
     ["cherry-pick", "idea"],
 ]
 """What is done with another branch."""
-WITH_JSON_OR_PROCESSES = [["show", "--json"], ["compile", "-f", "openai"], ["du"], ["fsck"]]
+WITH_JSON_OR_PROCESSES = [
+    ["show", "--json"],
+    ["compile", "-f", "openai"],
+    ["du"],
+    ["fsck"],
+]
 """Commands that need json or subprocess, and some modules that these import."""
 MOST_MODULES = {
     "version": 14,
     "config": 71,
-    "commit -q --no-seal": 93,
+    "commit -q --no-seal": 94,
     "commit -q": 107,
-    "log": 92,
-    "status": 100,
+    "log": 93,
+    "status": 101,
     "compile": 104,
-    "show": 96,
-    "fsck": 103,
+    "show": 97,
+    "fsck": 104,
+    "trajectory start x": 110,
 }
 """How many modules of Trace a command may load: each costs about 60 µs, half a per cent of a bare interpreter."""
 

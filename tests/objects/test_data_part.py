@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trace_store import Data, Message, Repo, Text
 from trace_store.errors import CorruptObjectError, InvalidMessageError
@@ -10,6 +15,21 @@ from trace_store.errors import CorruptObjectError, InvalidMessageError
 SCHEMA = "example.invoice/1"
 INVOICE = {"total": 12.5, "lines": [{"text": "Zürich → Basel", "count": 2}]}
 CANONICAL = '{"lines":[{"count":2,"text":"Zürich → Basel"}],"total":12.5}'
+
+
+JSON_OBJECTS = st.dictionaries(
+    st.text(),
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(st.characters(codec=None)),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=8,
+    ),
+    max_size=4,
+)
 
 
 @pytest.fixture
@@ -72,3 +92,10 @@ def test_damaged_json_is_told_when_its_value_is_asked_for() -> None:
     assert damaged.indented == "[1"
     with pytest.raises(CorruptObjectError, match=SCHEMA):
         _ = damaged.value
+
+
+@given(JSON_OBJECTS)
+def test_the_text_is_that_of_json(data: dict[str, Any]) -> None:
+    text = json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    assert Data("acme.thing/1", data).text == text
+    assert Data("acme.thing/1", text).value == data

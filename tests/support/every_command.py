@@ -125,6 +125,12 @@ def fork(repo: Repo, line: Line) -> None:
     assert compared.left != compared.right
 
 
+def trajectory(repo: Repo, line: Line) -> None:
+    state = repo.trajectories.start(f"on {name_of(line)}")
+    made = repo.trajectories.decide("how?", "like this", trajectory=state.id)
+    assert repo.trajectories.read(state.id).decisions == [made.event]
+
+
 def import_(repo: Repo, line: Line) -> None:
     stdin = io.BytesIO(SAMPLE.read_bytes())
     report = repo.transcripts.import_("-", onto=f"{name_of(line)}-session", stdin=stdin)
@@ -183,6 +189,7 @@ ON_A_BRANCH: dict[str, Callable[[Repo, Line], Any]] = {
     "suggest": suggest,
     "trash": trash,
     "checkpoint": checkpoint,
+    "trajectory": trajectory,
     "fork": fork,
     "import": import_,
     "bundle": bundle,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trace_store.repo import records as records
     from trace_store.repo import stopped as stopped
     from trace_store.repo import tags as tags
+    from trace_store.repo import trajectory_records as trajectory_records
     from trace_store.repo import transcripts as transcripts
     from trace_store.repo import trash as trash
 

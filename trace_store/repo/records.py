@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
     from trace_store.providers.values import Rendered
     from trace_store.store.handle import Store
-    from trace_store.trajectories.state import State
 
     class Waiting(Protocol):
         """An operation in progress."""
@@ -504,34 +503,6 @@ def _reverted(done: RevertedCommit) -> dict[str, Any]:
             }
             for each in done.conflicts
         ],
-    }
-
-
-def trajectory_state(state: State) -> dict[str, Any]:
-    """Return a trajectory as a list shows it."""
-    return {
-        "id": state.id,
-        "title": state.title,
-        "description": state.description,
-        "task": None if state.task is None else state.task.as_map(),
-        "project": state.project,
-        "tags": list(state.tags),
-        "status": state.status,
-        "started": known_time(state.started),
-        "updated": known_time(state.updated),
-        "branch": state.branch or None,
-        "agents": [
-            {
-                "name": each.name,
-                "role": each.role,
-                "joined": known_time(each.joined),
-                "left": known_time(each.left),
-            }
-            for each in state.agents
-        ],
-        "chapter": state.chapter or None,
-        "counts": dict(state.counts),
-        "confidence": state.confidence,
     }
 
 

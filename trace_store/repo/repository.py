@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     from typing import Any, Self, TypeAlias
 
     from trace_store.checkpoints.handle import Checkpoints
-    from trace_store.compression.compress import CompressionResult
     from trace_store.context.tokens.tokenizer import Tokenizer
     from trace_store.history.undo import UndoResult
     from trace_store.ident import Clock
-    from trace_store.llm.contract import Model
     from trace_store.maintenance.seal import SealReport
     from trace_store.repo.stopped import Stopped
     from trace_store.search.query import Hit
@@ -279,19 +277,6 @@ class Repo(Line):
         if not dry_run:
             self._handle.check_not_stopped()
         return history.undo.redo(self.store, author=self._handle.author, dry_run=dry_run)
-
-    def compress(
-        self,
-        to: int | None = None,
-        range: str = "",
-        *,
-        model: Model | None = None,
-        text: str = "",
-        force: bool = False,
-        ref: str = "",
-    ) -> CompressionResult:
-        """Replace messages by summaries; as `repo.compression.compress`."""
-        return self.compression.compress(to, range, model=model, text=text, force=force, ref=ref)
 
     def search(
         self,

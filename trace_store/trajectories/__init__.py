@@ -11,5 +11,7 @@ if TYPE_CHECKING:
     from trace_store.trajectories import handle as handle
     from trace_store.trajectories import reading as reading
     from trace_store.trajectories import recording as recording
+    from trace_store.trajectories import retrospective as retrospective
+    from trace_store.trajectories import sessions as sessions
 
 __getattr__ = submodules(__name__)

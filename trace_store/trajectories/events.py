@@ -237,5 +237,5 @@ def check_confidence(given: object) -> float:
     if isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given <= 1:
         return float(given)
     raise errors.InvalidInputError(
-        f"confidence is a number from 0 to 1, not {str(given)[:40]!r}", argument="confidence"
+        f"confidence is a number from 0 to 1, not {repr(given)[:40]}", argument="confidence"
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from trace_store import errors
+from trace_store import errors, trajectories
 from trace_store.frozen import value
+from trace_store.ident import parse_moment
 from trace_store.refs.names import TRAJECTORIES
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.environment import Environment
+    from trace_store.llm.contract import Model
     from trace_store.oid import ObjectId
     from trace_store.secrets.guard import Guard
     from trace_store.store.handle import Store
     from trace_store.trajectories.events import Alternative, Event
-    from trace_store.trajectories.reading import Trajectory
+    from trace_store.trajectories.reading import Chapter, Trajectory
+    from trace_store.trajectories.sessions import SessionMessage
     from trace_store.trajectories.state import State
 
 AGENT, CURRENT = "TRACE_AGENT", "TRACE_TRAJECTORY"
@@ -197,9 +200,45 @@ class Trajectories:
             **{**more, "trajectory": state.id},
         )
 
-    def complete(self, **more: Any) -> Recorded:
-        """End a trajectory as done; raises as `record`."""
-        return self.record(ev.COMPLETED, **more)
+    def draft_retrospective(self, model: Model, trajectory: str = "") -> dict[str, Any]:
+        """Return a retrospective that a model wrote from the history, to be reviewed; nothing is recorded.
+
+        Raises:
+            ModelError: the request failed, or the answer could not be used.
+            As `find`.
+        """
+        whole = self.read(trajectory)
+        messages = [each for chapter in whole.chapters for each in self.session_messages(chapter)]
+        return trajectories.retrospective.draft_retrospective(model, whole, messages)
+
+    def complete(
+        self,
+        retrospective: Mapping[str, Any] | None = None,
+        *,
+        trajectory: str = "",
+        agent: str = "",
+    ) -> Recorded:
+        """End a trajectory as done, and record its retrospective in the same step if one is given.
+
+        Args:
+            retrospective: summary, approach, challenges, learnings, suggestions and confidence, as in `reflect`.
+            trajectory: its id, or the beginning of it.
+            agent: who ends it.
+
+        Raises:
+            As `record`.
+        """
+        state = self.find(trajectory)
+        ends = [event_data(ev.COMPLETED)]
+        if retrospective is not None:
+            told = trajectories.retrospective.read_retrospective(retrospective)
+            spent = self._store.clock.now() - state.started
+            ends.insert(0, {"type": ev.RETROSPECTIVE, **told, "time_spent": spent})
+        who, session = self._agent(agent), self._session()
+        made = self._recorder.record(
+            TRAJECTORIES + state.id, [NewEvent(each, who, None, session) for each in ends]
+        )
+        return Recorded(*made[-1])
 
     def abandon(self, reason: str = "", **more: Any) -> Recorded:
         """End a trajectory that was given up; raises as `record`."""
@@ -260,13 +299,34 @@ class Trajectories:
         """Return the whole trajectory that is meant; raises as `find`."""
         return reading.read_trajectory(self._store, self.find(trajectory).id)
 
-    def list(self, **wanted: Any) -> list[State]:
+    def last_events(self, trajectory: str = "", count: int = 5) -> Sequence[Event]:
+        """Return the last events of the trajectory that is meant, oldest first; raises as `find`."""
+        return reading.last_events(self._store, self.find(trajectory).id, count)
+
+    def session_messages(self, chapter: Chapter) -> Sequence[SessionMessage]:
+        """Return the messages of the agents' sessions during a chapter, by time."""
+        return trajectories.sessions.session_messages(self._store, chapter)
+
+    def list(self, *, since: int | str | None = None, **wanted: Any) -> list[State]:
         """Return trajectories, the one with the newest event first.
 
         Args:
-            wanted: conditions, as in `reading.Filter`: agent, tag, task, project, status, since, confidence.
+            since: started at this time or later: milliseconds since the epoch, or text as in "2 days ago".
+            wanted: other conditions, as in `reading.Filter`: agent, tag, task, project, status, confidence.
+
+        Raises:
+            InvalidInputError: `since` is not a time, or `confidence` not a number from 0 to 1.
         """
-        return reading.list_trajectories(self._store, reading.Filter(**wanted))
+        if isinstance(since, str):
+            moment = parse_moment(since, self._store.clock.now())
+            if moment is None:
+                raise errors.InvalidInputError(
+                    f"since: not a time: {since[:80]!r}", argument="since"
+                )
+            since = moment
+        if (least := wanted.get("confidence")) is not None:
+            wanted["confidence"] = ev.check_confidence(least)
+        return reading.list_trajectories(self._store, reading.Filter(since=since, **wanted))
 
     def _agent(self, given: str) -> str:
         return given or self._environment.variables(AGENT).get(AGENT, "") or self._author

@@ -24,7 +24,7 @@ from trace_store.trajectories.recording import (
     state_at,
     trajectory_ref,
 )
-from trace_store.trajectories.state import State
+from trace_store.trajectories.state import ABANDONED, ACTIVE, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,10 +40,12 @@ class Chapter:
     """A part of a trajectory.
 
     Attributes:
-        title: its title; "" before the first chapter.
+        title: its title; "" for what happened before a chapter was begun.
         agent: who began it.
         started, ended: in milliseconds since the epoch; `ended` is None for the current chapter.
         events: what happened in it, oldest first.
+        before: the tips of the agents' branches when it was begun.
+        tips: their tips in the meantime, and when it ended.
     """
 
     title: str
@@ -51,6 +53,8 @@ class Chapter:
     started: int
     ended: int | None
     events: tuple[Event, ...]
+    before: tuple[ObjectId, ...] = ()
+    tips: tuple[ObjectId, ...] = ()
 
 
 @value
@@ -73,19 +77,25 @@ class Trajectory:
     @property
     def chapters(self) -> list[Chapter]:
         """Its chapters; the first has no title if something happened before one was begun."""
-        begun: list[tuple[Event, list[Event]]] = []
-        for event in self.events:
-            if event.type == ev.CHAPTER:
-                begun.append((event, []))
-            elif event.type in ev.TOLD or event.type not in ev.TYPES:
-                if not begun:
-                    begun.append((event, []))
-                begun[-1][1].append(event)
-        ends = [event.time for event, _ in begun[1:]] + [self.ended]
-        return [
-            Chapter(str(first.data.get("title", "")), first.agent, first.time, end, tuple(inside))
-            for (first, inside), end in zip(begun, ends, strict=False)
-        ]
+        starts = [number for number, event in enumerate(self.events) if event.type == ev.CHAPTER]
+        first = starts[0] if starts else len(self.events)
+        if any(map(_is_told, self.events[:first])):
+            starts.insert(0, 0)
+        ends = [*starts[1:], len(self.events)]
+        return [self._chapter(start, end) for start, end in zip(starts, ends, strict=False)]
+
+    def _chapter(self, start: int, end: int) -> Chapter:
+        """Return the chapter that the event at `start` begins, up to that at `end`."""
+        first, is_last = self.events[start], end == len(self.events)
+        return Chapter(
+            str(first.data.get("title", "")) if first.type == ev.CHAPTER else "",
+            first.agent,
+            first.time,
+            self.ended if is_last else self.events[end].time,
+            tuple(filter(_is_told, self.events[start:end])),
+            _sessions(self.events[: start + 1]),
+            _sessions(self.events[start + 1 : end + 1]),
+        )
 
     @property
     def decisions(self) -> list[Event]:
@@ -115,9 +125,24 @@ class Trajectory:
         ends = self.of_type(ev.COMPLETED, ev.ABANDONED)
         return ends[-1].time if ends else self.state.updated
 
+    @property
+    def reason(self) -> str:
+        """Why it was abandoned, or ""."""
+        given_up = self.of_type(ev.ABANDONED) if self.state.status == ABANDONED else []
+        return given_up[-1].content if given_up else ""
+
     def of_type(self, *types: str) -> list[Event]:
         """Return its events of some types, oldest first."""
         return [event for event in self.events if event.type in types]
+
+
+def _is_told(event: Event) -> bool:
+    return event.type in ev.TOLD or event.type not in ev.TYPES
+
+
+def _sessions(events: Sequence[Event]) -> tuple[ObjectId, ...]:
+    """Return the tips of sessions that events link, each once."""
+    return tuple(dict.fromkeys(event.session for event in events if event.session is not None))
 
 
 @value
@@ -169,10 +194,31 @@ def list_trajectories(store: Store, wanted: Filter | None = None) -> list[State]
 
 
 def state_of(store: Store, tips: Sequence[ObjectId]) -> State:
-    """Return the state of a trajectory, that of its newest tip; raises as `list_trajectories`."""
+    """Return the state of a trajectory; raises as `list_trajectories`.
+
+    No commit has that of several tips, so it is computed from all of their events.
+    """
+    state = state_at(store, tips[0])
     if len(tips) == 1:
-        return state_at(store, tips[0])
-    return max((state_at(store, tip) for tip in tips), key=lambda state: state.updated)
+        return state
+    joined = State(
+        state.id,
+        title=state.title,
+        description=state.description,
+        task=state.task,
+        project=state.project,
+        tags=state.tags,
+        branch=state.branch,
+    )
+    for event in _events(store, tips):
+        try:
+            joined = joined.after(event.data, event.agent, event.time)
+        except errors.StateError:  # one clone recorded something after the other had ended it
+            active = replace(joined, status=ACTIVE)
+            joined = replace(
+                active.after(event.data, event.agent, event.time), status=joined.status
+            )
+    return joined
 
 
 def find_state(store: Store, name: str) -> State:
@@ -215,7 +261,7 @@ def choose(store: Store, named: str = "") -> State:
     """
     if named:
         return find_state(store, named)
-    active = list_trajectories(store, Filter(status="active"))
+    active = list_trajectories(store, Filter(status=ACTIVE))
     branch = store.refs.head().ref
     of_branch = [state for state in active if branch and state.branch == branch]
     for candidates in (of_branch, active):
@@ -235,10 +281,27 @@ def read_trajectory(store: Store, name: str) -> Trajectory:
     """Return a whole trajectory; raises as `find_state`."""
     state = find_state(store, name)
     tips = store.refs.tips(TRAJECTORIES + state.id)
-    events = _amended(_events(store, tips))
-    if len(tips) > 1:
-        state = _joined(state, events)
-    return Trajectory(state, tuple(events))
+    return Trajectory(state, tuple(_amended(_events(store, tips))))
+
+
+def last_events(store: Store, id: str, count: int) -> list[Event]:
+    """Return the last events of the trajectory with an id, oldest first; raises as `list_trajectories`.
+
+    Only as many commits are read. An amendment of an earlier event stands alone.
+    """
+    read = store.objects.read
+    waiting = {oid: read_commit(oid, read) for oid in store.refs.tips(trajectory_ref(id))}
+    known = set(waiting)
+    found: list[Event] = []
+    while waiting and len(found) < count:
+        oid = max(waiting, key=lambda each: waiting[each].time)
+        commit = waiting.pop(oid)
+        found[:0] = _events_of(store, oid, commit)
+        waiting.update(
+            {each: read_commit(each, read) for each in commit.parents if each not in known}
+        )
+        known.update(commit.parents)
+    return _amended(found[-count:])
 
 
 def _events(store: Store, tips: Sequence[ObjectId]) -> Iterator[Event]:
@@ -304,19 +367,6 @@ def _amended(events: Iterable[Event]) -> list[Event]:
     return found
 
 
-def _joined(state: State, events: Sequence[Event]) -> State:
-    """Return the state after the events of several tips, which no commit has."""
-    joined = State(state.id)
-    for event in events:
-        try:
-            joined = joined.after(event.data, event.agent, event.time)
-        except errors.StateError:  # one clone recorded something after the other had ended it
-            status = joined.status
-            joined = replace(joined, status="active").after(event.data, event.agent, event.time)
-            joined = replace(joined, status=status)
-    return joined
-
-
 def find_event(trajectory: Trajectory, name: str) -> Event:
     """Return the event whose address begins with some hex digits, or a decision by its number (`d1`).
 
@@ -333,5 +383,5 @@ def find_event(trajectory: Trajectory, name: str) -> Event:
     ]
     if len(found) == 1:
         return found[0]
-    how = "several events of" if found else "no event of"
-    raise errors.MessageNotFoundError(f"{how} {trajectory.id} begin with {name[:80]!r}", name=name)
+    how = "several events" if found else "no event"
+    raise errors.MessageNotFoundError(f"{how} {name[:80]!r} of {trajectory.id}", name=name)

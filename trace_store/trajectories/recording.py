@@ -1,14 +1,13 @@
 """Recording: each event becomes one commit at the end of its trajectory.
 
 The commit links the tip of the agent's branch at that time, so the messages that led to a decision stay with it.
-Several processes may write to one trajectory; each event follows the one that was written before it.
+Several processes may write to one trajectory; each event follows the one that was written before it. If git brought the
+events of another clone, the next event follows both.
 """
 
 from __future__ import annotations
 
-import json
-
-from trace_store import errors
+from trace_store import errors, trajectories
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import value
 from trace_store.ident import Randomness, check_author
@@ -17,11 +16,12 @@ from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import store_message
+from trace_store.objects.parts import Data
 from trace_store.oid import ObjectId, hash_object
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.names import TRAJECTORIES, check_text
 from trace_store.trajectories import events as ev
-from trace_store.trajectories.events import Event, event_data, event_message
+from trace_store.trajectories.events import SCHEMA, Event, event_data, event_message
 from trace_store.trajectories.state import META, State
 
 TYPE_CHECKING = False
@@ -109,23 +109,20 @@ class Recorder:
         said = f"trajectory: {drafts[-1].subject}" if drafts else ""
         made: list[tuple[Event, State]] = []
 
-        def make(tip: ObjectId | None) -> tuple[ObjectId | None, list[tuple[ObjectId, bytes]]]:
+        def build(refs: RefReader) -> Transaction:
             made.clear()
-            if is_new and tip is not None:
+            parents = tips = refs.tips(ref)
+            if is_new and tips:
                 raise errors.AlreadyExistsError(f"{name_of(ref)} exists already", ref=ref)
-            if not is_new and tip is None:
+            if not (is_new or tips):
                 raise not_found(name_of(ref))
-            state = State(name_of(ref)) if tip is None else state_at(store, tip)
+            state = trajectories.reading.state_of(store, tips) if tips else State(name_of(ref))
             objects: list[tuple[ObjectId, bytes]] = []
             for draft in drafts:
-                tip, state = draft.commit(tip, state, store.clock.now(), objects)
-                made.append((draft.event(tip), state))
-            return tip, objects
-
-        def build(refs: RefReader) -> Transaction:
-            tip = refs.read(ref)
-            last, objects = make(tip)
-            edits = [] if last == tip or last is None else [RefEdit(ref, last, tip)]
+                oid, state = draft.commit(parents, state, store.clock.now(), objects)
+                made.append((draft.event(oid), state))
+                parents = (oid,)
+            edits = [RefEdit(ref, parents[0], tips[0] if tips else None)] if drafts else []
             return Transaction(objects, edits, said)
 
         store.transact(build, author=drafts[-1].new.agent if drafts else "")
@@ -139,7 +136,8 @@ class _Draft:
         self.new = new
         gathering = ObjectCollector() if guard is None else guard.gathering()
         message = event_message(new.data)
-        self.data: dict[str, Any] = json.loads(gathering.text(message.text))
+        text = gathering.text(message.text)
+        self.data = dict(new.data) if text == message.text else Data(SCHEMA, text).value
         self._author = check_author(new.agent)
         self._operation = ops.add([store_message(event_message(self.data), gathering.put)])
         self._gathering = gathering
@@ -154,7 +152,7 @@ class _Draft:
 
     def commit(
         self,
-        tip: ObjectId | None,
+        parents: tuple[ObjectId, ...],
         state: State,
         now: int,
         objects: list[tuple[ObjectId, bytes]],
@@ -164,7 +162,7 @@ class _Draft:
         state = state.after(self.data, self._author, self._time)
         session = self.new.session
         data = Commit(
-            () if tip is None else (tip,),
+            parents,
             self._author,
             self._time,
             [self._operation],

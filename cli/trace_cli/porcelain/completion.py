@@ -83,6 +83,11 @@ def checkpoints(incomplete: str) -> list[str]:
     return _shown(_names(("refs/checkpoints/",)), incomplete)
 
 
+def trajectories(incomplete: str) -> list[str]:
+    """Complete the ids of trajectories."""
+    return _shown(_names(("refs/trajectories/",)), incomplete)
+
+
 def refs(incomplete: str) -> list[str]:
     """Complete HEAD and the full names of refs."""
     return _shown(_names(("",), "HEAD"), incomplete)
@@ -159,5 +164,6 @@ COMPLETED: dict[str, str] = {
     "REF NEW OLD": f"{_HERE}:refs",
     "RENDERER": f"{_HERE}:renderers",
     "REVISION": f"{_HERE}:revisions_and_addresses",
+    "TRAJECTORY": f"{_HERE}:trajectories",
 }
 """Completion functions by the kind of value in a declaration; imported on use."""

@@ -3,34 +3,95 @@
 from __future__ import annotations
 
 from trace_cli.arguments import Argument, Option, takes
-from trace_cli.porcelain.common import JSON, QUIET, finish, opened
+from trace_cli.porcelain.common import JSON, QUIET, SECRETS, finish, opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, date, fit, table
 from trace_cli.subcommands import Group
-from trace_store.repo import records
+from trace_store import errors, trajectories
+from trace_store.repo import trajectory_records as records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from trace_cli.runtime import Invocation
+    from trace_store.trajectories.handle import Recorded, Trajectories
 
-HELP = """Record why the code is as it is, while it happens.
+HELP = """A trajectory says why the code is as it is, and is recorded while it happens.
 
-A trajectory belongs to a task. Agents record decisions with their alternatives, findings and chapters in it; each is
-linked to the messages that led to it. Several agents and several trajectories may be active at once: the one that is
-meant is that of --trajectory, else of TRACE_TRAJECTORY, else the active one of HEAD's branch, else the only active one.
+Agents record decisions with their alternatives, findings and chapters; each is linked to the messages that led to it.
+Several trajectories may be active at once: the one that is meant is that of --trajectory, else of TRACE_TRAJECTORY,
+else the active one of HEAD's branch, else the only active one. `trace tr` is short for `trace trajectory`.
 """
+TRAJECTORY = Option(
+    "--trajectory",
+    "trajectory",
+    "Which one, instead of TRACE_TRAJECTORY; the beginning of its id is enough",
+    "ID",
+    default="",
+    completes="TRAJECTORY",
+)
 AGENT = Option("--agent", "agent", "Who does it, instead of TRACE_AGENT", "NAME", default="")
 TAG = Option("--tag", "tags", "A word to find it by; may be repeated", "TAG", many=True)
+SIGNIFICANCE = Option(
+    "--significance",
+    "significance",
+    "How much it matters",
+    "LEVEL",
+    default="",
+    choices=("low", "medium", "high", "critical"),
+)
+RECORDING = (TRAJECTORY, AGENT, SECRETS, JSON, QUIET)
+"""The options of each command that records an event."""
+
+
+def record(
+    invocation: Invocation,
+    write: Callable[[Trajectories, dict[str, Any]], Recorded],
+    *,
+    as_json: bool,
+    quiet: bool,
+    secrets: str,
+    **about: Any,
+) -> Recorded:
+    """Let `write` record an event, given the other options; print it and return it."""
+    with opened(invocation, quiet=quiet, secrets=secrets) as repo:
+        made = write(repo.trajectories, about)
+        finish(invocation, repo.store)
+    if as_json:
+        write_record(invocation, records.recorded_event(made))
+    elif not quiet:
+        title = one_line(made.state.title, 60)
+        invocation.line(f"{made.event.id} {safe(made.event.type)} in {made.state.id} ({title})")
+    return made
+
+
+def confidence_of(text: str | None) -> float | None:
+    """Return a confidence that was typed; None if there is none.
+
+    Raises:
+        InvalidInputError: it is no number from 0 to 1.
+    """
+    if not text:
+        return None
+    try:
+        given: object = float(text)
+    except ValueError:
+        given = text
+    return trajectories.events.check_confidence(given)
 
 
 @takes(
     Argument("TITLE", "title", "What it is about"),
+    Option("--task", "task", "The id of its task in a task system", "ID", default=""),
     Option("--description", "description", "More about it", "TEXT", default=""),
     Option("--project", "project", "The project it belongs to", "NAME", default=""),
     TAG,
     AGENT,
     Option("--role", "role", "What the agent does, such as lead", "ROLE", default=""),
+    SECRETS,
     JSON,
     QUIET,
 )
@@ -38,43 +99,92 @@ def start(
     invocation: Invocation,
     *,
     title: str,
+    task: str,
     description: str,
     project: str,
     tags: list[str],
     agent: str,
     role: str,
+    secrets: str,
     as_json: bool,
     quiet: bool,
 ) -> None:
     """Start a trajectory on the current branch.
 
-    trace trajectory start "Sign in with JWT" --tag auth
+    trace trajectory start "Sign in with JWT" --task ENG-456 --tag auth
     """
-    with opened(invocation, quiet=quiet) as repo:
+    with opened(invocation, quiet=quiet, secrets=secrets) as repo:
         made = repo.trajectories.start(
-            title, description=description, project=project, tags=tags, agent=agent, role=role
+            title,
+            task=trajectories.events.Task(title, id=task) if task else None,
+            description=description,
+            project=project,
+            tags=tags,
+            agent=agent,
+            role=role,
         )
         finish(invocation, repo.store)
     if as_json:
         write_record(invocation, records.trajectory_state(made))
     elif not quiet:
-        invocation.line(f"{made.id} {safe(made.title)}")
+        invocation.line(f"{made.id} {one_line(made.title, 60)}")
 
 
-@takes(JSON)
-def list_(invocation: Invocation, *, as_json: bool) -> None:
-    """List trajectories, the one with the newest event first."""
+@takes(
+    Option("-n", "limit", "List at most this many", "N", number=True, least=1, bare=True),
+    Option("--agent", "agent", "Only those in which this agent took part", "NAME", default=""),
+    Option("--tag", "tag", "Only those with this tag", "TAG", default=""),
+    Option("--task", "task", "Only those of this task", "ID", default=""),
+    Option("--project", "project", "Only those of this project", "NAME", default=""),
+    Option(
+        "--status",
+        "status",
+        "Only active, completed or abandoned ones",
+        "STATUS",
+        default="",
+        choices=("active", "completed", "abandoned"),
+    ),
+    Option("--since", "since", "Only those started from this time on", "TIME", default=""),
+    Option("--confidence", "confidence", "Only those at least this sure, 0 to 1", "C", default=""),
+    JSON,
+)
+def list_(
+    invocation: Invocation,
+    *,
+    limit: int | None,
+    since: str,
+    confidence: str,
+    as_json: bool,
+    **wanted: str,
+) -> None:
+    """List trajectories, the one with the newest event first.
+
+    trace trajectory list --status active
+    """
     with opened(invocation) as repo:
-        found = repo.trajectories.list()
+        try:
+            found = repo.trajectories.list(
+                since=since or None, confidence=confidence_of(confidence), **wanted
+            )[:limit]
+        except errors.InvalidInputError as error:
+            if error.data.get("argument") == "since":
+                error.data.setdefault("hint", "`2026-03-02`, `2 days ago`")
+            raise
     if as_json:
         for each in found:
             write_record(invocation, records.trajectory_state(each))
         return
     rows = [
-        (each.id, each.status, date(each.updated)[:16], fit(one_line(each.title, 60), 60))
+        (
+            each.id,
+            each.status,
+            date(each.updated)[:16],
+            "" if each.task is None else fit(one_line(each.task.id, 30), 30),
+            fit(one_line(each.title, 60), 60),
+        )
         for each in found
     ]
-    for line in table(invocation, (), rows, LEFT * 4):
+    for line in table(invocation, (), rows, LEFT * 5, [("yellow", "", "dim", "", "")] * len(rows)):
         invocation.line(line)
 
 
@@ -82,6 +192,19 @@ GROUP = Group(
     HELP,
     {
         "start": start,
+        "status": "trajectory_show:status",
+        "chapter": "trajectory_events:chapter",
+        "decision": "trajectory_events:decision",
+        "finding": "trajectory_events:finding",
+        "note": "trajectory_events:note",
+        "message": "trajectory_events:message",
+        "error": "trajectory_events:error",
+        "amend": "trajectory_events:amend",
+        "reflect": "trajectory_end:reflect",
+        "complete": "trajectory_end:complete",
+        "abandon": "trajectory_end:abandon",
+        "reopen": "trajectory_end:reopen",
         "list": list_,
+        "show": "trajectory_show:show",
     },
 )

@@ -73,7 +73,7 @@ def _compacted() -> ExportSession:
 
 def _compressed() -> ExportSession:
     repo = _said([USER, Message("assistant", "The tags are v1 and v2. " * 40)])
-    repo.compress(text="We spoke of tags.")
+    repo.compression.compress(text="We spoke of tags.")
     return _session(repo)
 
 

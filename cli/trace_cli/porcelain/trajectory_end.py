@@ -1,0 +1,199 @@
+"""Subcommands of `trace trajectory` for the end: the retrospective, and the status."""
+
+from __future__ import annotations
+
+from trace_cli import porcelain
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.common import QUIET, opened
+from trace_cli.porcelain.input import parsed_json
+from trace_cli.porcelain.trajectory import RECORDING, confidence_of, record
+from trace_cli.render.records import json_bytes
+from trace_store import errors, llm, trajectories
+from trace_store.trajectories import events as ev
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.repo.repository import Repo
+
+SUMMARY, APPROACH, CONFIDENCE = "summary", "approach", "confidence"
+LISTS = ("challenges", "learnings", "suggestions")
+TITLES = {
+    SUMMARY: "Summary",
+    APPROACH: "Approach",
+    "challenges": "Challenges (one a line)",
+    "learnings": "Learnings (one a line)",
+    "suggestions": "Suggestions (one a line)",
+    CONFIDENCE: "Confidence (0 to 1)",
+}
+"""The headings of the template, by the field below each."""
+TYPED = "RETROSPECTIVE.md"
+FLAGS = (
+    Argument("SUMMARY", "summary", "What was done, in a few sentences", OPTIONAL, default=""),
+    Option("--approach", "approach", "How it was done", "TEXT", default=""),
+    Option("--challenge", "challenges", "What was hard; may be repeated", "TEXT", many=True),
+    Option("--learning", "learnings", "What to know next time; may be repeated", "TEXT", many=True),
+    Option("--suggestion", "suggestions", "What to do next; may be repeated", "TEXT", many=True),
+    Option("--confidence", "confidence", "How sure you are, 0 to 1", "C", default=""),
+    Option("--json", "file", "Read it from a JSON file, or from standard input (-)", "FILE"),
+)
+ENDING = (
+    *RECORDING[:-2],
+    Option("--result-json", "as_json", "Print the result as JSON (--json is about the input)"),
+    QUIET,
+)
+
+
+@takes(
+    *FLAGS,
+    Option("--ask", "ask", "Let the model of `trace config model` draft it; you review the draft"),
+    Option("-n --dry-run", "dry_run", "Print it as JSON, and record nothing"),
+    *ENDING,
+)
+def reflect(
+    invocation: Invocation, *, file: str | None, ask: bool, dry_run: bool, **given: Any
+) -> None:
+    """Record the retrospective: what was done, what was hard, what to know next time.
+
+    Without SUMMARY and --json, a template opens in your editor. A later retrospective replaces it, and both stay.
+
+        trace trajectory reflect "Tokens are signed and refreshed" --learning "Clocks differ" --confidence 0.9
+        trace trajectory reflect --ask --dry-run > draft.json
+        trace trajectory reflect --json draft.json
+    """
+    told, how = _told(invocation, file, given)
+    if ask and told is not None:
+        raise usage_error("--ask drafts it: give no SUMMARY, no options of it, and no --json")
+    if told is None:
+        told = _reviewed(invocation, how, ask=ask, dry_run=dry_run)
+    if dry_run:
+        invocation.write(json_bytes(told, indent=2) + b"\n")
+        return
+    record(invocation, lambda tr, about: tr.reflect(**told, **about), **how)
+
+
+@takes(*FLAGS, *ENDING)
+def complete(invocation: Invocation, *, file: str | None, **given: Any) -> None:
+    """End a trajectory as done, with its retrospective if one is given.
+
+    trace trajectory complete "Tokens are signed and refreshed" --confidence 0.9
+    """
+    told, how = _told(invocation, file, given)
+    state = record(invocation, lambda tr, about: tr.complete(told, **about), **how).state
+    missing = [type for type in (ev.DECISION, ev.RETROSPECTIVE) if not state.count(type)]
+    if missing and not how["quiet"]:
+        reflect_on = f"`trace trajectory reflect --trajectory {state.id}` adds one"
+        advice = f"; {reflect_on}" if ev.RETROSPECTIVE in missing else ""
+        invocation.note(f"note: it has no {' and no '.join(missing)}{advice}")
+
+
+@takes(Argument("REASON", "reason", "Why", OPTIONAL, default=""), *RECORDING)
+def abandon(invocation: Invocation, *, reason: str, **how: Any) -> None:
+    """End a trajectory that was given up."""
+    record(invocation, lambda tr, about: tr.abandon(reason, **about), **how)
+
+
+@takes(
+    Argument("ID", "trajectory", "Which one", completes="TRAJECTORY"),
+    *RECORDING[1:],
+)
+def reopen(invocation: Invocation, **how: Any) -> None:
+    """Make an ended trajectory active again."""
+    record(invocation, lambda tr, about: tr.reopen(**about), **how)
+
+
+def _told(
+    invocation: Invocation, file: str | None, given: dict[str, Any]
+) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Return the retrospective that was given, or None, and the other options."""
+    given[CONFIDENCE] = confidence_of(given[CONFIDENCE])
+    told = {name: given.pop(name) for name in TITLES}
+    told = {name: value for name, value in told.items() if value not in (None, "", [])}
+    if file is None:
+        if told and SUMMARY not in told:
+            raise usage_error("a retrospective needs a summary", "give SUMMARY first")
+        return told or None, given
+    if told:
+        raise usage_error("give --json or the retrospective's options, not both")
+    name = "standard input" if file == "-" else repr(file)
+    read = parsed_json(invocation.read(file), name)
+    return trajectories.retrospective.read_retrospective(read), given
+
+
+def _reviewed(
+    invocation: Invocation, how: Mapping[str, Any], *, ask: bool, dry_run: bool
+) -> dict[str, Any]:
+    """Return the retrospective that the user writes in an editor, or accepts there."""
+    with opened(invocation, quiet=True) as repo:
+        state = repo.trajectories.find(how["trajectory"])
+        draft: dict[str, Any] = {}
+        if ask:
+            if not (dry_run or invocation.environment.editor):
+                raise usage_error(
+                    "no editor is set to review the draft",
+                    "set VISUAL or EDITOR; or --dry-run prints the draft, and --json records it",
+                )
+            settings = llm.settings.read_settings(repo.store.disk, invocation.environment)
+            model = llm.http_model.HttpModel(settings)
+            draft = repo.trajectories.draft_retrospective(model, state.id)
+            if dry_run:
+                return draft
+        text = porcelain.editor.edited(
+            invocation,
+            template(f"{state.id} {state.title}", draft),
+            TYPED,
+            "give SUMMARY, or --json FILE",
+        )
+        return _parsed(repo, text)
+
+
+def template(name: str, draft: Mapping[str, Any]) -> str:
+    """Return the text that is edited: a heading for each field, with its draft."""
+    lines = [f"<!-- {' '.join(name.split())}: an empty summary records nothing -->", ""]
+    for field, title in TITLES.items():
+        found = draft.get(field, "")
+        said = [f"- {each}" for each in found] if field in LISTS else [str(found)]
+        lines += [f"# {title}", "", *said, ""]
+    return "\n".join(lines)
+
+
+def _parsed(repo: Repo, text: str) -> dict[str, Any]:
+    try:
+        return parse_template(text)
+    except errors.InvalidInputError as error:
+        if text.strip():
+            path = porcelain.editor.keep_typed(repo.store, text, TYPED)
+            error.data.setdefault("hint", f"nothing was recorded; your text is in {path}")
+        raise
+
+
+def parse_template(text: str) -> dict[str, Any]:
+    """Return the fields of an edited template.
+
+    Raises:
+        InvalidInputError: there is no summary, or the confidence is no number from 0 to 1.
+    """
+    headings = {f"# {title}": field for field, title in TITLES.items()}
+    said: dict[str, list[str]] = {field: [] for field in TITLES}
+    field = SUMMARY
+    for line in text.splitlines():
+        if line.strip() in headings:
+            field = headings[line.strip()]
+        elif not (line.startswith("<!--") and line.endswith("-->")):
+            said[field].append(line.rstrip())
+    found: dict[str, Any] = {}
+    for name, lines in said.items():
+        if name in LISTS:
+            items = [line.strip().removeprefix("- ") for line in lines]
+            value: Any = [item for item in items if item.strip("-")]
+        else:
+            value = "\n".join(lines).strip()
+        if value:
+            found[name] = confidence_of(value) if name == CONFIDENCE else value
+    if SUMMARY not in found:
+        raise usage_error("the summary is empty")
+    return found

@@ -1,0 +1,253 @@
+"""`trace trajectory status` and `trace trajectory show`: pictures of one trajectory."""
+
+from __future__ import annotations
+
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.porcelain.common import JSON, opened
+from trace_cli.porcelain.trajectory import TRAJECTORY
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import write_record
+from trace_cli.render.tables import LEFT, counted, date, paint, table
+from trace_store.frozen import replace
+from trace_store.repo import trajectory_records as records
+from trace_store.trajectories import events as ev
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.objects.address import Address
+    from trace_store.trajectories.events import Event
+    from trace_store.trajectories.handle import Trajectories
+    from trace_store.trajectories.reading import Chapter, Trajectory
+    from trace_store.trajectories.sessions import SessionMessage
+    from trace_store.trajectories.state import State
+
+LAST = 5
+STYLES = {ev.DECISION: "green", ev.FINDING: "cyan", ev.ERROR: "red"}
+INDENT = "    "
+
+
+@takes(TRAJECTORY, JSON)
+def status(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
+    """Show the current trajectory: its task, agents, chapter and last events."""
+    with opened(invocation) as repo:
+        state = repo.trajectories.find(trajectory)
+        last = repo.trajectories.last_events(state.id, LAST)
+        now = repo.store.clock.now()
+    if as_json:
+        write_record(invocation, records.trajectory_status(state, last))
+        return
+    invocation.line(_heading(invocation, state))
+    since = f"{state.status} since {date(state.started)[:16]} UTC"
+    facts = [
+        *_facts(state),
+        ("status", f"{since}, {_span(now - state.started)}" if state.is_active else state.status),
+        ("chapter", one_line(state.chapter, 80)),
+        ("recorded", _counts(state)),
+    ]
+    rows = [(name, text) for name, text in facts if text]
+    for line in table(invocation, (), rows, LEFT * 2, [("dim", "")] * len(rows)):
+        invocation.line(line)
+    told = [
+        (date(each.time)[11:16], safe(each.agent), safe(each.type), one_line(_said(each), 100))
+        for each in last
+    ]
+    shades = [("dim", "", STYLES.get(each.type, ""), "") for each in last]
+    invocation.line()
+    for line in table(invocation, (), told, LEFT * 4, shades):
+        invocation.line(line)
+
+
+@takes(
+    Argument(
+        "ID",
+        "trajectory",
+        "Which one; the current one if not given",
+        OPTIONAL,
+        default="",
+        completes="TRAJECTORY",
+    ),
+    Option("--events", "events", "Show the messages of the agents' sessions, too, a line for each"),
+    Option("--thinking", "thinking", "Show what the agents thought, too"),
+    JSON,
+)
+def show(
+    invocation: Invocation, *, trajectory: str, events: bool, thinking: bool, as_json: bool
+) -> None:
+    """Show a trajectory: chapters with their events, retrospective, and links to the code.
+
+    The messages of the sessions stay where they are; --events shows those from one event to the next.
+    """
+    with opened(invocation) as repo:
+        whole = repo.trajectories.read(trajectory)
+        chapters = [
+            _chosen(repo.trajectories, chapter, events=events, thinking=thinking)
+            for chapter in whole.chapters
+        ]
+    if as_json:
+        write_record(invocation, records.trajectory(whole, chapters))
+        return
+    invocation.page()
+    numbers = {each.id: number for number, each in enumerate(whole.decisions, 1)}
+    for line in _summary_lines(invocation, whole):
+        invocation.line(line)
+    for chapter, messages in chapters:
+        for line in _chapter_lines(invocation, chapter, messages, numbers):
+            invocation.line(line)
+    for line in _ending_lines(invocation, whole):
+        invocation.line(line)
+
+
+def _chosen(
+    trajectories: Trajectories, chapter: Chapter, *, events: bool, thinking: bool
+) -> tuple[Chapter, list[SessionMessage]]:
+    """Return what is shown of a chapter, and of the sessions in its span."""
+    if not thinking:
+        told = tuple(event for event in chapter.events if event.type != ev.THINKING)
+        chapter = replace(chapter, events=told)
+    if not (events or thinking):
+        return chapter, []
+    found = [
+        replace(each, line=each.line if events else "", thinking=each.thinking if thinking else "")
+        for each in trajectories.session_messages(chapter)
+    ]
+    return chapter, [each for each in found if each.line or each.thinking]
+
+
+def _summary_lines(invocation: Invocation, whole: Trajectory) -> Iterator[str]:
+    state = whole.state
+    yield _heading(invocation, state)
+    until = "" if whole.ended is None else f" to {date(whole.ended)[:16]}"
+    facts = [
+        ("status", f"{state.status}, {date(state.started)[:16]}{until} UTC"),
+        ("reason", one_line(whole.reason, 200)),
+        *_facts(state),
+        ("recorded", _counts(state)),
+    ]
+    rows = [(name, text) for name, text in facts if text]
+    yield from table(invocation, (), rows, LEFT * 2, [("dim", "")] * len(rows))
+    if state.description:
+        yield ""
+        yield from _block(state.description, "")
+
+
+def _chapter_lines(
+    invocation: Invocation,
+    chapter: Chapter,
+    messages: Sequence[SessionMessage],
+    numbers: Mapping[Address, int],
+) -> Iterator[str]:
+    title = one_line(chapter.title, 80) or "(before the first chapter)"
+    about = f"  {date(chapter.started)[:16]}  {safe(chapter.agent)}"
+    yield ""
+    yield paint(invocation, title, "bold") + paint(invocation, about, "dim")
+    # The messages of a moment come before what was recorded in it.
+    told = [(each.time, _message_lines(invocation, each)) for each in messages]
+    told += [
+        (each.time, _event_lines(invocation, each, numbers.get(each.id))) for each in chapter.events
+    ]
+    for _, lines in sorted(told, key=lambda pair: pair[0]):
+        yield from lines
+
+
+def _message_lines(invocation: Invocation, message: SessionMessage) -> Iterator[str]:
+    thought = [safe(line) for line in message.thinking.splitlines()]
+    for line in ([safe(message.line)] if message.line else []) + thought:
+        yield paint(invocation, f"  {date(message.time)[11:16]}  {line}", "dim")
+
+
+def _event_lines(invocation: Invocation, event: Event, number: int | None) -> Iterator[str]:
+    name = paint(invocation, f"{safe(event.type)}", STYLES.get(event.type, ""))
+    which = f"d{number}" if number else str(event.id)
+    marks = [event.significance, *(f"#{tag}" for tag in event.tags)]
+    marks += ["amended"] if event.versions else []
+    if event.confidence is not None:
+        marks.insert(0, f"confidence {event.confidence:g}")
+    more = f" ({safe(', '.join(filter(None, marks)))})" if any(marks) else ""
+    first, *rest = _said(event).split("\n")
+    at = date(event.time)[11:16]
+    yield f"  {at}  {name} {paint(invocation, which, 'yellow')} {safe(event.agent)}: {first}{more}"
+    for line in rest:
+        yield INDENT + line
+    yield from _block(event.reasoning, INDENT)
+    for each in event.alternatives:
+        reason = f": {one_line(each.reason, 200)}" if each.reason else ""
+        yield f"{INDENT}not {one_line(each.option, 100)}{reason}"
+
+
+def _ending_lines(invocation: Invocation, whole: Trajectory) -> Iterator[str]:
+    last = whole.retrospective
+    if last is not None:
+        sure = "" if last.confidence is None else f" (confidence {last.confidence:g})"
+        yield ""
+        yield paint(invocation, "Retrospective", "bold") + sure
+        for name in ("summary", "approach"):
+            yield from _block(str(last.data.get(name, "")), "  ")
+        for name in ("challenges", "learnings", "suggestions"):
+            for each in last.data.get(name, ()):
+                yield f"  {name.removesuffix('s')}: {one_line(str(each), 500)}"
+    if whole.links:
+        yield ""
+        yield paint(invocation, "Code", "bold")
+        for link in whole.links:
+            yield f"  {safe(link.commit[:12])} {one_line(str(link.data.get('title', '')), 100)}"
+        for path in whole.files:
+            yield f"{INDENT}{safe(path)}"
+
+
+def _heading(invocation: Invocation, state: State) -> str:
+    return paint(invocation, state.id, "yellow") + f" {one_line(state.title, 100)}"
+
+
+def _facts(state: State) -> list[tuple[str, str]]:
+    """Return the facts that do not change from event to event."""
+    task = state.task
+    named = "" if task is None else " ".join(filter(None, (task.system, task.id, task.url)))
+    agents = [f"{each.name} ({each.role})" if each.role else each.name for each in state.agents]
+    return [
+        ("task", one_line(named, 120)),
+        ("agents", one_line(", ".join(agents), 200)),
+        ("branch", safe(state.branch.removeprefix("refs/heads/"))),
+        ("project", one_line(state.project, 80)),
+        ("tags", one_line(", ".join(state.tags), 120)),
+    ]
+
+
+def _counts(state: State) -> str:
+    found = [
+        counted(count, name)
+        for name in (ev.DECISION, ev.FINDING, ev.ERROR)
+        if (count := state.count(name))
+    ]
+    return ", ".join([*found, counted(state.count(), "event")])
+
+
+def _said(event: Event) -> str:
+    """Return what an event says, escaped."""
+    data: Mapping[str, Any] = event.data
+    said = event.content or str(data.get("title", "") or data.get("summary", ""))
+    if event.type == ev.DECISION and event.question:
+        said = f"{event.question} → {said}"
+    elif event.type == ev.SENT:
+        said = f"to {data.get('to', '')}: {said}"
+    elif event.type == ev.RECEIVED:
+        said = f"from {data.get('from', '')}: {said}"
+    elif event.type == ev.AMENDED:
+        said = ", ".join(sorted(data.get("changes", ())))
+    return safe(said)
+
+
+def _block(text: str, indent: str) -> list[str]:
+    return [f"{indent}{line}" for line in safe(text).splitlines()]
+
+
+def _span(milliseconds: int) -> str:
+    """Return a length of time in its largest unit."""
+    minutes = max(0, milliseconds) // 60_000
+    if minutes < 120:
+        return f"for {counted(minutes, 'minute')}"
+    hours = minutes // 60
+    return f"for {counted(hours, 'hour')}" if hours < 48 else f"for {counted(hours // 24, 'day')}"

@@ -1,0 +1,68 @@
+"""Two clones record in one trajectory; git merges them without a conflict."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import Trace
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+def git(folder: Path, *words: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b")
+    done = subprocess.run(
+        ["git", *identity, *words], cwd=folder, capture_output=True, check=False, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_both_histories_are_one_trajectory(
+    trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+
+    def at(folder: Path, *words: str) -> str:
+        monkeypatch.chdir(folder)
+        outcome = trace(*words)
+        assert outcome.code == 0, outcome.err
+        return outcome.text
+
+    def save(folder: Path) -> None:
+        git(folder, "add", ".trace")
+        git(folder, "commit", "-qm", "recorded")
+
+    ours.mkdir()
+    git(ours, "init", "-q", "-b", "main")
+    at(ours, "init", "-q")
+    at(ours, "tr", "start", "Sign in", "--agent", "lead")
+    save(ours)
+    git(tmp_path, "clone", "-q", "ours", "theirs")
+    at(ours, "tr", "decision", "Which token?|JWT", "--agent", "lead")
+    at(theirs, "tr", "chapter", "Tests", "--agent", "bo")
+    at(theirs, "tr", "finding", "clocks differ", "--agent", "bo")
+    at(ours, "tr", "decision", "Which library?|ours", "--agent", "lead")
+    save(ours)
+    save(theirs)
+    git(ours, "pull", "-q", "--no-rebase", "../theirs", "main")
+
+    shown = at(ours, "tr", "show")
+    assert "agents    lead, bo" in shown
+    assert "2 decisions, 1 finding, 5 events" in shown
+    said = ["Which token? → JWT", "Tests", "clocks differ", "Which library? → ours"]
+    places = [shown.index(each) for each in said]
+    assert places == sorted(places)
+    assert len(at(ours, "tr", "list").splitlines()) == 1
+    assert "Which library? → ours" in at(ours, "tr", "status")
+
+    at(ours, "tr", "complete", "Signed in", "--agent", "lead")
+    assert "2 decisions, 1 finding, 7 events" in at(ours, "tr", "show", "traj_")
+    assert "Sign in" in at(ours, "tr", "list", "--status", "completed")
+    assert "no problems found" in trace("fsck").err
+    save(ours)
+    git(theirs, "pull", "-q", "--no-rebase", "../ours", "main")
+    assert at(theirs, "tr", "show", "traj_") == at(ours, "tr", "show", "traj_")

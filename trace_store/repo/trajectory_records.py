@@ -1,0 +1,111 @@
+"""The JSON shapes of trajectories; the rules are those of `records`."""
+
+from __future__ import annotations
+
+from trace_store.ident import known_time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from trace_store.trajectories.events import Event
+    from trace_store.trajectories.handle import Recorded
+    from trace_store.trajectories.reading import Chapter, Trajectory
+    from trace_store.trajectories.sessions import SessionMessage
+    from trace_store.trajectories.state import State
+
+
+def trajectory_state(state: State) -> dict[str, Any]:
+    """Return a trajectory as a list shows it."""
+    return {
+        "id": state.id,
+        "title": state.title,
+        "description": state.description,
+        "task": None if state.task is None else state.task.as_map(),
+        "project": state.project,
+        "tags": list(state.tags),
+        "status": state.status,
+        "started": known_time(state.started),
+        "updated": known_time(state.updated),
+        "branch": state.branch or None,
+        "agents": [
+            {
+                "name": each.name,
+                "role": each.role,
+                "joined": known_time(each.joined),
+                "left": known_time(each.left),
+            }
+            for each in state.agents
+        ],
+        "chapter": state.chapter or None,
+        "counts": dict(state.counts),
+        "confidence": state.confidence,
+    }
+
+
+def trajectory_status(state: State, events: Sequence[Event]) -> dict[str, Any]:
+    """Return a trajectory with its last events."""
+    return {**trajectory_state(state), "last": [trajectory_event(each) for each in events]}
+
+
+def trajectory_event(event: Event) -> dict[str, Any]:
+    """Return an event, in its latest version."""
+    return {
+        "id": event.id.hex,
+        "time": known_time(event.time),
+        "agent": event.agent,
+        "type": event.type,
+        "content": event.content,
+        "data": dict(event.data),
+        "session": None if event.session is None else str(event.session),
+        "versions": [dict(each) for each in event.versions],
+    }
+
+
+def recorded_event(recorded: Recorded) -> dict[str, Any]:
+    """Return an event that was recorded, and the status of its trajectory after it."""
+    return {
+        "trajectory": recorded.state.id,
+        "status": recorded.state.status,
+        **trajectory_event(recorded.event),
+    }
+
+
+def trajectory(
+    whole: Trajectory, chapters: Sequence[tuple[Chapter, Sequence[SessionMessage]]]
+) -> dict[str, Any]:
+    """Return a whole trajectory, with the given form of its chapters and their sessions' messages."""
+    last = whole.retrospective
+    return {
+        **trajectory_state(whole.state),
+        "ended": None if whole.ended is None else known_time(whole.ended),
+        "reason": whole.reason or None,
+        "chapters": [
+            {**_chapter(chapter), "messages": [_session_message(each) for each in messages]}
+            for chapter, messages in chapters
+        ],
+        "retrospective": None if last is None else trajectory_event(last),
+        "links": [trajectory_event(each) for each in whole.links],
+        "files": whole.files,
+    }
+
+
+def _chapter(chapter: Chapter) -> dict[str, Any]:
+    return {
+        "title": chapter.title,
+        "agent": chapter.agent,
+        "started": known_time(chapter.started),
+        "ended": None if chapter.ended is None else known_time(chapter.ended),
+        "events": [trajectory_event(each) for each in chapter.events],
+    }
+
+
+def _session_message(message: SessionMessage) -> dict[str, Any]:
+    return {
+        "address": message.address.hex,
+        "time": known_time(message.time),
+        "agent": message.agent,
+        "line": message.line,
+        "thinking": message.thinking,
+    }
