@@ -144,6 +144,9 @@ HINTS: dict[str, str] = {
     ErrorCode.UNRELATED_HISTORIES: "--allow-unrelated-histories merges them: the other messages go after yours",
     ErrorCode.NOT_FAST_FORWARD: "without --ff-only a merge commit is created",
     ErrorCode.DROPS_PINNED: "--drop-pinned drops them anyway",
+    ErrorCode.NO_GIT: "change to a folder of the code, or use -C",
+    ErrorCode.CODE_NOT_FOUND: "`git log --oneline` lists commits; FILE and FILE:LINE are relative to this folder",
+    ErrorCode.HOOK_EXISTS: "move or delete {path}, which is not called any more, and try again",
     ErrorCode.INTERNAL: "please report this, with the output under `TRACE_DEBUG=1`",
 }
 """What to type, by error code; `{name}` stands for an attribute of the error."""

@@ -137,6 +137,12 @@ _PORCELAIN = (
         "trajectories.handle.Trajectories.start",
         "Record what agents do and decide during a task",
     ),
+    (
+        "why",
+        "trajectory_git:why",
+        "trajectories.handle.Trajectories.why",
+        "Show the decisions behind a file, a line or a commit of the code",
+    ),
     ("reset", "undo:reset", "repo.line.Line.reset", "Reset the current branch to a commit"),
     ("revert", "revert:revert", "repo.line.Line.revert", "Revert commits by adding new ones"),
     ("undo", "undo:undo", "repo.repository.Repo.undo", "Undo the last command"),

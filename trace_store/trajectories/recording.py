@@ -149,7 +149,8 @@ class _Draft:
     def subject(self) -> str:
         """The event on one line."""
         data = self.data
-        said = data.get("question") or data.get("title") or data.get("content") or ""
+        names = ("question", "title", "content", "subject")
+        said = next((data[name] for name in names if data.get(name)), "")
         return f"{data['type']}: {' '.join(said.split())[:100]}" if said else str(data["type"])
 
     def commit(
