@@ -44,6 +44,7 @@ NAVIGATION: dict[str, list[str]] = {
         "looking",
         "branches",
         "checkpoints",
+        "trajectories",
         "trash",
         "merging",
         "semantic-merge",

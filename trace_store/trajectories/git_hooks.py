@@ -128,14 +128,23 @@ class _Step:
         if self._data == script:
             return HookChange(self.path, UNCHANGED, kept)
         if not dry_run:
-            self._disk.make_directory(os.path.dirname(self.path))
-            temporary = f"{self.path}.{os.getpid()}.tmp"
-            self._disk.remove(temporary)
-            create_file(self._disk, temporary, script, mode=PROGRAM)
-            if keeps and not self._disk.link(self.path, self._kept):
-                self._disk.rename(self.path, self._kept)
-            self._disk.rename(temporary, self.path)
+            try:
+                self._write(script, keeps=keeps)
+            except errors.StorageError as error:
+                raise errors.StorageError(
+                    f"cannot write the hook {self.path}: {error.message}", path=self.path
+                ) from error
         return HookChange(self.path, UPDATED if self._is_ours else CREATED, kept)
+
+    def _write(self, script: bytes, *, keeps: bool) -> None:
+        """Write the hook; if it keeps another one, that has its second name before ours takes the first."""
+        self._disk.make_directory(os.path.dirname(self.path))
+        temporary = f"{self.path}.{os.getpid()}.tmp"
+        self._disk.remove(temporary)
+        create_file(self._disk, temporary, script, mode=PROGRAM)
+        if keeps and not self._disk.link(self.path, self._kept):
+            self._disk.rename(self.path, self._kept)
+        self._disk.rename(temporary, self.path)
 
     def uninstall(self, dry_run: bool) -> HookChange | None:
         comes_back = self._has_kept and (self._is_ours or not self._is_there)
@@ -196,14 +205,14 @@ def run(
     if hook == POST_REWRITE:
         lines = (line.split() for line in given.splitlines())
         pairs = [(words[0], words[1]) for words in lines if len(words) > 1]
-        return bool(trajectories.follow_rewrite(pairs, folder=folder))
+        return bool(trajectories.code.follow_rewrite(pairs, folder=folder))
     if hook not in (POST_COMMIT, MESSAGE):
         return False
     id_, git = trajectories.find().id, Git(folder, seconds=HOOK_SECONDS)
     if git.place().is_rebasing:
         return False  # a rebase makes the commits of other trajectories again
     if hook == POST_COMMIT:
-        return bool(trajectories.link(folder=git, trajectory=id_))
+        return bool(trajectories.code.link(folder=git, trajectory=id_))
     file, *source = arguments
     if not source:
         return False  # an editor opens, and an empty message must stay empty: it cancels the commit

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from trace_cli.arguments import Argument, Option, takes
 from trace_cli.porcelain.common import JSON, QUIET, finish, opened
-from trace_cli.porcelain.trajectory_git import export, hook, link
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, date, fit, table
@@ -84,8 +83,8 @@ GROUP = Group(
     {
         "start": start,
         "list": list_,
-        "link": link,
-        "hook": hook,
-        "export": export,
+        "link": "trajectory_git:link",
+        "hook": "trajectory_git:hook",
+        "export": "trajectory_git:export",
     },
 )

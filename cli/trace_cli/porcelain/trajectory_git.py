@@ -11,7 +11,7 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import counted, date, paint
 from trace_store import errors, trajectories
-from trace_store.repo import records
+from trace_store.repo import code_records as records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def link(
     trace trajectory link HEAD~1 HEAD
     """
     with opened(invocation, quiet=quiet) as repo:
-        linked = repo.trajectories.link(
+        linked = repo.trajectories.code.link(
             commits or ["HEAD"], folder=invocation.folder, trajectory=trajectory, agent=agent
         )
         finish(invocation, repo.store)
@@ -173,7 +173,7 @@ def export(
     if not git_notes:
         raise usage_error("nothing to write", "--git-notes writes git notes")
     with opened(invocation, quiet=quiet) as repo:
-        report = repo.trajectories.write_notes(
+        report = repo.trajectories.code.write_notes(
             trajectory or "", folder=invocation.folder, remove=remove
         )
     if as_json:
