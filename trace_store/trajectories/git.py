@@ -9,6 +9,7 @@ import os
 
 from trace_store import errors
 from trace_store.frozen import value
+from trace_store.layout import DIRECTORY_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -230,7 +231,9 @@ def _commits(tokens: list[str]) -> Iterator[CodeCommit]:
         at += _FIELDS
         files: list[str] = []
         while at < len(tokens) and not tokens[at].startswith(_START):
-            files += [tokens[at].removeprefix("\n")] if tokens[at] else []
+            file = tokens[at].removeprefix("\n")
+            if file and f"/{DIRECTORY_NAME}/" not in f"/{file}":  # Trace's own files are no code
+                files.append(file)
             at += 1
         named = tuple(name for each in trailers.split(",") if (name := each.strip()))
         times = int(authored) * 1000, int(committed) * 1000
