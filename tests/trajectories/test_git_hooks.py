@@ -118,6 +118,23 @@ def test_the_hooks_command_never_fails(project: Project, hook: str, stdin: bytes
     assert (outcome.out, outcome.err) == (b"", "")
 
 
+def test_a_lock_that_stays_does_not_hold_up_a_commit(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.start("Sign in")
+    project.git("-c", f"core.hooksPath={os.devnull}", "commit", "-q", "--allow-empty", "-m", "x")
+    monkeypatch.setattr(git_hooks, "HOOK_SECONDS", 0.3)
+    with project.repo() as holder:
+        holder.store.journal.lock()
+        outcome = project.trace("trajectory", "hook", "run", "post-commit")
+        holder.store.journal.unlock()
+    assert (outcome.out, outcome.err) == (b"", "")
+    assert project.linked() == []
+    monkeypatch.undo()
+    project.trace("trajectory", "hook", "run", "post-commit")
+    assert project.linked() == [project.head]
+
+
 def test_other_hooks_are_called_and_come_back_to_the_byte(tmp_path: Path) -> None:
     project = Project(tmp_path / "p")
     folder, log = project.folder / ".git" / "hooks", project.folder / "log"

@@ -14,6 +14,7 @@ from trace_store.layout import DIRECTORY_NAME
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from subprocess import CompletedProcess
 
 SECONDS = 60.0
 MAXIMUM_FILES = 1000
@@ -84,10 +85,30 @@ class Git:
             InvalidInputError: git refuses; the message has its words.
             StorageError: it takes too long.
         """
+        done = self._run(words, text)
+        if not done.returncode:
+            return _text(done.stdout)
+        # The words of git depend on the user's language, its exit code does not.
+        if self._run(("rev-parse", "--git-dir"), "").returncode:
+            raise errors.StateError(
+                f"not in a git repository: {self.folder}", code=errors.ErrorCode.NO_GIT
+            )
+        lines = _text(done.stderr).strip().splitlines() or ["it failed"]
+        why = lines[0].removeprefix("fatal: ").removeprefix("error: ")
+        raise errors.InvalidInputError(f"git {words[0]}: {why}")
+
+    def try_to_ask(self, *words: str) -> str:
+        """Return git's output, or "" if it refuses; raises as `ask` for other reasons."""
+        try:
+            return self.ask(*words)
+        except errors.InvalidInputError:
+            return ""
+
+    def _run(self, words: Sequence[str], text: str) -> CompletedProcess[bytes]:
         import subprocess  # slow to import, and most commands do without git
 
         try:
-            done = subprocess.run(
+            return subprocess.run(
                 [*self._command, *words],
                 input=text.encode("utf-8", "surrogateescape"),
                 capture_output=True,
@@ -102,31 +123,6 @@ class Git:
             raise errors.StorageError(
                 f"git {words[0]} took longer than {self._seconds:.0f} s", path=self.folder
             ) from error
-        if done.returncode:
-            raise self._failure(words[0], done.stderr)
-        return _text(done.stdout)
-
-    def try_to_ask(self, *words: str) -> str:
-        """Return git's output, or "" if it refuses; raises as `ask` for other reasons."""
-        try:
-            return self.ask(*words)
-        except errors.InvalidInputError:
-            return ""
-
-    def _failure(self, command: str, said: bytes) -> errors.TraceError:
-        import subprocess
-
-        # The words of git depend on the language, its exit code does not.
-        asked = [*self._command, "rev-parse", "--git-dir"]
-        if subprocess.run(
-            asked, capture_output=True, timeout=self._seconds, check=False
-        ).returncode:
-            return errors.StateError(
-                f"not in a git repository: {self.folder}", code=errors.ErrorCode.NO_GIT
-            )
-        lines = _text(said).strip().splitlines() or ["it failed"]
-        why = lines[0].removeprefix("fatal: ").removeprefix("error: ")
-        return errors.InvalidInputError(f"git {command}: {why}")
 
     def resolve(self, name: str) -> str:
         """Return the id of the commit with a name, or ""; raises as `ask`."""

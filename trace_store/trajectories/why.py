@@ -108,7 +108,7 @@ def _commits_of(git: Git, target: str) -> tuple[list[CodeCommit], list[CodeCommi
         commit, file = "" if is_file(target) else git.resolve(target), ""
         if not commit:
             follows = ("--follow", latest) if not os.path.isdir(target) else (latest,)
-            ids = git.history(*follows, "--", target) if target else []
+            ids = git.history(*follows, "--", target) if target and "\0" not in target else []
             if not ids and not is_file(target):
                 raise errors.RevisionNotFoundError(
                     f"neither a file nor a commit: {target[:80]!r}",

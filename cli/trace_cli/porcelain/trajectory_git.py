@@ -15,6 +15,8 @@ from trace_store.repo import code_records as records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trace_cli.runtime import Invocation
     from trace_store.trajectories.why import Basis, Reason
 
@@ -125,17 +127,43 @@ def _run_hook(invocation: Invocation, arguments: list[str]) -> None:
     if not arguments:
         return
     name, *rest = arguments
-    try:
-        with opened(invocation, quiet=True, hurried=True) as repo:
-            hooks = trajectories.git_hooks
-            given = b""
-            if name == hooks.POST_REWRITE:
-                given = invocation.stdin.read(MAXIMUM_HOOK_INPUT_BYTES)
-            text = given.decode("ascii", "replace")
-            if hooks.run(repo.trajectories, name, rest, invocation.folder, text):
-                finish(invocation, repo.store, seals=False)
-    except errors.TraceError:
-        return
+    hooks = trajectories.git_hooks
+    with _TimeLimit(hooks.HOOK_SECONDS), opened(invocation, quiet=True, hurried=True) as repo:
+        given = b""
+        if name == hooks.POST_REWRITE:
+            given = invocation.stdin.read(MAXIMUM_HOOK_INPUT_BYTES)
+        text = given.decode("ascii", "replace")
+        if hooks.run(repo.trajectories, name, rest, invocation.folder, text):
+            finish(invocation, repo.store, seals=False)
+
+
+class _TimeLimit:
+    """Ends a block after some seconds, for example if another process holds a lock; no error leaves it."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._restore: list[Callable[[], object]] = []
+
+    def __enter__(self) -> None:
+        import signal  # other subcommands do without
+
+        if hasattr(signal, "setitimer"):
+            handler = signal.signal(signal.SIGALRM, self._stop)
+            rest, _ = signal.setitimer(signal.ITIMER_REAL, self._seconds)
+            self._restore = [
+                lambda: signal.setitimer(signal.ITIMER_REAL, 0),
+                lambda: signal.signal(signal.SIGALRM, handler),
+                lambda: signal.setitimer(signal.ITIMER_REAL, rest),
+            ]
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        for each in self._restore:
+            each()
+        return isinstance(error, errors.TraceError)
+
+    @staticmethod
+    def _stop(*_: object) -> None:
+        raise errors.LockedError("it took too long")
 
 
 def _own_command() -> list[str]:
