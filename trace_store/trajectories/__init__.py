@@ -8,7 +8,6 @@ from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.trajectories import code as code
     from trace_store.trajectories import git as git
     from trace_store.trajectories import git_hooks as git_hooks
     from trace_store.trajectories import git_notes as git_notes
