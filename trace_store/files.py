@@ -20,7 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-READ, APPEND, WRITE, CREATE, PRIVATE = "read", "append", "write", "create", "create for its owner"
+READ, APPEND, WRITE = "read", "append", "write"
+CREATE, PRIVATE, PROGRAM = "create", "create for its owner", "create a program"
 
 WRITABLE = stat.S_IWUSR
 """The mode bit that `Disk.protect` clears."""
@@ -34,8 +35,9 @@ _FLAGS = {
     WRITE: os.O_RDWR | COMMON_FLAGS | _NONBLOCK,
     CREATE: os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | COMMON_FLAGS,
 }
-_FLAGS[PRIVATE] = _FLAGS[CREATE]
-_CREATES = (CREATE, PRIVATE)
+_FLAGS[PRIVATE] = _FLAGS[PROGRAM] = _FLAGS[CREATE]
+_CREATES = (CREATE, PRIVATE, PROGRAM)
+_MODES = {PRIVATE: 0o600, PROGRAM: 0o777}
 _DIRECTORY = os.O_RDONLY | COMMON_FLAGS | getattr(os, "O_DIRECTORY", 0)
 _LISTS_OPEN = os.listdir in os.supports_fd
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
@@ -57,14 +59,14 @@ class Disk:
     def open(self, path: str, mode: str = READ) -> int | None:
         """Open a regular file and return its descriptor.
 
-        Returns None if the file is absent (READ, APPEND, WRITE) or exists already (CREATE, PRIVATE). PRIVATE creates a
-        file that only its owner can read.
+        Returns None if the file is absent (READ, APPEND, WRITE) or exists already (CREATE, PRIVATE, PROGRAM). PRIVATE
+        creates a file that only its owner can read, PROGRAM one that can be executed.
 
         Raises:
             StorageError: the path is a link or not a regular file, or the system refuses.
         """
         try:
-            fd = os.open(path, _FLAGS[mode], 0o600 if mode == PRIVATE else 0o666)
+            fd = os.open(path, _FLAGS[mode], _MODES.get(mode, 0o666))
         except OSError as error:
             if error.errno in _ABSENT and mode not in _CREATES:
                 return None
@@ -326,13 +328,13 @@ def check_folders(disk: Disk, root: str, path: str) -> None:
 
 
 def create_file(
-    disk: Disk, path: str, data: bytes = b"", *, durable: bool = True, private: bool = False
+    disk: Disk, path: str, data: bytes = b"", *, durable: bool = True, mode: str = CREATE
 ) -> bool:
     """Create a file with this content; False if it exists already.
 
-    The name itself is durable only after the directory is synced. `private`: only the owner can read the file.
+    The name itself is durable only after the directory is synced. `mode` is CREATE, PRIVATE or PROGRAM.
     """
-    fd = disk.open(path, PRIVATE if private else CREATE)
+    fd = disk.open(path, mode)
     if fd is None:
         return False
     try:
@@ -391,7 +393,7 @@ def replace_file(
         disk.make_directory(scratch)
     name = f"{os.path.basename(path)}.{os.getpid()}-{os.urandom(6).hex()}.tmp"
     temporary = os.path.join(scratch or folder, name)
-    create_file(disk, temporary, data, durable=durable, private=private)
+    create_file(disk, temporary, data, durable=durable, mode=PRIVATE if private else CREATE)
     try:
         disk.rename(temporary, path)
     except errors.StorageError:

@@ -80,6 +80,11 @@ _PORCELAIN = (
     ("tag", "tag:tag", "List, create or delete tags"),
     ("checkpoint", "checkpoint:GROUP", "Save states to return to, and summaries to continue from"),
     ("trajectory", "trajectory:GROUP", "Record what agents do and decide during a task"),
+    (
+        "why",
+        "trajectory_git:why",
+        "Show the decisions behind a file, a line or a commit of the code",
+    ),
     ("fork", "fork:fork", "Fork a branch, and compare or merge forks"),
     ("reset", "undo:reset", "Reset the current branch to a commit"),
     ("revert", "revert:revert", "Revert commits by adding new ones"),

@@ -19,6 +19,8 @@ from trace_store import Repo
 ROOT = Path(__file__).parents[2]
 WITHOUT = {"config", "model", "trust", "demo", "completion", "help", "version"}
 """Commands that need no open repository."""
+WITH_GIT = {"why"}
+"""Commands that need a git repository, too; `tests/trajectories/test_why.py` runs them."""
 
 
 def purge(repo: Repo) -> Any:
@@ -53,7 +55,7 @@ ON_THE_REPOSITORY: dict[str, Callable[[Repo], Any]] = {
 
 def test_each_command_is_here() -> None:
     porcelain = {row.name for row in COMMANDS if row.category != PLUMBING}
-    assert {*ON_A_BRANCH, *ON_THE_REPOSITORY, *WITHOUT, "init"} == porcelain
+    assert {*ON_A_BRANCH, *ON_THE_REPOSITORY, *WITHOUT, *WITH_GIT, "init"} == porcelain
 
 
 def test_two_threads_and_two_processes_do_everything(tmp_path: Path) -> None:

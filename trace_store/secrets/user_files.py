@@ -13,7 +13,14 @@ from __future__ import annotations
 import os
 
 from trace_store import errors
-from trace_store.files import Disk, create_file, make_durable_directory, read_file, replace_file
+from trace_store.files import (
+    PRIVATE,
+    Disk,
+    create_file,
+    make_durable_directory,
+    read_file,
+    replace_file,
+)
 from trace_store.ident import Randomness
 from trace_store.objects.codec import SALT_BYTES
 from trace_store.oid import derived_key, keyed_digest
@@ -99,7 +106,7 @@ def store_key(environment: Environment, store_id: str, place: str, disk: Disk) -
         folder = os.path.dirname(path)
         make_durable_directory(disk, folder)
         scratch = f"{path}.{os.getpid()}-{os.urandom(6).hex()}.tmp"
-        create_file(disk, scratch, Randomness().take(KEY_BYTES), private=True)
+        create_file(disk, scratch, Randomness().take(KEY_BYTES), mode=PRIVATE)
         try:
             # Link, so that the key is complete and never replaces another; some file systems need a rename.
             if not disk.link(scratch, path) and not disk.exists(path):

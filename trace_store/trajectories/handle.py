@@ -14,7 +14,7 @@ from trace_store.trajectories.state import FACTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from trace_store.environment import Environment
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from trace_store.secrets.guard import Guard
     from trace_store.store.handle import Store
     from trace_store.trajectories.events import Alternative, Event
+    from trace_store.trajectories.git import Git
+    from trace_store.trajectories.git_notes import NotesReport
     from trace_store.trajectories.reading import Chapter, Trajectory
     from trace_store.trajectories.sessions import SessionMessage
     from trace_store.trajectories.state import State
+    from trace_store.trajectories.why import Reason
 
 AGENT, CURRENT = "TRACE_AGENT", "TRACE_TRAJECTORY"
 """The variables with the name of the agent, and with the trajectory that is meant."""
@@ -126,11 +129,9 @@ class Trajectories:
         if not ev.is_type(type):
             raise errors.InvalidInputError(f"not a type of events: {type[:40]!r}", argument="type")
         state = self.find(trajectory)
-        new = NewEvent(
-            event_data(type, content, fields), self._agent(agent), time, session or self._session()
-        )
-        ((event, after),) = self._recorder.record(TRAJECTORIES + state.id, [new])
-        return Recorded(event, after)
+        data = event_data(type, content, fields)
+        (recorded,) = self.record_all(state.id, [data], agent, time=time, session=session)
+        return recorded
 
     def decide(
         self,
@@ -328,11 +329,131 @@ class Trajectories:
             wanted["confidence"] = ev.check_confidence(least)
         return reading.list_trajectories(self._store, reading.Filter(since=since, **wanted))
 
+    def why(self, target: str, *, folder: str | Git = ".", limit: int = 10) -> Sequence[Reason]:
+        """Return the trajectories and decisions behind a change of the code, the newest commit first.
+
+        Args:
+            target: a file, `FILE:LINE`, or a commit, as git names it.
+            folder: a folder in the git repository, or a `Git` that runs there; a file is relative to it.
+            limit: for so many commits at most.
+
+        Raises:
+            RevisionNotFoundError: it is neither a file nor a commit, or the line is not committed.
+            StateError: the folder is in no git repository, or git is not installed.
+        """
+        return trajectories.why.why(self._store, trajectories.git.git_in(folder), target, limit)
+
+    @property
+    def code(self) -> Code:
+        """Links to commits of the code, and notes on them."""
+        return Code(self, self._store)
+
+    def record_all(
+        self,
+        trajectory: str,
+        new: Sequence[Mapping[str, Any]],
+        agent: str = "",
+        *,
+        time: int | None = None,
+        session: ObjectId | None = None,
+    ) -> Sequence[Recorded]:
+        """Record events of one agent in one step.
+
+        Args:
+            trajectory: its id.
+            new: the events, as `events.event_data` returns them.
+            agent: who did it.
+            time: when they happened, in milliseconds since the epoch; None: now.
+            session: the tip of the agent's branch at that time.
+
+        Raises:
+            As `record`.
+        """
+        who, session = self._agent(agent), session or self._session()
+        events = [NewEvent(data, who, time, session) for data in new]
+        if not events:
+            return []
+        made = self._recorder.record(TRAJECTORIES + trajectory, events)
+        return [Recorded(event, after) for event, after in made]
+
     def _agent(self, given: str) -> str:
         return given or self._environment.variables(AGENT).get(AGENT, "") or self._author
 
     def _session(self) -> ObjectId | None:
         return self._store.refs.head().oid
+
+
+class Code:
+    """The commits of the code that belong to trajectories: `repo.trajectories.code`."""
+
+    def __init__(self, whole: Trajectories, store: Store) -> None:
+        self._trajectories = whole
+        self._store = store
+
+    def link(
+        self,
+        commits: Sequence[str] = ("HEAD",),
+        *,
+        folder: str | Git = ".",
+        trajectory: str = "",
+        agent: str = "",
+    ) -> Sequence[Recorded]:
+        """Link commits of the code, with their files and the id of their change; those linked already are left out.
+
+        Args:
+            commits: their names in git.
+            folder: a folder in the git repository, or a `Git` that runs there.
+            trajectory: its id, or the beginning of it.
+            agent: who made them.
+
+        Raises:
+            RevisionNotFoundError: git knows no such commit.
+            StateError: the folder is in no git repository, or git is not installed; or as in `Trajectories.record`.
+            RefNotFoundError: there is no such trajectory.
+        """
+        state, git = self._trajectories.find(trajectory), trajectories.git.git_in(folder)
+        new = trajectories.links.new_links(self._store, state, git, commits)
+        return self._trajectories.record_all(state.id, new, agent)
+
+    def follow_rewrite(
+        self, pairs: Iterable[tuple[str, str]], *, folder: str | Git = "."
+    ) -> Sequence[Recorded]:
+        """Let links lead to the commits that replaced theirs, in all trajectories.
+
+        Args:
+            pairs: (old, new) ids of commits, as git gives them to its hook `post-rewrite`.
+            folder: a folder in the git repository, or a `Git` that runs there.
+
+        Raises:
+            As `link`.
+        """
+        git = trajectories.git.git_in(folder)
+        replaced = trajectories.links.replaced_links(self._store, git, pairs)
+        return [
+            each
+            for state, changes in replaced
+            for each in self._trajectories.record_all(state.id, changes)
+        ]
+
+    def write_notes(
+        self, trajectory: str = "", *, folder: str | Git = ".", remove: bool = False
+    ) -> NotesReport:
+        """Write the decisions behind each linked commit to a git note on it, or remove these notes.
+
+        Args:
+            trajectory: its id, or the beginning of it.
+            folder: a folder in the git repository, or a `Git` that runs there.
+            remove: whether to remove them; notes of others stay.
+
+        Raises:
+            StateError: the folder is in no git repository, or git is not installed; or as in `Trajectories.find`.
+            InvalidInputError: git refuses, for example because it does not know the user's name.
+            RefNotFoundError: there is no such trajectory.
+        """
+        git = trajectories.git.git_in(folder)
+        return trajectories.git_notes.write_notes(
+            git, self._trajectories.read(trajectory), remove=remove
+        )
 
 
 def _facts(changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -318,10 +318,11 @@ def _events(store: Store, tips: Sequence[ObjectId]) -> Iterator[Event]:
         tips, lambda oid: commits[oid].parents, time_of=lambda oid: commits[oid].time
     )
     for oid in reversed(list(newest_first)):
-        yield from _events_of(store, oid, commits[oid])
+        yield from events_of(store, oid, commits[oid])
 
 
-def _events_of(store: Store, oid: ObjectId, commit: Commit) -> Iterator[Event]:
+def events_of(store: Store, oid: ObjectId, commit: Commit) -> Iterator[Event]:
+    """Yield the events that a commit recorded, without amendments."""
     links = dict(commit.links)
     session = links.get(SESSION)
     for address, stored in ops.added_messages(commit, oid):

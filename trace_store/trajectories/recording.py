@@ -38,6 +38,14 @@ SESSION = "session"
 PREFIX = "traj_"
 _ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 _ID_LENGTH = 12
+_HASHES = frozenset(("commit", "patch_id", "event"))
+_FIELDS = _HASHES | {
+    *("type", "content", "title", "description", "project", "tags", "task", "branch", "role"),
+    *("system", "id", "url", "question", "reasoning", "alternatives", "option", "reason"),
+    *("confidence", "significance", "summary", "approach", "challenges", "learnings"),
+    *("suggestions", "time_spent", "subject", "files", "authored", "changes", "to", "from"),
+}
+"""Names of fields that say nothing about their values; those of `_HASHES` hold hashes made by git or Trace."""
 
 
 @value
@@ -134,10 +142,14 @@ class _Draft:
 
     def __init__(self, guard: Guard | None, new: NewEvent) -> None:
         self.new = new
-        gathering = ObjectCollector() if guard is None else guard.gathering()
-        message = event_message(new.data)
-        text = gathering.text(message.text)
-        self.data = dict(new.data) if text == message.text else Data(SCHEMA, text).value
+        is_plain = guard is None or not _may_hold_secret(guard, new.data)
+        gathering = ObjectCollector() if guard is None or is_plain else guard.gathering()
+        self.data: Mapping[str, Any] = new.data
+        if not is_plain:
+            text = event_message(new.data).text
+            kept = gathering.text(text)
+            if kept != text:
+                self.data = Data(SCHEMA, kept).value
         self._author = check_author(new.agent)
         self._operation = ops.add([store_message(event_message(self.data), gathering.put)])
         self._gathering = gathering
@@ -147,7 +159,8 @@ class _Draft:
     def subject(self) -> str:
         """The event on one line."""
         data = self.data
-        said = data.get("question") or data.get("title") or data.get("content") or ""
+        names = ("question", "title", "content", "subject")
+        said = next((data[name] for name in names if data.get(name)), "")
         return f"{data['type']}: {' '.join(said.split())[:100]}" if said else str(data["type"])
 
     def commit(
@@ -185,6 +198,25 @@ class _Draft:
             self.data,
             self.new.session,
         )
+
+
+def _may_hold_secret(guard: Guard, data: Mapping[str, Any]) -> bool:
+    """Return True if an event needs a closer look; the scanner loads slowly, and few events do."""
+    words: list[str] = []
+    return not _gather(data, words) or bool(guard.meets("\n".join(words).encode()))
+
+
+def _gather(data: object, words: list[str]) -> bool:
+    """Collect the texts of an event; return False if it has a field whose name may tell what its value is."""
+    if isinstance(data, str):
+        words.append(data)
+    elif isinstance(data, dict):
+        return data.keys() <= _FIELDS and all(
+            _gather(each, words) for name, each in data.items() if name not in _HASHES
+        )
+    elif isinstance(data, list | tuple):
+        return all(_gather(each, words) for each in data)
+    return True
 
 
 def state_at(store: Store, tip: ObjectId) -> State:

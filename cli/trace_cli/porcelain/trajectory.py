@@ -206,5 +206,8 @@ GROUP = Group(
         "reopen": "trajectory_end:reopen",
         "list": list_,
         "show": "trajectory_show:show",
+        "link": "trajectory_git:link",
+        "hook": "trajectory_git:hook",
+        "export": "trajectory_git:export",
     },
 )

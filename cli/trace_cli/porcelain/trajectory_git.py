@@ -1,0 +1,275 @@
+"""`trace why`, and the subcommands of `trace trajectory` that work with git: links, hooks, notes."""
+
+from __future__ import annotations
+
+import sys
+
+from trace_cli.arguments import ANY, OPTIONAL, Argument, Option, takes
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.common import JSON, QUIET, finish, opened
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import short_address, write_record
+from trace_cli.render.tables import counted, date, paint
+from trace_store import errors, trajectories
+from trace_store.repo import code_records as records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trace_cli.runtime import Invocation
+    from trace_store.trajectories.why import Basis, Reason
+
+TRAJECTORY = Option(
+    "--trajectory",
+    "trajectory",
+    "The trajectory, instead of TRACE_TRAJECTORY; the beginning of its id is enough",
+    "ID",
+    default="",
+)
+MAXIMUM_HOOK_INPUT_BYTES = 1 << 23
+SHOWN_ID = 12
+
+
+@takes(
+    Argument("COMMIT...", "commits", "Commits of the code; by default HEAD", ANY),
+    TRAJECTORY,
+    Option("--agent", "agent", "Who made them, instead of TRACE_AGENT", "NAME", default=""),
+    JSON,
+    QUIET,
+)
+def link(
+    invocation: Invocation,
+    *,
+    commits: list[str],
+    trajectory: str,
+    agent: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Link commits of the code to a trajectory.
+
+    A link has the files of the commit and the id of its change, which survives a rebase. A commit is linked once.
+
+    trace trajectory link HEAD~1 HEAD
+    """
+    with opened(invocation, quiet=quiet) as repo:
+        linked = repo.trajectories.code.link(
+            commits or ["HEAD"], folder=invocation.folder, trajectory=trajectory, agent=agent
+        )
+        finish(invocation, repo.store)
+    for each in linked:
+        if as_json:
+            write_record(invocation, records.trajectory_link(each.event))
+        elif not quiet:
+            subject = one_line(str(each.event.data.get("subject", "")), 100)
+            invocation.line(f"{each.event.commit[:SHOWN_ID]} {subject}")
+    if not linked and not quiet and not as_json:
+        invocation.note("linked already")
+
+
+@takes(
+    Argument("WHAT", "what", "`git` installs or removes; git calls `run`", choices=("git", "run")),
+    Argument("ARGUMENT...", "arguments", "The hook and what git passes to it", ANY),
+    Option("--uninstall", "uninstall", "Remove the hooks, and put back those that were there"),
+    Option("--trailer", "trailer", "Name the trajectory in the message of new commits"),
+    Option("--dry-run -n", "dry_run", "Only show what would be done"),
+    JSON,
+)
+def hook(
+    invocation: Invocation,
+    *,
+    what: str,
+    arguments: list[str],
+    uninstall: bool,
+    trailer: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Install hooks that link each new commit of the code to the trajectory that led to it.
+
+    `hook git` installs `post-commit` and `post-rewrite` where git looks for hooks. A hook that is there already is
+    renamed and still called. Links follow an amend and a rebase. With --trailer also `prepare-commit-msg`: a message
+    given with -m or -F then ends with `Trajectory: ID`. Without --trailer that hook is removed again.
+
+    The hooks run `hook run`, which never fails a commit. If no trajectory is meant, or several are, it does nothing.
+
+    trace trajectory hook git
+    """
+    if what == "run":
+        _run_hook(invocation, arguments)
+        return 0
+    if arguments:
+        raise usage_error(f"`hook git` takes no argument, not {arguments[0]!r}")
+    git = trajectories.git.Git(invocation.folder)
+    hooks = trajectories.git_hooks
+    if uninstall:
+        changes = hooks.uninstall(git, dry_run=dry_run)
+    else:
+        changes = hooks.install(git, _own_command(), trailer=trailer, dry_run=dry_run)
+    for each in changes:
+        if as_json:
+            write_record(invocation, records.hook_change(each))
+            continue
+        other = ""
+        if each.kept:
+            verb = "put back" if each.action == hooks.REMOVED else "calls"
+            other = f" ({verb} {safe(each.kept)})"
+        would = "would be " if dry_run and each.action != hooks.UNCHANGED else ""
+        invocation.line(f"{safe(each.path)}: {would}{each.action}{other}")
+    if not changes and not as_json:
+        invocation.note("no hooks of Trace here")
+    return 0
+
+
+def _run_hook(invocation: Invocation, arguments: list[str]) -> None:
+    """Do what a hook is there for. Nothing that goes wrong may reach the commit."""
+    if not arguments:
+        return
+    name, *rest = arguments
+    hooks = trajectories.git_hooks
+    with _TimeLimit(hooks.HOOK_SECONDS), opened(invocation, quiet=True, hurried=True) as repo:
+        given = b""
+        if name == hooks.POST_REWRITE:
+            given = invocation.stdin.read(MAXIMUM_HOOK_INPUT_BYTES)
+        text = given.decode("ascii", "replace")
+        if hooks.run(repo.trajectories, name, rest, invocation.folder, text):
+            finish(invocation, repo.store, seals=False)
+
+
+class _TimeLimit:
+    """Ends a block after some seconds, for example if another process holds a lock; no error leaves it."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._restore: list[Callable[[], object]] = []
+
+    def __enter__(self) -> None:
+        import signal  # other subcommands do without
+
+        if hasattr(signal, "setitimer"):
+            handler = signal.signal(signal.SIGALRM, self._stop)
+            rest, _ = signal.setitimer(signal.ITIMER_REAL, self._seconds)
+            self._restore = [
+                lambda: signal.setitimer(signal.ITIMER_REAL, 0),
+                lambda: signal.signal(signal.SIGALRM, handler),
+                lambda: signal.setitimer(signal.ITIMER_REAL, rest),
+            ]
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        for each in self._restore:
+            each()
+        return isinstance(error, errors.TraceError)
+
+    @staticmethod
+    def _stop(*_: object) -> None:
+        raise errors.LockedError("it took too long")
+
+
+def _own_command() -> list[str]:
+    """Return the words that run this program from anywhere."""
+    import shutil
+
+    script = shutil.which(sys.argv[0]) if sys.argv[0].endswith(("trace", "trace-store")) else None
+    script = script or shutil.which("trace-store")
+    return [script] if script else [sys.executable, "-m", "trace_cli"]
+
+
+@takes(
+    Argument("ID", "trajectory", "The trajectory; the beginning of its id is enough", OPTIONAL),
+    Option("--git-notes", "git_notes", "Write the decisions to git notes on linked commits"),
+    Option("--remove", "remove", "Remove these notes; notes of others stay"),
+    JSON,
+    QUIET,
+)
+def export(
+    invocation: Invocation,
+    *,
+    trajectory: str | None,
+    git_notes: bool,
+    remove: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Write what a trajectory holds for others.
+
+    With --git-notes, each linked commit gets a note under refs/notes/trajectories; `git log --notes=trajectories`
+    shows them.
+
+    trace trajectory export --git-notes
+    """
+    if not git_notes:
+        raise usage_error("nothing to write", "--git-notes writes git notes")
+    with opened(invocation, quiet=quiet) as repo:
+        report = repo.trajectories.code.write_notes(
+            trajectory or "", folder=invocation.folder, remove=remove
+        )
+    if as_json:
+        write_record(invocation, records.notes_report(report))
+    elif not quiet:
+        verb = "removed" if remove else "written"
+        invocation.line(f"{counted(len(report.written), 'note')} {verb}")
+    if report.missing and not quiet:
+        names = ", ".join(each[:SHOWN_ID] for each in report.missing[:4])
+        invocation.note(
+            f"note: {counted(len(report.missing), 'commit')} not in this repository: {names}"
+        )
+
+
+@takes(
+    Argument("TARGET", "target", "A file, FILE:LINE, or a commit of the code"),
+    Option(
+        "-n --max-count", "limit", "How many commits at most", "N", number=True, least=1, default=10
+    ),
+    JSON,
+)
+def why(invocation: Invocation, *, target: str, limit: int, as_json: bool) -> None:
+    """Show the trajectories and decisions behind a change of the code.
+
+    Commits lead to trajectories by links (`trace trajectory link`, `trace trajectory hook git`). A rebased commit is
+    found by its change, a squashed one by its files.
+
+        trace why src/app.py
+        trace why src/app.py:42
+        trace why HEAD
+    """
+    with opened(invocation) as repo:
+        reasons = repo.trajectories.why(target, folder=invocation.folder, limit=limit)
+    if as_json:
+        for each in reasons:
+            write_record(invocation, records.reason(each))
+        return
+    if not reasons:
+        invocation.note(f"no trajectory leads to {safe(target)}")
+        return
+    invocation.page()
+    for number, each in enumerate(reasons):
+        if number:
+            invocation.line()
+        _tell_reason(invocation, each)
+
+
+def _tell_reason(invocation: Invocation, reason: Reason) -> None:
+    commit, state = reason.commit, reason.trajectory
+    how = "" if reason.how == trajectories.why.LINKED else f"  ({reason.how})"
+    name = paint(invocation, commit.id[:SHOWN_ID], "yellow")
+    invocation.line(f"{name}  {date(commit.authored)[:10]}  {one_line(commit.subject, 100)}{how}")
+    chapter = f", chapter {one_line(reason.chapter, 60)}" if reason.chapter else ""
+    invocation.line(f"  {state.id}  {one_line(state.title, 80)} ({state.status}){chapter}")
+    for basis in reason.decisions:
+        _tell_decision(invocation, basis)
+
+
+def _tell_decision(invocation: Invocation, basis: Basis) -> None:
+    event = basis.event
+    asked = f"{one_line(event.question, 200)} " if event.question else ""
+    chosen = paint(invocation, one_line(event.content, 200), "bold")
+    invocation.line(f"  - {asked}{chosen}")
+    for option in event.alternatives:
+        reason = f": {one_line(option.reason, 200)}" if option.reason else ""
+        invocation.line(f"      not {one_line(option.option, 100)}{reason}")
+    if event.reasoning:
+        invocation.line(f"      {one_line(event.reasoning, 400)}")
+    facts = [safe(event.agent), date(event.time)[:16]]
+    facts += [short_address(address) for address in basis.messages]
+    invocation.line(paint(invocation, f"      {'  '.join(facts)}", "dim"))

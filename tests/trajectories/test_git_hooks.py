@@ -1,0 +1,276 @@
+"""Hooks of git that link commits, beside other hooks."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.trajectories.support.project import Project
+from trace_store import errors
+from trace_store.trajectories import git_hooks
+from trace_store.trajectories.git import Git
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+NAMES = ("post-commit", "post-rewrite", "prepare-commit-msg")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = Project(tmp_path / "p")
+    made.commit("begin", app_py="one\n")
+    made.hook()
+    return made
+
+
+def hooks_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Return mode, time of change and content of each hook."""
+    found = {}
+    for path in sorted(folder.iterdir()):
+        if not path.name.endswith(".sample"):
+            status = path.lstat()
+            content = os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
+            found[path.name] = (status.st_mode, status.st_mtime_ns, content)
+    return found
+
+
+def program(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+
+
+def test_commits_are_linked_as_they_are_made(project: Project) -> None:
+    id_ = project.start("Sign in")
+    commits = [project.commit(f"change {n}", app_py=f"{n}\n") for n in range(2)]
+    assert project.linked(id_) == commits
+
+
+def test_an_amend_leads_the_link_to_the_new_commit(project: Project) -> None:
+    project.start("Sign in")
+    old = project.commit("change", app_py="2\n")
+    project.git("commit", "-q", "--amend", "-m", "better")
+    assert project.linked() == [project.head]
+    assert json.loads(project.trace("why", old, "--json").text)["commit"] == old
+
+
+def test_a_rebase_leads_links_to_the_new_commits(project: Project) -> None:
+    """Links of an ended trajectory, too; the active one does not take its commits."""
+    ended = project.start("Ended")
+    project.git("switch", "-q", "-c", "feature")
+    olds = [project.commit(f"change {n}", app_py=f"{n}\n") for n in range(2)]
+    with project.repo() as repo:
+        repo.trajectories.complete(trajectory=ended)
+    active = project.start("Active")
+    project.git("switch", "-q", "main")
+    project.git("commit", "-q", "--allow-empty", "--no-verify", "-m", "meanwhile")
+    linked = project.linked(active)
+    project.git("rebase", "-q", "main", "feature")
+    news = project.git("rev-list", "--reverse", "main..feature").split()
+    assert project.linked(ended) == news
+    assert not set(news) & set(olds)
+    assert project.linked(active) == linked
+    project.git("rebase", "-q", "-i", "--autosquash", "main", "-x", "true")
+    project.variables["GIT_SEQUENCE_EDITOR"] = "sed -i -e '2s/^pick/fixup/'"
+    project.git("rebase", "-q", "-i", "main")
+    assert project.linked(ended) == [project.head]
+
+
+def test_nothing_is_linked_where_none_or_several_are_meant(project: Project) -> None:
+    project.commit("none", app_py="2\n")
+    one = project.start("One")
+    two = project.start("Two")
+    project.commit("several", app_py="3\n")
+    assert project.linked(one) == project.linked(two) == []
+    project.variables["TRACE_TRAJECTORY"] = two
+    commit = project.commit("named", app_py="4\n")
+    assert (project.linked(one), project.linked(two)) == ([], [commit])
+
+
+@pytest.mark.parametrize("damage", ["no trace", "no repository", "damaged", "locked"])
+def test_a_commit_never_fails_for_a_hook(project: Project, damage: str) -> None:
+    project.start("Sign in")
+    if damage == "no trace":
+        text = (project.folder / ".git/hooks/post-commit").read_text("utf-8")
+        program(project.folder / ".git/hooks/post-commit", text.replace("trace_cli", "no_module"))
+        project.variables["PATH"] = os.pathsep.join(("/usr/bin", "/bin"))
+    elif damage == "no repository":
+        shutil.rmtree(project.folder / ".trace")
+    elif damage == "damaged":
+        (project.folder / ".trace" / "config").write_text("[[[", encoding="utf-8")
+    else:
+        shutil.rmtree(project.folder / ".trace" / "journal")
+        (project.folder / ".trace" / "journal").write_text("no folder", encoding="utf-8")
+    project.write("app.py", "2\n")
+    assert project.git("commit", "-qam", "works") == ""
+
+
+@pytest.mark.parametrize("stdin", [b"", b"nonsense\n", b"a b\n\xff\xfe\n", b"0" * 40 + b" 1\n"])
+@pytest.mark.parametrize("hook", ["post-rewrite", "post-commit", "some-later-hook", ""])
+def test_the_hooks_command_never_fails(project: Project, hook: str, stdin: bytes) -> None:
+    project.start("Sign in")
+    words = ["trajectory", "hook", "run", *([hook] if hook else ())]
+    outcome = project.trace(*words, stdin=stdin)
+    assert (outcome.out, outcome.err) == (b"", "")
+
+
+def test_a_lock_that_stays_does_not_hold_up_a_commit(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.start("Sign in")
+    project.git("-c", f"core.hooksPath={os.devnull}", "commit", "-q", "--allow-empty", "-m", "x")
+    monkeypatch.setattr(git_hooks, "HOOK_SECONDS", 0.3)
+    with project.repo() as holder:
+        holder.store.journal.lock()
+        outcome = project.trace("trajectory", "hook", "run", "post-commit")
+        holder.store.journal.unlock()
+    assert (outcome.out, outcome.err) == (b"", "")
+    assert project.linked() == []
+    monkeypatch.undo()
+    project.trace("trajectory", "hook", "run", "post-commit")
+    assert project.linked() == [project.head]
+
+
+def test_other_hooks_are_called_and_come_back_to_the_byte(tmp_path: Path) -> None:
+    project = Project(tmp_path / "p")
+    folder, log = project.folder / ".git" / "hooks", project.folder / "log"
+    program(folder / "post-commit", f"#!/bin/sh\necho commit >> {log}\nexit 0\n# no end")
+    program(
+        folder / "tool.py",
+        f"#!/usr/bin/env python3\nimport sys\nopen({str(log)!r}, 'a').write(sys.stdin.read())\n",
+    )
+    (folder / "post-rewrite").symlink_to("tool.py")
+    program(folder / "prepare-commit-msg", '#!/bin/sh\ngrep -q refuse "$1" && exit 1\nexit 0\n')
+    (folder / "prepare-commit-msg").chmod(0o555)
+    before = hooks_of(folder)
+    project.trace("trajectory", "hook", "git", "--dry-run")
+    assert hooks_of(folder) == before
+    project.hook()
+    program_ = [shutil.which("python3") or "python3", "-m", "trace_cli"]
+    git_hooks.install(Git(str(project.folder)), program_, trailer=True)
+    project.start("Sign in")
+    old = project.commit("first", app_py="1\n")
+    project.git("commit", "-q", "--amend", "-m", "second")
+    assert log.read_text("utf-8").splitlines() == ["commit", "commit", f"{old} {project.head}"]
+    project.write("app.py", "2\n")
+    project.git("commit", "-qam", "refuse this", code=1)
+    project.trace("trajectory", "hook", "git", "--uninstall")
+    assert hooks_of(folder) == before
+    assert "no hooks of Trace" in project.trace("trajectory", "hook", "git", "--uninstall").err
+
+
+def test_a_second_installation_changes_nothing(project: Project) -> None:
+    folder = project.folder / ".git" / "hooks"
+    before = hooks_of(folder)
+    assert set(before) == {"post-commit", "post-rewrite"}
+    project.hook()
+    assert hooks_of(folder) == before
+    project.trace("trajectory", "hook", "git", "--uninstall")
+    assert hooks_of(folder) == {}
+
+
+def test_an_older_hook_of_ours_is_updated(project: Project) -> None:
+    path = project.folder / ".git" / "hooks" / "post-commit"
+    current = path.read_bytes()
+    program(path, f"#!/bin/sh\n{git_hooks.MARKER}\nolder\n")
+    project.hook()
+    assert path.read_bytes() == current
+    assert stat.S_IMODE(path.stat().st_mode) & 0o111
+    assert not path.with_name(f"post-commit{git_hooks.KEPT}").exists()
+
+
+def test_a_program_that_replaced_our_hook_is_not_overwritten(project: Project) -> None:
+    folder = project.folder / ".git" / "hooks"
+    program(folder / f"post-commit{git_hooks.KEPT}", "#!/bin/sh\n# first\n")
+    program(folder / "post-commit", "#!/bin/sh\n# trace trajectory hook run: not ours\n")
+    before = hooks_of(folder)
+    outcome = project.trace("trajectory", "hook", "git", code=5)
+    assert "another program replaced the hook" in outcome.err
+    assert f"post-commit{git_hooks.KEPT}" in outcome.err
+    assert hooks_of(folder) == before
+
+
+def test_a_hook_that_is_not_executable_stays_off(project: Project) -> None:
+    project.trace("trajectory", "hook", "git", "--uninstall")
+    path, log = project.folder / ".git" / "hooks" / "post-commit", project.folder / "log"
+    path.write_text(f"#!/bin/sh\necho called > {log}\n", encoding="utf-8")
+    project.hook()
+    project.start("Sign in")
+    project.commit("change", app_py="2\n")
+    assert len(project.linked()) == 1
+    assert not log.exists()
+
+
+def test_hooks_go_where_git_looks_for_them(project: Project) -> None:
+    project.git("config", "core.hooksPath", "tools/hooks")
+    project.hook()
+    assert set(hooks_of(project.folder / "tools" / "hooks")) == {"post-commit", "post-rewrite"}
+    project.start("Sign in")
+    assert [project.commit("change", app_py="2\n")] == project.linked()
+
+
+def test_husky_runs_our_hook_and_the_users(project: Project) -> None:
+    project.trace("trajectory", "hook", "git", "--uninstall")
+    program(
+        project.folder / ".husky/_/h", 's=".husky/${0##*/}"\n[ ! -f "$s" ] || sh -e "$s" "$@"\n'
+    )
+    program(project.folder / ".husky/_/post-commit", '#!/bin/sh\n. "${0%/*}/h"\n')
+    log, own = project.folder / "log", project.folder / ".husky" / "post-commit"
+    own.write_text(f"echo called > {log}\n", encoding="utf-8")
+    project.git("config", "core.hooksPath", ".husky/_")
+    project.hook()
+    assert (project.folder / ".husky/_/post-commit").read_text("utf-8").endswith('/h"\n')
+    project.start("Sign in")
+    commit = project.commit("change", app_py="2\n")
+    assert project.linked() == [commit]
+    assert log.read_text("utf-8") == "called\n"
+    project.trace("trajectory", "hook", "git", "--uninstall")
+    assert own.read_text("utf-8") == f"echo called > {log}\n"
+
+
+def test_a_linked_worktree_shares_the_hooks(project: Project, tmp_path: Path) -> None:
+    project.git("worktree", "add", "-q", str(tmp_path / "w"))
+    worktree = Project(tmp_path / "w", new=False)
+    worktree.trace("init", "-q")
+    id_ = worktree.start("There")
+    assert worktree.linked(id_) == []
+    commit = worktree.commit("there", app_py="2\n")
+    assert worktree.linked(id_) == [commit]
+
+
+def test_a_folder_that_cannot_be_written_is_named(project: Project) -> None:
+    (project.folder / "file").write_text("x", encoding="utf-8")
+    project.git("config", "core.hooksPath", "file/hooks")
+    outcome = project.trace("trajectory", "hook", "git", code=14)
+    assert "file" in outcome.err
+
+
+def test_a_trailer_names_the_trajectory(project: Project) -> None:
+    command = [shutil.which("python3") or "python3", "-m", "trace_cli"]
+    git_hooks.install(Git(str(project.folder)), command, trailer=True)
+    id_ = project.start("Sign in")
+    project.commit("change", app_py="2\n")
+    assert project.git("log", "-1", "--format=%B").strip() == f"change\n\nTrajectory: {id_}"
+    project.git("commit", "-q", "--amend", "-m", "other\n\nTrajectory: mine")
+    assert project.git("log", "-1", "--format=%B").count("Trajectory:") == 1
+    head = project.head
+    project.write("app.py", "3\n")
+    project.git("commit", "-qa", code=1)  # the editor leaves the message empty
+    assert project.head == head
+    project.hook()
+    assert not (project.folder / ".git/hooks/prepare-commit-msg").exists()
+
+
+def test_a_missing_hook_with_its_predecessor_comes_back(project: Project) -> None:
+    folder = project.folder / ".git" / "hooks"
+    program(folder / f"post-commit{git_hooks.KEPT}", "#!/bin/sh\n# first\n")
+    (folder / "post-commit").unlink()
+    (change,) = git_hooks.uninstall(Git(str(project.folder)), names=("post-commit",))
+    assert change.action == git_hooks.REMOVED
+    assert (folder / "post-commit").read_text("utf-8") == "#!/bin/sh\n# first\n"
+    with pytest.raises(errors.StateError, match="not in a git repository"):
+        git_hooks.uninstall(Git("/"))

@@ -1,0 +1,104 @@
+"""Git notes: the decisions behind a commit, beside the commit itself.
+
+The notes are in `refs/notes/trajectories`. A note has a section for each trajectory, between two comment lines; what
+else is in it stays.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.frozen import value
+from trace_store.trajectories.why import decisions_before, moment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_store.trajectories.events import Event
+    from trace_store.trajectories.git import Git
+    from trace_store.trajectories.reading import Trajectory
+
+NOTES_REF = "refs/notes/trajectories"
+_BEGIN, _END = "<!-- trajectory {id} -->", "<!-- end of trajectory {id} -->"
+
+
+@value
+class NotesReport:
+    """What was written.
+
+    Attributes:
+        written: the commits whose notes changed.
+        missing: the linked commits that are not in this repository.
+    """
+
+    written: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def write_notes(git: Git, trajectory: Trajectory, *, remove: bool = False) -> NotesReport:
+    """Write a trajectory's decisions to notes on its linked commits, or remove them; others' notes stay.
+
+    Raises:
+        StateError: the folder is in no git repository, or git is not installed.
+        InvalidInputError: git refuses, for example because it does not know the user's name.
+    """
+    written: list[str] = []
+    missing: list[str] = []
+    by_commit: dict[str, Event] = {}
+    for link in trajectory.links:
+        by_commit[link.commit] = link
+    for commit, link in by_commit.items():
+        if not git.resolve(commit):
+            missing.append(commit)
+            continue
+        before = git.try_to_ask("notes", f"--ref={NOTES_REF}", "show", commit)
+        section = "" if remove else _section(trajectory, link)
+        after = _with_section(before, trajectory.id, section)
+        if after.strip() == before.strip():
+            continue
+        if after.strip():
+            words = ("add", "--force", "--file=-", commit)
+            git.ask("notes", f"--ref={NOTES_REF}", *words, text=after)
+        else:
+            git.ask("notes", f"--ref={NOTES_REF}", "remove", commit)
+        written.append(commit)
+    return NotesReport(tuple(written), tuple(missing))
+
+
+def _with_section(note: str, id: str, section: str) -> str:
+    """Return a note with the section of one trajectory replaced, added or, if it is "", removed."""
+    begin, end = _BEGIN.format(id=id), _END.format(id=id)
+    before, found, rest = note.partition(begin)
+    if found:
+        _, ended, after = rest.partition(end)
+        if not ended:
+            raise errors.InvalidInputError(f"a note on a commit has {begin!r} without its end")
+    else:
+        after = ""
+    ours = f"{begin}\n{section}\n{end}" if section else ""
+    pieces = (before.strip("\n"), ours, after.strip("\n"))
+    return "\n\n".join(piece for piece in pieces if piece) + "\n"
+
+
+def _section(trajectory: Trajectory, link: Event) -> str:
+    time = moment(link.time, link.data.get("authored", link.time))
+    lines = [f"**{_line(trajectory.state.title)}** (`{trajectory.id}`)", ""]
+    for event in decisions_before(trajectory, time):
+        lines += _decision(event)
+    return "\n".join(lines).rstrip("\n")
+
+
+def _decision(event: Event) -> Sequence[str]:
+    asked = f"{_line(event.question)} " if event.question else ""
+    lines = [f"- {asked}**{_line(event.content)}**"]
+    lines += [f"  {_line(event.reasoning)}"] if event.reasoning else []
+    for each in event.alternatives:
+        reason = f": {_line(each.reason)}" if each.reason else ""
+        lines.append(f"  - not {_line(each.option)}{reason}")
+    return lines
+
+
+def _line(text: str) -> str:
+    """Return text on one line, without what a terminal would obey or what ends a comment."""
+    shown = "".join(c if c.isprintable() else " " for c in text)
+    return " ".join(shown.replace("<!--", "< !--").split())

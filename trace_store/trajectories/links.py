@@ -1,0 +1,148 @@
+"""Links: which commits of the code belong to a trajectory.
+
+A commit is linked once, by an event. When a rebase or an amend replaces the commit, the event is amended: the link
+leads to the new commit, and its earlier version keeps the old one.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.objects.commit import read_commit
+from trace_store.refs.names import TRAJECTORIES
+from trace_store.trajectories import events as ev
+from trace_store.trajectories import reading
+from trace_store.trajectories.events import event_data
+from trace_store.trajectories.git import MAXIMUM_FILES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from trace_store.oid import ObjectId
+    from trace_store.store.handle import Store
+    from trace_store.trajectories.git import CodeCommit, Git
+    from trace_store.trajectories.state import State
+
+_OLDER_IN_A_ROW = 16
+"""After so many events before a time, none after it is expected: events may be recorded late, and clocks differ."""
+
+
+def new_links(
+    store: Store, state: State, git: Git, names: Sequence[str]
+) -> list[Mapping[str, Any]]:
+    """Return the data of the links to commits that a trajectory does not have yet.
+
+    Args:
+        store: the repository's store.
+        state: the trajectory.
+        git: the repository of the code.
+        names: the commits, as git names them.
+
+    Raises:
+        RevisionNotFoundError: git knows no such commit.
+        StateError: git is not installed, or knows no repository here.
+    """
+    ids: dict[str, None] = {}
+    for name in names:
+        found = git.resolve(name)
+        if not found:
+            raise errors.RevisionNotFoundError(
+                f"git knows no commit {name[:80]!r}",
+                code=errors.ErrorCode.CODE_NOT_FOUND,
+                name=name,
+            )
+        ids[found] = None
+    commits = git.commits(list(ids))
+    linked = _linked_since(store, state, commits)
+    return link_data(git, [commit for commit in commits if commit.id not in linked])
+
+
+def link_data(git: Git, commits: Sequence[CodeCommit]) -> list[Mapping[str, Any]]:
+    """Return the data of links to commits; raises as `Git.ask`."""
+    if not commits:
+        return []
+    patch_ids = git.patch_ids([commit.id for commit in commits])
+    place = git.place()
+    return [
+        event_data(
+            ev.LINKED,
+            more={
+                "commit": commit.id,
+                "patch_id": patch_ids.get(commit.id, ""),
+                "subject": commit.subject,
+                "files": commit.files[:MAXIMUM_FILES],
+                "branch": place.branch if commit.id == place.head else "",
+                "authored": commit.authored,
+            },
+        )
+        for commit in commits
+    ]
+
+
+def replaced_links(
+    store: Store, git: Git, pairs: Iterable[tuple[str, str]]
+) -> list[tuple[State, list[Mapping[str, Any]]]]:
+    """Return amendments for the links to commits that git replaced, by trajectory.
+
+    Args:
+        store: the repository's store.
+        git: the repository of the code.
+        pairs: (old, new) ids of commits, as git gives them to its hook `post-rewrite`.
+
+    Raises:
+        StateError: git is not installed, or knows no repository here.
+        InvalidInputError: git does not know one of the commits.
+    """
+    replaced = dict(pairs)
+    olds = git.commits(list(replaced))
+    news = link_data(git, git.commits(list(dict.fromkeys(replaced.values()))))
+    changes = {link["commit"]: {**link} for link in news}
+    for change in changes.values():
+        del change["type"]
+    result: list[tuple[State, list[Mapping[str, Any]]]] = []
+    for state in linking(store):
+        linked = _linked_since(store, state, olds)
+        amendments: list[Mapping[str, Any]] = [
+            event_data(ev.AMENDED, more={"event": linked[old], "changes": changes[new]})
+            for old, new in replaced.items()
+            if old in linked and new in changes
+        ]
+        if amendments:
+            result.append((state, amendments))
+    return result
+
+
+def linking(store: Store) -> list[State]:
+    """Return the trajectories with links to commits; raises as `reading.list_trajectories`."""
+    return [state for state in reading.list_trajectories(store) if state.count(ev.LINKED)]
+
+
+def _linked_since(store: Store, state: State, commits: Sequence[CodeCommit]) -> dict[str, str]:
+    """Return the events of links by commit, at least of those recorded since the first of some commits.
+
+    Nothing links a commit before it is made, so only the newest events are read, however many there are.
+    """
+    found: dict[str, str] = {}
+    if not commits or not state.count(ev.LINKED):
+        return found
+    since = min(commit.committed for commit in commits)
+    known: set[str] = set()
+    waiting, older = list(store.refs.tips(TRAJECTORIES + state.id)), 0
+    seen: set[ObjectId] = set()
+    while waiting and older < _OLDER_IN_A_ROW:
+        oid = waiting.pop()
+        if oid in seen:
+            continue
+        seen.add(oid)
+        commit = read_commit(oid, store.objects.read)
+        waiting += commit.parents
+        older = older + 1 if commit.time < since else 0
+        for event in reading.events_of(store, oid, commit):
+            is_link = event.type == ev.LINKED
+            id_ = event.id.hex if is_link else str(event.data.get("event", ""))
+            code = event.data if is_link else event.data.get("changes", {})
+            if event.type in (ev.LINKED, ev.AMENDED) and id_ not in known and "commit" in code:
+                known.add(id_)
+                found.setdefault(code["commit"], id_)
+    return found

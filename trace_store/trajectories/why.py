@@ -1,0 +1,256 @@
+"""Why the code is as it is: from a file, a line or a commit to the decisions behind it.
+
+A commit leads to a trajectory if it is linked, if it makes the same change as a linked one, or if its message names the
+trajectory. Otherwise it may be a squash: the first commit that changes all files of a linked commit which the history
+does not have.
+"""
+
+from __future__ import annotations
+
+import os
+
+from trace_store import errors
+from trace_store.frozen import value
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import read_commit
+from trace_store.trajectories import events as ev
+from trace_store.trajectories import links, reading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from trace_store.objects.address import Address
+    from trace_store.oid import ObjectId
+    from trace_store.store.handle import Store
+    from trace_store.trajectories.events import Event
+    from trace_store.trajectories.git import CodeCommit, Git
+    from trace_store.trajectories.reading import Trajectory
+    from trace_store.trajectories.state import State
+
+LINKED, SAME_CHANGE, TRAILER, SAME_FILES = "linked", "same change", "trailer", "same files"
+MAXIMUM_COMMITS = 1000
+"""How far back in the history of a file or a commit is searched."""
+MAXIMUM_PATCHES = 200
+"""How many changes are compared with those of linked commits."""
+_SECOND = 999
+"""git's times have whole seconds."""
+_STEPS_TO_MESSAGES = 50
+
+
+@value
+class Basis:
+    """A decision, and what led to it.
+
+    Attributes:
+        event: the decision.
+        messages: the last messages of the agent's branch at that time; empty if there were none.
+    """
+
+    event: Event
+    messages: tuple[Address, ...]
+
+
+@value
+class Reason:
+    """A trajectory behind a commit of the code.
+
+    Attributes:
+        commit: the commit.
+        how: how it leads there: `linked`, `same change`, `trailer` or `same files`.
+        trajectory: the trajectory's state.
+        chapter: the title of the chapter in which the change was made, or "".
+        decisions: the decisions since the commit linked before it, or else the nearest one, newest first.
+    """
+
+    commit: CodeCommit
+    how: str
+    trajectory: State
+    chapter: str
+    decisions: tuple[Basis, ...]
+
+
+def why(store: Store, git: Git, target: str, limit: int) -> list[Reason]:
+    """Return the reasons for a file, a line or a commit, the newest commit first.
+
+    Raises:
+        RevisionNotFoundError: it is neither a file nor a commit, or the line is not committed.
+        StateError: git is not installed, or knows no repository here.
+    """
+    asked, history, file = _commits_of(git, target)
+    whole = [reading.read_trajectory(store, state.id) for state in links.linking(store)]
+    matches = _Matches(whole, history, git)
+    reasons: list[Reason] = []
+    for commit in asked:
+        if len(reasons) >= limit:
+            break
+        for trajectory, how, found in matches.of(commit, file):
+            reasons.append(_reason(store, trajectory, commit, how, found))
+    return reasons[:limit]
+
+
+def _commits_of(git: Git, target: str) -> tuple[list[CodeCommit], list[CodeCommit], str]:
+    """Return the commits that are meant, their history, and the file if one is meant, from the top folder."""
+    name, _, line = target.rpartition(":")
+    folder, top = os.path.realpath(git.folder), os.path.realpath(git.place().top)
+    latest = f"--max-count={MAXIMUM_COMMITS}"
+
+    def is_file(path: str) -> bool:
+        return bool(path) and "\0" not in path and os.path.lexists(os.path.join(folder, path))
+
+    def from_top(path: str) -> str:
+        return os.path.relpath(os.path.join(folder, path), top).replace(os.sep, "/")
+
+    if not is_file(target) and line.isascii() and line.isdecimal() and is_file(name):
+        commit = git.blame(name, int(line))
+        file = from_top(name)
+    else:
+        commit, file = "" if is_file(target) else git.resolve(target), ""
+        if not commit:
+            follows = ("--follow", latest) if not os.path.isdir(target) else (latest,)
+            ids = git.history(*follows, "--", target) if target and "\0" not in target else []
+            if not ids and not is_file(target):
+                raise errors.RevisionNotFoundError(
+                    f"neither a file nor a commit: {target[:80]!r}",
+                    code=errors.ErrorCode.CODE_NOT_FOUND,
+                    name=target,
+                )
+            history = git.commits(ids)
+            return history, history, from_top(target)
+    asked = git.commits([commit])
+    files = asked[0].files[:MAXIMUM_COMMITS]
+    ids = git.history("--full-history", latest, commit, "--", *files) if files else []
+    return asked, git.commits(ids) or asked, file
+
+
+class _Matches:
+    """Finds the trajectories that commits lead to."""
+
+    def __init__(
+        self, whole: Sequence[Trajectory], history: Sequence[CodeCommit], git: Git
+    ) -> None:
+        self._named = {each.id: each for each in whole}
+        self._linked: dict[str, list[tuple[Trajectory, Event]]] = {}
+        self._changes: dict[str, list[tuple[Trajectory, Event]]] = {}
+        for trajectory in whole:
+            for link in trajectory.of_type(ev.LINKED):
+                for data in (link.data, *link.versions):
+                    self._linked.setdefault(str(data.get("commit")), []).append((trajectory, link))
+                    if data.get("patch_id"):
+                        self._changes.setdefault(data["patch_id"], []).append((trajectory, link))
+        self._patch_ids = self._patches(history, git)
+        self._squashed = self._squashes(history)
+
+    def of(self, commit: CodeCommit, file: str) -> Iterator[tuple[Trajectory, str, list[Event]]]:
+        """Yield (trajectory, how, links) of a commit; of guessed links those that changed the file that is meant."""
+        patch_id = self._patch_ids.get(commit.id, "")
+        squashed = [
+            (trajectory, link)
+            for trajectory, link in self._squashed.get(commit.id, ())
+            if not file or file in link.data.get("files", ())
+        ]
+        ways = (
+            (LINKED, self._linked.get(commit.id, [])),
+            (SAME_CHANGE, self._changes.get(patch_id, []) if patch_id else []),
+            (SAME_FILES, squashed),
+        )
+        named = [self._named[name] for name in commit.trajectories if name in self._named]
+        for how, found in ways:
+            if how == SAME_FILES and named:
+                break
+            if found:
+                yield from _by_trajectory(how, found)
+                return
+        for trajectory in named:
+            yield trajectory, TRAILER, []
+
+    def _patches(self, history: Sequence[CodeCommit], git: Git) -> Mapping[str, str]:
+        """Return the ids of the changes of commits that are not linked, by commit."""
+        first = min(
+            (link.data.get("authored", 0) for found in self._changes.values() for _, link in found),
+            default=None,
+        )
+        if first is None:
+            return {}
+        unknown = [c.id for c in history if c.id not in self._linked and c.committed >= first]
+        return git.patch_ids(unknown[:MAXIMUM_PATCHES])
+
+    def _squashes(
+        self, history: Sequence[CodeCommit]
+    ) -> Mapping[str, list[tuple[Trajectory, Event]]]:
+        """Return the links to commits that the history lacks, by the first later commit with all their files."""
+        found: dict[str, list[tuple[Trajectory, Event]]] = {}
+        here = {commit.id for commit in history}
+        changes = set(self._patch_ids.values())
+        unknown = [c for c in reversed(history) if c.id not in self._linked]
+        unknown.sort(key=lambda commit: commit.committed)
+        for each in self._linked.values():
+            for trajectory, link in each:
+                data = link.data
+                files = set(data.get("files", ()))
+                if data.get("commit") in here or data.get("patch_id", "") in changes or not files:
+                    continue
+                for commit in unknown:
+                    if commit.committed >= data.get("authored", 0) and files <= {*commit.files}:
+                        found.setdefault(commit.id, []).append((trajectory, link))
+                        break
+        return found
+
+
+def _by_trajectory(
+    how: str, found: Sequence[tuple[Trajectory, Event]]
+) -> Iterator[tuple[Trajectory, str, list[Event]]]:
+    by_id: dict[str, tuple[Trajectory, list[Event]]] = {}
+    for trajectory, link in found:
+        by_id.setdefault(trajectory.id, (trajectory, []))[1].append(link)
+    for trajectory, each in by_id.values():
+        yield trajectory, how, each
+
+
+def _reason(
+    store: Store, trajectory: Trajectory, commit: CodeCommit, how: str, found: Sequence[Event]
+) -> Reason:
+    moments = {moment(link.time, link.data.get("authored", link.time)) for link in found}
+    moments = moments or {moment(commit.committed + _SECOND, commit.authored)}
+    last = max(moments)
+    behind: dict[str, Event] = {}
+    for each in moments:
+        behind.update((event.id.hex, event) for event in decisions_before(trajectory, each))
+    chapters = [c.data.get("title", "") for c in trajectory.of_type(ev.CHAPTER) if c.time <= last]
+    newest_first = sorted(behind.values(), key=lambda event: -event.time)
+    decisions = tuple(Basis(each, _messages(store, each.session)) for each in newest_first)
+    return Reason(commit, how, trajectory.state, str(chapters[-1]) if chapters else "", decisions)
+
+
+def moment(linked: int, authored: int) -> int:
+    """Return when a change was made, in milliseconds since the epoch.
+
+    Args:
+        linked: when it was linked.
+        authored: git's time, in whole seconds.
+    """
+    return min(linked, authored + _SECOND)
+
+
+def decisions_before(trajectory: Trajectory, time: int) -> list[Event]:
+    """Return the decisions that belong to a change made at a time.
+
+    They are those after the linked change before it; without any, the last one before it, or else the first one.
+    """
+    earlier = (moment(link.time, link.data.get("authored", 0)) for link in trajectory.links)
+    since = max((each for each in earlier if each < time), default=0)
+    before = [event for event in trajectory.decisions if event.time <= time]
+    return [e for e in before if e.time > since] or before[-1:] or trajectory.decisions[:1]
+
+
+def _messages(store: Store, session: ObjectId | None) -> tuple[Address, ...]:
+    """Return the last messages of a branch at a commit."""
+    for _ in range(_STEPS_TO_MESSAGES):
+        if session is None or not store.objects.contains(session):
+            break
+        commit = read_commit(session, store.objects.read)
+        added = tuple(address for address, _ in ops.added_messages(commit, session))
+        if added:
+            return added
+        session = commit.parents[0] if commit.parents else None
+    return ()
