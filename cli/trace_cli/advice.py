@@ -149,6 +149,9 @@ HINTS: dict[str, str] = {
     ErrorCode.TRAJECTORY_ACTIVE: "`trace trajectory complete` or `trace trajectory abandon` ends it",
     ErrorCode.SEVERAL_TRAJECTORIES: "name one with --trajectory or TRACE_TRAJECTORY",
     ErrorCode.NO_TRAJECTORY: "`trace trajectory start TITLE` starts one; `trace trajectory list` lists all",
+    ErrorCode.NO_GIT: "change to a folder of the code, or use -C",
+    ErrorCode.CODE_NOT_FOUND: "`git log --oneline` lists commits; FILE and FILE:LINE are relative to this folder",
+    ErrorCode.HOOK_EXISTS: "move or delete {path}, which is not called any more, and try again",
     ErrorCode.INTERNAL: "please report this, with the output under `TRACE_DEBUG=1`",
 }
 """What to type, by error code; `{name}` stands for an attribute of the error."""

@@ -102,6 +102,9 @@ class ErrorCode:
     TRAJECTORY_ACTIVE = "trajectory-active"
     SEVERAL_TRAJECTORIES = "several-trajectories"
     NO_TRAJECTORY = "no-trajectory"
+    NO_GIT = "no-git"
+    HOOK_EXISTS = "hook-exists"
+    CODE_NOT_FOUND = "code-not-found"
 
 
 class TraceError(Exception):

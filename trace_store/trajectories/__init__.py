@@ -8,6 +8,7 @@ from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_store.trajectories import git as git
     from trace_store.trajectories import handle as handle
     from trace_store.trajectories import reading as reading
     from trace_store.trajectories import recording as recording

@@ -1,0 +1,241 @@
+"""The git repository of the code: its commits, and what they changed.
+
+Rule: git runs without a shell and with a time limit, and the repository's settings start no program.
+"""
+
+from __future__ import annotations
+
+import os
+
+from trace_store import errors
+from trace_store.frozen import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SECONDS = 60.0
+MAXIMUM_FILES = 1000
+"""How many files of a commit are recorded."""
+TRAILER = "Trajectory"
+"""The trailer of a commit message that names the trajectory of the commit."""
+_OPTIONS = ("core.fsmonitor=false", "core.quotePath=false", "safe.bareRepository=explicit")
+_REBASES = ("rebase-merge", "rebase-apply")
+_START = "\x01"
+_FORMAT = f"%x01%H%x00%at%x00%ct%x00%s%x00%(trailers:key={TRAILER},valueonly,separator=%x2C)"
+_FIELDS = 5
+_AS_IT_IS = ("--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color")
+
+
+@value
+class CodeCommit:
+    """A commit of the code.
+
+    Attributes:
+        id: its id, in hex.
+        authored: when the change was made, in milliseconds since the epoch; a rebase keeps it.
+        committed: when this commit was made.
+        subject: the first line of its message.
+        files: what it changed, relative to the repository; of a merge what differs from all parents.
+        trajectories: the trajectories that its message names.
+    """
+
+    id: str
+    authored: int
+    committed: int
+    subject: str
+    files: tuple[str, ...] = ()
+    trajectories: tuple[str, ...] = ()
+
+
+@value
+class Place:
+    """A work tree, and where its HEAD is.
+
+    Attributes:
+        top: the folder of the work tree.
+        head: the id of HEAD's commit.
+        branch: the full name of HEAD's branch; "" if HEAD is detached.
+        is_rebasing: whether a rebase is in progress.
+    """
+
+    top: str
+    head: str
+    branch: str
+    is_rebasing: bool
+
+
+class Git:
+    """Runs git in one folder."""
+
+    def __init__(self, folder: str, *, seconds: float = SECONDS) -> None:
+        self.folder = folder
+        self._seconds = seconds
+        self._place: Place | None = None
+        options = (word for option in _OPTIONS for word in ("-c", option))
+        self._command = ("git", "-C", folder, "--literal-pathspecs", *options)
+
+    def ask(self, *words: str, text: str = "") -> str:
+        """Return git's output.
+
+        Raises:
+            StateError: git is not installed, or the folder is in no repository.
+            InvalidInputError: git refuses; the message has its words.
+            StorageError: it takes too long.
+        """
+        import subprocess  # slow to import, and most commands do without git
+
+        try:
+            done = subprocess.run(
+                [*self._command, *words],
+                input=text.encode("utf-8", "surrogateescape"),
+                capture_output=True,
+                timeout=self._seconds,
+                check=False,
+            )
+        except OSError as error:
+            raise errors.StateError(
+                f"cannot run git: {error.strerror}", code=errors.ErrorCode.NO_GIT
+            ) from error
+        except subprocess.TimeoutExpired as error:
+            raise errors.StorageError(
+                f"git {words[0]} took longer than {self._seconds:.0f} s", path=self.folder
+            ) from error
+        if done.returncode:
+            raise self._failure(words[0], done.stderr)
+        return _text(done.stdout)
+
+    def try_to_ask(self, *words: str) -> str:
+        """Return git's output, or "" if it refuses; raises as `ask` for other reasons."""
+        try:
+            return self.ask(*words)
+        except errors.InvalidInputError:
+            return ""
+
+    def _failure(self, command: str, said: bytes) -> errors.TraceError:
+        import subprocess
+
+        # The words of git depend on the language, its exit code does not.
+        asked = [*self._command, "rev-parse", "--git-dir"]
+        if subprocess.run(
+            asked, capture_output=True, timeout=self._seconds, check=False
+        ).returncode:
+            return errors.StateError(
+                f"not in a git repository: {self.folder}", code=errors.ErrorCode.NO_GIT
+            )
+        lines = _text(said).strip().splitlines() or ["it failed"]
+        why = lines[0].removeprefix("fatal: ").removeprefix("error: ")
+        return errors.InvalidInputError(f"git {command}: {why}")
+
+    def resolve(self, name: str) -> str:
+        """Return the id of the commit with a name, or ""; raises as `ask`."""
+        if not name or "\0" in name:
+            return ""
+        if name == "HEAD" and self._place is not None:
+            return self._place.head
+        words = ("rev-parse", "--verify", "--quiet", "--end-of-options", name + "^{commit}")
+        return self.try_to_ask(*words).strip()
+
+    def place(self) -> Place:
+        """Return where HEAD is; raises as `ask`."""
+        if self._place is None:
+            rebases = (word for name in _REBASES for word in ("--git-path", name))
+            words = ("--show-toplevel", "HEAD", "--symbolic-full-name", "HEAD", *rebases)
+            top, head, branch, *paths = self.ask("rev-parse", *words).splitlines()
+            rebasing = any(os.path.exists(os.path.join(self.folder, path)) for path in paths)
+            branch = branch if branch.startswith("refs/") else ""
+            self._place = Place(top, head, branch, rebasing)
+        return self._place
+
+    def commits(self, ids: Sequence[str]) -> list[CodeCommit]:
+        """Return commits in the given order; raises as `ask`."""
+        if not ids:
+            return []
+        words = ("--no-walk=unsorted", "--stdin", "--cc", "--name-only", "-z", "--encoding=UTF-8")
+        said = self.ask("log", *words, *_AS_IT_IS, f"--format={_FORMAT}", text="\n".join(ids))
+        return list(_commits(said.split("\0")))
+
+    def history(self, *words: str) -> list[str]:
+        """Return the ids of the commits that `git log` finds, newest first; raises as `ask`."""
+        return self.ask("log", "--no-show-signature", "--format=%H", *words).split()
+
+    def blame(self, file: str, line: int) -> str:
+        """Return the id of the commit that wrote a line.
+
+        Raises:
+            RevisionNotFoundError: the line is not committed, or the file has no such line.
+            As `ask`.
+        """
+        words = ("--porcelain", "--no-textconv", f"-L{line},{line}", "--", file)
+        try:
+            found = self.ask("blame", *words).split(" ", 1)[0].strip()
+        except errors.InvalidInputError as error:
+            raise errors.RevisionNotFoundError(
+                f"no commit has line {line} of {file!r}: {error.message}",
+                code=errors.ErrorCode.CODE_NOT_FOUND,
+                name=file,
+            ) from error
+        if not found.strip("0"):
+            raise errors.RevisionNotFoundError(
+                f"line {line} of {file!r} is not committed",
+                code=errors.ErrorCode.CODE_NOT_FOUND,
+                name=file,
+            )
+        return found
+
+    def patch_ids(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return the ids of the changes that commits made, by commit.
+
+        A rebase keeps them. Merges and commits without a change have none, nor do those for which git takes too long.
+        """
+        import subprocess
+
+        if not ids:
+            return {}
+        pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+        diff = [*self._command, "diff-tree", "--stdin", "--root", "-p", "--no-ext-diff"]
+        patch_id = [*self._command, "patch-id", "--stable"]
+        with subprocess.Popen(diff, stdin=pipe, stdout=pipe, stderr=nowhere) as changes:
+            assert changes.stdin is not None
+            assert changes.stdout is not None
+            with subprocess.Popen(
+                patch_id, stdin=changes.stdout, stdout=pipe, stderr=nowhere
+            ) as found:
+                changes.stdout.close()
+                try:
+                    changes.stdin.write("".join(f"{each}\n" for each in ids).encode())
+                    changes.stdin.close()
+                    said, _ = found.communicate(timeout=self._seconds)
+                except (OSError, subprocess.TimeoutExpired):
+                    said = b""
+                finally:
+                    found.kill()
+                    changes.kill()
+        lines = (line.split() for line in said.decode("ascii").splitlines())
+        return {line[1]: line[0] for line in lines if len(line) == 2}
+
+
+def git_in(folder: str | Git) -> Git:
+    """Return a `Git` for a folder; one that is given as it is."""
+    return folder if isinstance(folder, Git) else Git(folder)
+
+
+def _commits(tokens: list[str]) -> Iterator[CodeCommit]:
+    at = 0
+    while at < len(tokens):
+        if not tokens[at].startswith(_START):
+            at += 1
+            continue
+        id_, authored, committed, subject, trailers = tokens[at : at + _FIELDS]
+        at += _FIELDS
+        files: list[str] = []
+        while at < len(tokens) and not tokens[at].startswith(_START):
+            files += [tokens[at].removeprefix("\n")] if tokens[at] else []
+            at += 1
+        named = tuple(name for each in trailers.split(",") if (name := each.strip()))
+        times = int(authored) * 1000, int(committed) * 1000
+        yield CodeCommit(id_.removeprefix(_START), *times, subject, tuple(files), named)
+
+
+def _text(said: bytes) -> str:
+    return said.decode("utf-8", "backslashreplace")
