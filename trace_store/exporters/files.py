@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from trace_store import exporters
 from trace_store.exporters.contract import Exported
 from trace_store.files import Disk, read_file
@@ -69,6 +71,14 @@ def save_page(disk: Disk, path: str, exported: Exported, *, overwrite: bool = Fa
         data = read_file(disk, path, limit=_LARGEST_PAGE_BYTES) or b""
         overwrite = exporters.html.page.MADE_BY in data[:_MARK_BYTES]
     return save_file(disk, path, exported, overwrite=overwrite)
+
+
+def save(exported: Exported, path: str | os.PathLike[str], *, overwrite: bool = False) -> SavedFile:
+    """Write an exported file to a path, or under its suggested name to a folder; raises as `save_file`."""
+    target = os.path.abspath(path)
+    if os.path.isdir(target):
+        target = os.path.join(target, exported.file_name)
+    return SavedFile(target, save_file(Disk(), target, exported, overwrite=overwrite))
 
 
 def save_file(disk: Disk, path: str, exported: Exported, *, overwrite: bool = False) -> int:

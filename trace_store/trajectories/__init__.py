@@ -8,11 +8,13 @@ from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_store.trajectories import exports as exports
     from trace_store.trajectories import git as git
     from trace_store.trajectories import handle as handle
     from trace_store.trajectories import reading as reading
     from trace_store.trajectories import recording as recording
     from trace_store.trajectories import retrospective as retrospective
     from trace_store.trajectories import sessions as sessions
+    from trace_store.trajectories import views as views
 
 __getattr__ = submodules(__name__)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from trace_store.secrets.guard import Guard
     from trace_store.store.handle import Store
     from trace_store.trajectories.events import Alternative, Event
+    from trace_store.trajectories.exports import Exports
     from trace_store.trajectories.reading import Chapter, Trajectory
     from trace_store.trajectories.sessions import SessionMessage
     from trace_store.trajectories.state import State
@@ -327,6 +328,11 @@ class Trajectories:
         if (least := wanted.get("confidence")) is not None:
             wanted["confidence"] = ev.check_confidence(least)
         return reading.list_trajectories(self._store, reading.Filter(since=since, **wanted))
+
+    @property
+    def exports(self) -> Exports:
+        """Trajectories for readers: pages, timelines, the text of a pull request."""
+        return trajectories.exports.Exports(self, self._store, self._environment)
 
     def _agent(self, given: str) -> str:
         return given or self._environment.variables(AGENT).get(AGENT, "") or self._author

@@ -208,5 +208,8 @@ GROUP = Group(
         "reopen": "trajectory_end:reopen",
         "list": list_,
         "show": "trajectory_show:show",
+        "timeline": "trajectory_export:timeline",
+        "export": "trajectory_export:export",
+        "bundle": "trajectory_export:bundle",
     },
 )
