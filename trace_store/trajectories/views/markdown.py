@@ -13,6 +13,8 @@ from trace_store.trajectories import events as ev
 from trace_store.trajectories.views.view import (
     LISTS,
     SHOWN_COMMIT,
+    asked,
+    decided,
     kind,
     marks,
     minute,
@@ -85,7 +87,7 @@ def decision_blocks(event: Event, heading: str, *, shows_agent: bool = True) -> 
     notes = [event.agent, minute(event.time)] if shows_agent else []
     notes += marks(event)
     found = [heading, f"**{one_line(event.content)}**"]
-    if not event.question:  # the heading says already what was chosen
+    if not asked(event):  # the heading says already what was chosen
         del found[1]
     found += [f"*{' · '.join(map(one_line, notes))}*"] if notes else []
     found += blocks_of(event.reasoning)
@@ -142,8 +144,8 @@ def _chapter_heading(chapter: Chapter, level: int) -> list[str]:
 
 
 def _decision_heading(event: Event, number: str, level: int) -> str:
-    asked = one_line(event.question or event.content, _HEADING_CHARACTERS)
-    return f"{'#' * level} {number}{'. ' if number else ''}{asked}"
+    title = one_line(asked(event) or event.content, _HEADING_CHARACTERS)
+    return f"{'#' * level} {number}{'. ' if number else ''}{title}"
 
 
 def _event(event: Event, number: str, level: int) -> Iterator[str]:
@@ -155,7 +157,7 @@ def _event(event: Event, number: str, level: int) -> Iterator[str]:
     start = f"**{one_line(kind(event))}** {number}".rstrip()
     yield f"{start} · {' · '.join(map(one_line, notes))}"
     if number:
-        yield f"> {one_line(f'{event.question} → {event.content}' if event.question else event.content)}"
+        yield f"> {one_line(decided(event))}"
     else:
         for block in blocks_of(said(event)):
             yield "\n".join(f"> {each}" for each in block.split("\n"))

@@ -19,6 +19,7 @@ from trace_store.trajectories.views.timeline import summary
 from trace_store.trajectories.views.view import (
     LISTS,
     SHOWN_COMMIT,
+    asked,
     kind,
     marks,
     minute,
@@ -133,17 +134,17 @@ def _summary(view: View) -> Iterator[Markup]:
     state, last = view.trajectory.state, view.trajectory.retrospective
     if last is not None and said(last):
         yield element("div", prose(said(last)), class_="prose callout")
-    asked = dict.fromkeys((state.description, state.task.description if state.task else ""))
-    for text in filter(None, asked):
+    wanted = dict.fromkeys((state.description, state.task.description if state.task else ""))
+    for text in filter(None, wanted):
         yield element("div", prose(text), class_="prose")
 
 
 def _decision(event: Event, number: int) -> Markup:
     title = [
         element("span", f"{number}", class_="n"),
-        element("b", event.question or event.content),
+        element("b", asked(event) or event.content),
     ]
-    if event.question:
+    if asked(event):
         title.append(element("span", event.content, class_="chosen", dir="auto"))
     body = [_notes([event.agent, minute(event.time)], marks(event))]
     if event.reasoning:
@@ -253,7 +254,7 @@ def _code(view: View) -> Iterator[Markup]:
 
 def _outline(view: View) -> Iterator[Markup]:
     decisions = [
-        (f"d{number}", event.question or event.content)
+        (f"d{number}", asked(event) or event.content)
         for number, event in enumerate(view.trajectory.decisions, 1)
     ]
     chapters = [

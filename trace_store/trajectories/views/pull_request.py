@@ -15,7 +15,7 @@ from trace_store.trajectories.views.markdown import (
     decision_blocks,
     one_line,
 )
-from trace_store.trajectories.views.view import percent, said, texts_of, web_address
+from trace_store.trajectories.views.view import asked, percent, said, texts_of, web_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _rank(decision: Event) -> int:
 
 
 def _decision(event: Event) -> str:
-    heading = f"#### {one_line(event.question or event.content, _LINE_CHARACTERS)}"
+    heading = f"#### {one_line(asked(event) or event.content, _LINE_CHARACTERS)}"
     return "\n\n".join(decision_blocks(_cut(event), heading, shows_agent=False))
 
 

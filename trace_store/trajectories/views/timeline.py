@@ -10,6 +10,7 @@ from trace_store.trajectories import events as ev
 from trace_store.trajectories.views.view import (
     OTHER_SYMBOL,
     SYMBOLS,
+    decided,
     kind,
     marks,
     said,
@@ -76,8 +77,8 @@ def timeline_lines(
 def summary(event: Event) -> str:
     """Return what a timeline shows of an event."""
     text = said(event)
-    if event.type == ev.DECISION and event.question:
-        text = f"{event.question} → {text}"
+    if event.type == ev.DECISION:
+        text = decided(event)
     if event.type == ev.STARTED:
         text = str(event.data.get("title", ""))
     if event.type == ev.LINKED and (files := texts_of(event, "files")):
@@ -94,7 +95,7 @@ def wrapped(event: Event, width: int) -> list[str]:
 def _heading(event: Event, time: str, paint: Callable[[str, str], str]) -> str:
     style = STYLES.get(event.type, "")
     symbol = paint(SYMBOLS.get(event.type, OTHER_SYMBOL), style)
-    name = paint(_shown(f"{kind(event):<12}"), style)
+    name = paint(_shown(f"{kind(event):<13}"), style)
     notes = "  ".join(paint(_shown(mark), STYLES.get(mark, "dim")) for mark in marks(event))
     return f"{time:<{LEFT}}{symbol} {name}  {_shown(event.agent)}  {notes}".rstrip()
 

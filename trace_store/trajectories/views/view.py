@@ -117,6 +117,16 @@ def said(event: Event) -> str:
     return event.content or text_of(event, "title") or text_of(event, "summary")
 
 
+def asked(event: Event) -> str:
+    """Return the question of a decision, or "" if it only repeats what was chosen."""
+    return "" if event.question == event.content else event.question
+
+
+def decided(event: Event) -> str:
+    """Return a decision on one line: its question and what was chosen."""
+    return f"{asked(event)} → {event.content}" if asked(event) else event.content
+
+
 def kind(event: Event) -> str:
     """Return the type of an event in words, such as `message to bo`."""
     for type_, where in ((ev.SENT, "to"), (ev.RECEIVED, "from")):
