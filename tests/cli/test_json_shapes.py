@@ -117,6 +117,10 @@ def test_keys_of_trajectories(filled: Callable[..., Outcome]) -> None:
     whole = first(filled("tr", "show", "--json"))
     assert list(whole) == [*of_state, *of_whole]
     assert whole["chapters"][0]["events"] == status["last"][1:2]
+    (of_export,) = documented("trajectory export, trajectory bundle")
+    assert list(first(filled("tr", "export", "--json"))) == of_export
+    assert list(first(filled("tr", "bundle", whole["id"], "--json"))) == of_export
+    assert list(first(filled("tr", "export", "-f", "folder", "-o", "f", "--json"))) == of_export
 
 
 def test_keys_of_the_trash(filled: Callable[..., Outcome]) -> None:

@@ -289,6 +289,14 @@ def save_page(disk: Disk, path: str, exported: Exported, *, overwrite: bool = Fa
     return save_file(disk, path, exported, overwrite=overwrite)
 
 
+def save(exported: Exported, path: str | os.PathLike[str], *, overwrite: bool = False) -> SavedFile:
+    """Write an exported file to a path, or under its suggested name to a folder; raises as `save_file`."""
+    target = os.path.abspath(path)
+    if os.path.isdir(target):
+        target = os.path.join(target, exported.file_name)
+    return SavedFile(target, save_file(Disk(), target, exported, overwrite=overwrite))
+
+
 def save_file(disk: Disk, path: str, exported: Exported, *, overwrite: bool = False) -> int:
     """Write an exported file and return its size in bytes.
 

@@ -109,3 +109,16 @@ def _session_message(message: SessionMessage) -> dict[str, Any]:
         "line": message.line,
         "thinking": message.thinking,
     }
+
+
+def exported_trajectories(
+    trajectories: Sequence[str], form: str, path: str | None, size: int, files: Sequence[str]
+) -> dict[str, Any]:
+    """Return what was exported; `path` is None if nothing was written."""
+    return {
+        "trajectories": list(trajectories),
+        "format": form,
+        "path": path,
+        "size": size,
+        "files": list(files),
+    }

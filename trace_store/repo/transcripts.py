@@ -391,11 +391,7 @@ class Transcripts:
             AlreadyExistsError: the file exists, and `overwrite` is not given.
             StorageError: the disk failed; no file is left.
         """
-        target = os.path.abspath(path)
-        if os.path.isdir(target):
-            target = os.path.join(target, exported.file_name)
-        size = exporters.files.save_file(Disk(), target, exported, overwrite=overwrite)
-        return exporters.files.SavedFile(target, size)
+        return exporters.files.save(exported, path, overwrite=overwrite)
 
     def repair(
         self,

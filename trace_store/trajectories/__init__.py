@@ -8,6 +8,7 @@ from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_store.trajectories import exports as exports
     from trace_store.trajectories import git as git
     from trace_store.trajectories import git_hooks as git_hooks
     from trace_store.trajectories import git_notes as git_notes
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from trace_store.trajectories import recording as recording
     from trace_store.trajectories import retrospective as retrospective
     from trace_store.trajectories import sessions as sessions
+    from trace_store.trajectories import views as views
     from trace_store.trajectories import why as why
 
 __getattr__ = submodules(__name__)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from trace_store.secrets.guard import Guard
     from trace_store.store.handle import Store
     from trace_store.trajectories.events import Alternative, Event
+    from trace_store.trajectories.exports import Exports
     from trace_store.trajectories.git import Git
     from trace_store.trajectories.git_notes import NotesReport
     from trace_store.trajectories.reading import Chapter, Trajectory
@@ -375,6 +376,11 @@ class Trajectories:
             return []
         made = self._recorder.record(TRAJECTORIES + trajectory, events)
         return [Recorded(event, after) for event, after in made]
+
+    @property
+    def exports(self) -> Exports:
+        """Trajectories for readers: pages, timelines, the text of a pull request."""
+        return trajectories.exports.Exports(self, self._store, self._environment)
 
     def _agent(self, given: str) -> str:
         return given or self._environment.variables(AGENT).get(AGENT, "") or self._author

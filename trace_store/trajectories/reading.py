@@ -296,7 +296,7 @@ def last_events(store: Store, id: str, count: int) -> list[Event]:
     while waiting and len(found) < count:
         oid = max(waiting, key=lambda each: waiting[each].time)
         commit = waiting.pop(oid)
-        found[:0] = _events_of(store, oid, commit)
+        found[:0] = events_of(store, oid, commit)
         waiting.update(
             {each: read_commit(each, read) for each in commit.parents if each not in known}
         )

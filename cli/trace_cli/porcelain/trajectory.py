@@ -208,6 +208,8 @@ GROUP = Group(
         "show": "trajectory_show:show",
         "link": "trajectory_git:link",
         "hook": "trajectory_git:hook",
-        "export": "trajectory_git:export",
+        "timeline": "trajectory_export:timeline",
+        "export": "trajectory_export:export",
+        "bundle": "trajectory_export:bundle",
     },
 )

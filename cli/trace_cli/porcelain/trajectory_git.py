@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from trace_cli.arguments import ANY, OPTIONAL, Argument, Option, takes
+from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, QUIET, finish, opened
 from trace_cli.render.escape import one_line, safe
@@ -175,34 +175,13 @@ def _own_command() -> list[str]:
     return [script] if script else [sys.executable, "-m", "trace_cli"]
 
 
-@takes(
-    Argument("ID", "trajectory", "The trajectory; the beginning of its id is enough", OPTIONAL),
-    Option("--git-notes", "git_notes", "Write the decisions to git notes on linked commits"),
-    Option("--remove", "remove", "Remove these notes; notes of others stay"),
-    JSON,
-    QUIET,
-)
-def export(
-    invocation: Invocation,
-    *,
-    trajectory: str | None,
-    git_notes: bool,
-    remove: bool,
-    as_json: bool,
-    quiet: bool,
+def write_notes(
+    invocation: Invocation, trajectory: str, *, remove: bool, as_json: bool, quiet: bool = False
 ) -> None:
-    """Write what a trajectory holds for others.
-
-    With --git-notes, each linked commit gets a note under refs/notes/trajectories; `git log --notes=trajectories`
-    shows them.
-
-    trace trajectory export --git-notes
-    """
-    if not git_notes:
-        raise usage_error("nothing to write", "--git-notes writes git notes")
+    """Write a note on each linked commit under refs/notes/trajectories, or remove these notes."""
     with opened(invocation, quiet=quiet) as repo:
         report = repo.trajectories.code.write_notes(
-            trajectory or "", folder=invocation.folder, remove=remove
+            trajectory, folder=invocation.folder, remove=remove
         )
     if as_json:
         write_record(invocation, records.notes_report(report))

@@ -59,7 +59,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "p": frozenset({"class", "dir"}),
     "pre": frozenset({"class", "dir"}),
     "progress": frozenset({"aria-hidden", "max", "value"}),
-    "section": frozenset({"class"}),
+    "section": frozenset({"class", "id"}),
     "span": frozenset({"class", "dir", "title"}),
     "style": frozenset(),
     "summary": frozenset(),

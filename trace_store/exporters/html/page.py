@@ -79,8 +79,8 @@ def style() -> str:
     return data.decode("utf-8")
 
 
-def head(title: str, policy: str = POLICY) -> Markup:
-    """Return the head of a page with its title and content security policy."""
+def head(title: str, policy: str = POLICY, sheet: str = "") -> Markup:
+    """Return the head of a page with its title, content security policy and style sheet."""
     return element(
         "head",
         element("meta", charset="utf-8"),
@@ -92,7 +92,7 @@ def head(title: str, policy: str = POLICY) -> Markup:
         element("meta", name="referrer", content="no-referrer"),
         element("link", rel="icon", href="data:,"),
         element("title", Markup(plain(title))),
-        element("style", Markup(style())),
+        element("style", Markup(sheet or style())),
     )
 
 

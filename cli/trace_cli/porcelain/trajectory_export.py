@@ -1,0 +1,224 @@
+"""`trace trajectory export`, `bundle` and `timeline`: trajectories for readers."""
+
+from __future__ import annotations
+
+import os
+
+from trace_cli.arguments import OPTIONAL, SOME, Argument, Option, takes
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.common import JSON, opened
+from trace_cli.porcelain.trajectory_git import write_notes
+from trace_cli.render.escape import safe
+from trace_cli.render.records import write_data, write_record
+from trace_cli.render.tables import counted, paint, size, terminal_width
+from trace_store import errors
+from trace_store.repo import trajectory_records as records
+from trace_store.trajectories import views
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_cli.runtime import Invocation
+    from trace_store.exporters.contract import Exported
+    from trace_store.trajectories.exports import Exports
+
+FOLDER, MARKDOWN = "folder", "markdown"
+ENDINGS = {".html": "page", ".htm": "page", ".txt": "timeline"}
+"""The form of a file with an extension; of any other file Markdown."""
+ID = Argument(
+    "ID",
+    "trajectory",
+    "Which one; the current one if not given",
+    OPTIONAL,
+    default="",
+    completes="TRAJECTORY",
+)
+OUTPUT = Option(
+    "-o --output", "output", "Write to FILE, or to a generated name in a folder", "FILE", default=""
+)
+FORCE = Option("--force", "force", "Overwrite files")
+THINKING = Option("--thinking", "thinking", "Include what the agents thought")
+NO_THINKING = Option("--no-thinking", "no_thinking", "Leave it out, which is the default")
+
+
+@takes(
+    ID,
+    Option(
+        "-f --format",
+        "form",
+        "The form (default: by the extension of FILE, or markdown)",
+        "FORMAT",
+        default="",
+        choices=(*views.forms.FORMS, *views.forms.SYNONYMS, FOLDER),
+    ),
+    OUTPUT,
+    Option(
+        "--since", "since", "With pr: leave out what led to commits that REV has", "REV", default=""
+    ),
+    THINKING,
+    NO_THINKING,
+    Option("--git-notes", "git_notes", "Write the decisions to notes on the linked commits of git"),
+    Option("--remove", "remove", "With --git-notes: remove these notes again"),
+    FORCE,
+    JSON,
+)
+def export(
+    invocation: Invocation,
+    *,
+    trajectory: str,
+    form: str,
+    output: str,
+    since: str,
+    thinking: bool,
+    no_thinking: bool,
+    git_notes: bool,
+    remove: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write a trajectory for readers, to a file or to standard output.
+
+    `page`, or `html`, is one HTML file that needs no network. `timeline` is a line of events, `pr` the text of a pull
+    request. `folder` is a page, a file for each chapter, and raw data. All come without secrets, and without thinking
+    unless --thinking is given.
+
+    A decision belongs to the first commit that was linked after it. With --since main, `pr` leaves out the commits that
+    main has, and their decisions. With --git-notes, each linked commit gets a note under refs/notes/trajectories, which
+    `git log --notes=trajectories` shows.
+
+        trace trajectory export -o why.html
+        trace trajectory export --format pr --since main | gh pr create --title "Sign in" --body-file -
+    """
+    if remove and not git_notes:
+        raise usage_error("--remove requires --git-notes")
+    if git_notes:
+        write_notes(invocation, trajectory, remove=remove, as_json=as_json)
+        return
+    _check(thinking, no_thinking, output, force=force, as_json=as_json)
+    form = form or ENDINGS.get(os.path.splitext(output)[1].lower(), MARKDOWN)
+    if since and form != views.forms.PULL_REQUEST:
+        raise usage_error("--since requires --format pr")
+    if form == FOLDER and output in ("", "-"):
+        raise usage_error("--format folder requires a folder", "-o FOLDER")
+    with opened(invocation) as repo:
+        exports = repo.trajectories.exports
+        name = repo.trajectories.find(trajectory).id
+        if form == FOLDER:
+            how = {"thinking": thinking, "force": force, "as_json": as_json}
+            _write_folder(invocation, exports, name, output, **how)
+            return
+        made = exports.export(form, name, thinking=thinking, since=since, folder=invocation.folder)
+        _write(invocation, exports, [name], form, made, output, force=force, as_json=as_json)
+
+
+@takes(
+    Argument("ID...", "names", "Which ones", SOME, completes="TRAJECTORY"),
+    OUTPUT,
+    THINKING,
+    NO_THINKING,
+    FORCE,
+    JSON,
+)
+def bundle(
+    invocation: Invocation,
+    *,
+    names: list[str],
+    output: str,
+    thinking: bool,
+    no_thinking: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write several trajectories as one Markdown file.
+
+    trace trajectory bundle traj_01 traj_02 -o release.md
+    """
+    _check(thinking, no_thinking, output, force=force, as_json=as_json)
+    with opened(invocation) as repo:
+        exports = repo.trajectories.exports
+        ids = list(dict.fromkeys(repo.trajectories.find(name).id for name in names))
+        made = exports.bundle(ids, thinking=thinking)
+        _write(invocation, exports, ids, MARKDOWN, made, output, force=force, as_json=as_json)
+
+
+@takes(ID, THINKING)
+def timeline(invocation: Invocation, *, trajectory: str, thinking: bool) -> None:
+    """Show the events of a trajectory on a line: when, what, who, how significant."""
+    with opened(invocation) as repo:
+        view = repo.trajectories.exports.view(trajectory, thinking=thinking)
+    invocation.page()
+    lines = views.timeline.timeline_lines(
+        view,
+        width=terminal_width(invocation) or views.timeline.WIDTH,
+        paint=lambda text, style: paint(invocation, safe(text), style),
+    )
+    for line in lines:
+        invocation.line(line)
+
+
+def _check(thinking: bool, no_thinking: bool, output: str, *, force: bool, as_json: bool) -> None:
+    if thinking and no_thinking:
+        raise usage_error("give --thinking or --no-thinking, not both")
+    if as_json and output == "-":
+        raise usage_error("the report and the text cannot both be written to standard output")
+    if force and output in ("", "-"):
+        raise usage_error("--force requires -o FILE")
+
+
+def _write(
+    invocation: Invocation,
+    exports: Exports,
+    ids: Sequence[str],
+    form: str,
+    made: Exported,
+    output: str,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write a text to a file or to standard output, and tell where it is."""
+    data, path = made.to_bytes(), None
+    if output not in ("", "-"):
+        try:
+            target = os.path.join(invocation.folder, output)
+            path = exports.save(made, target, overwrite=force).path
+        except errors.AlreadyExistsError as error:
+            error.data.setdefault("hint", "--force overwrites it")
+            raise
+    if as_json:
+        report = records.exported_trajectories(ids, form, path, len(data), [])
+        write_record(invocation, report)
+    elif path is not None:
+        invocation.line(f"{safe(_shown(path, output))}: {size(len(data))}")
+    else:
+        write_data(invocation, data)
+
+
+def _write_folder(
+    invocation: Invocation,
+    exports: Exports,
+    name: str,
+    output: str,
+    *,
+    thinking: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
+    try:
+        target = os.path.join(invocation.folder, output)
+        made = exports.save_folder(target, name, thinking=thinking, overwrite=force)
+    except errors.AlreadyExistsError as error:
+        error.data.setdefault("hint", "--force overwrites its files")
+        raise
+    if as_json:
+        report = records.exported_trajectories([name], FOLDER, made.path, made.size, made.files)
+        write_record(invocation, report)
+    else:
+        shown = safe(_shown(made.path, output))
+        invocation.line(f"{shown}: {counted(len(made.files), 'file')}, {size(made.size)}")
+
+
+def _shown(path: str, output: str) -> str:
+    """Return a path as the user named it: absolute or relative."""
+    return path if os.path.isabs(output) else os.path.relpath(path)

@@ -1,0 +1,195 @@
+"""Trajectories for readers: `repo.trajectories.exports`.
+
+Invariant: no secret leaves. What is exported is redacted again, also where secrets may be stored.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from trace_store import errors, exporters, trajectories
+from trace_store.files import Disk
+from trace_store.frozen import replace, value
+from trace_store.secrets import modes
+from trace_store.secrets.guard import Guard
+from trace_store.trajectories import views
+from trace_store.trajectories.reading import Trajectory
+from trace_store.trajectories.sessions import SessionMessage
+from trace_store.trajectories.state import State
+from trace_store.trajectories.views.view import View
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from trace_store.environment import Environment
+    from trace_store.exporters.contract import Exported
+    from trace_store.exporters.files import SavedFile
+    from trace_store.store.handle import Store
+    from trace_store.trajectories.events import Event
+    from trace_store.trajectories.handle import Trajectories
+
+    Path = str | os.PathLike[str]
+
+
+@value
+class SavedFolder:
+    """A trajectory that was written to a folder.
+
+    Attributes:
+        path: absolute path of the folder.
+        files: the paths of its files in it.
+        size: how many bytes they have together.
+    """
+
+    path: str
+    files: tuple[str, ...]
+    size: int
+
+
+class Exports:
+    """Pages, timelines and other texts of trajectories."""
+
+    def __init__(self, trajectories: Trajectories, store: Store, environment: Environment) -> None:
+        self._trajectories = trajectories
+        self._guard = Guard.of(store, environment, modes.REDACT)
+
+    def view(self, trajectory: str = "", *, thinking: bool = False) -> View:
+        """Return what is exported of a trajectory: without secrets, and by default without thinking.
+
+        Raises:
+            As `Trajectories.read`.
+        """
+        whole = self._trajectories.read(trajectory)
+        messages = tuple(
+            tuple(self._trajectories.session_messages(chapter)) for chapter in whole.chapters
+        )
+        view = View(whole, messages)
+        return _redacted(view if thinking else view.without_thinking(), self._guard)
+
+    def export(
+        self,
+        form: str = "markdown",
+        trajectory: str = "",
+        *,
+        thinking: bool = False,
+        since: str = "",
+        folder: str = ".",
+    ) -> Exported:
+        """Return a trajectory as a file for readers.
+
+        Args:
+            form: `page`, `markdown`, `timeline`, `timeline-html` or `pr` (the text of a pull request).
+            trajectory: its id, or the beginning of it.
+            thinking: whether what the agents thought is shown.
+            since: with `pr`: a revision of the code; what led to commits that it has is left out.
+            folder: a folder in the git repository of the code, for `since`.
+
+        Raises:
+            InvalidInputError: there is no such form, or `since` is given with another one than `pr`.
+            RevisionNotFoundError: git knows no such revision.
+            StateError: the folder is in no git repository, or git is not installed; or as in `Trajectories.find`.
+            RefNotFoundError: there is no such trajectory.
+        """
+        if since and form != views.forms.PULL_REQUEST:
+            raise errors.InvalidInputError("since is for a pull request alone", argument="since")
+        new = _commits_since(folder, since) if since else None
+        return views.forms.export(self.view(trajectory, thinking=thinking), form, new)
+
+    def bundle(self, names: Sequence[str], *, thinking: bool = False) -> Exported:
+        """Return several trajectories as one Markdown file; raises as `Trajectories.read`."""
+        if not names:
+            raise errors.InvalidInputError("a bundle needs a trajectory", argument="names")
+        shown = {
+            view.trajectory.id: view for view in (self.view(n, thinking=thinking) for n in names)
+        }
+        text = views.markdown.bundle(list(shown.values()))
+        return views.forms.exported(text, "trajectories.md")
+
+    def save(self, exported: Exported, path: Path, *, overwrite: bool = False) -> SavedFile:
+        """Write what was exported to a file, or under its suggested name to a folder.
+
+        Raises:
+            AlreadyExistsError: the file exists, and `overwrite` is not given.
+            StorageError: the disk failed; no file is left.
+        """
+        return exporters.files.save(exported, path, overwrite=overwrite)
+
+    def save_folder(
+        self, path: Path, trajectory: str = "", *, thinking: bool = False, overwrite: bool = False
+    ) -> SavedFolder:
+        """Write a trajectory to a folder: a page, a file for each chapter, and raw data.
+
+        Raises:
+            AlreadyExistsError: one of the files exists, and `overwrite` is not given; nothing is written.
+            StorageError: the disk failed; files before that stay.
+            As `Trajectories.read`.
+        """
+        view = self.view(trajectory, thinking=thinking)
+        trail = getattr(trajectories, "trail", None)
+        files = [
+            (os.path.join(*name.split("/")), text.encode("utf-8", "backslashreplace"))
+            for name, text in views.folder.folder_files(view, trail and trail.render)
+        ]
+        disk, top = Disk(), os.path.abspath(path)
+        taken = [name for name, _ in files if disk.exists(os.path.join(top, name))]
+        if taken and not overwrite:
+            found = os.path.join(top, taken[0])
+            raise errors.AlreadyExistsError(f"{found} already exists", path=found)
+        for folder in dict.fromkeys(os.path.dirname(os.path.join(top, name)) for name, _ in files):
+            disk.make_directory(folder)
+        for name, data in files:
+            saved = exporters.contract.Exported(data, (), name)
+            exporters.files.save_file(disk, os.path.join(top, name), saved, overwrite=overwrite)
+        names, size = tuple(name for name, _ in files), sum(len(data) for _, data in files)
+        return SavedFolder(top, names, size)
+
+
+def _commits_since(folder: str, revision: str) -> frozenset[str]:
+    """Return the commits of HEAD that a revision of the code does not have."""
+    git = trajectories.git.Git(folder)
+    known = git.resolve(revision)
+    if not known:
+        raise errors.RevisionNotFoundError(
+            f"git knows no commit {revision[:80]!r}",
+            code=errors.ErrorCode.CODE_NOT_FOUND,
+            name=revision,
+        )
+    return frozenset(git.history(f"^{known}", "HEAD"))
+
+
+def _redacted(view: View, guard: Guard) -> View:
+    """Return a view in which placeholders stand for secrets."""
+    whole = view.trajectory
+    stored = {
+        "state": whole.state.as_map(),
+        "events": [[each.agent, dict(each.data), [*each.versions]] for each in whole.events],
+        "messages": [
+            [[each.agent, each.line, each.thinking] for each in told] for told in view.messages
+        ],
+    }
+    data = json.dumps(stored, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    kept, found = guard.screened(data, "the trajectory")
+    if not found:
+        return view
+    clean: dict[str, Any] = json.loads(kept.decode("utf-8", "surrogatepass"))
+    events = [
+        _with(event, *each) for event, each in zip(whole.events, clean["events"], strict=True)
+    ]
+    messages = tuple(
+        tuple(
+            SessionMessage(each.address, each.time, *texts)
+            for each, texts in zip(told, redacted, strict=True)
+        )
+        for told, redacted in zip(view.messages, clean["messages"], strict=True)
+    )
+    return View(
+        Trajectory(State.read(clean["state"]), tuple(events)), messages, view.hidden_thoughts
+    )
+
+
+def _with(event: Event, agent: str, data: dict[str, Any], versions: list[dict[str, Any]]) -> Event:
+    content = str(data.get("content", ""))
+    return replace(event, agent=agent, content=content, data=data, versions=tuple(versions))

@@ -1,0 +1,67 @@
+"""The forms in which a trajectory is exported as one file."""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.exporters.contract import Exported
+from trace_store.frozen import value
+from trace_store.trajectories import views
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from trace_store.trajectories.views.view import View
+
+PULL_REQUEST = "pr"
+
+
+@value
+class Form:
+    """A form.
+
+    Attributes:
+        ending: the end of a suggested file name.
+        write: returns the text of a trajectory.
+    """
+
+    ending: str
+    write: Callable[[View], str]
+
+
+FORMS = {
+    "page": Form(".html", lambda view: views.page.page_html(view)),
+    "markdown": Form(".md", lambda view: views.markdown.page_markdown(view)),
+    "timeline": Form("-timeline.txt", lambda view: views.timeline.timeline_text(view)),
+    "timeline-html": Form("-timeline.html", lambda view: views.page.timeline_html(view)),
+    PULL_REQUEST: Form("-pr.md", lambda view: views.pull_request.pull_request(view)),
+}
+SYNONYMS = {"html": "page"}
+
+
+def export(view: View, form: str, new: Collection[str] | None = None) -> Exported:
+    """Return a trajectory in a form.
+
+    Args:
+        view: the trajectory.
+        form: one of FORMS.
+        new: with `pr`: the commits to be merged; None: all.
+
+    Raises:
+        InvalidInputError: there is no such form.
+    """
+    found = FORMS.get(SYNONYMS.get(form, form))
+    if found is None:
+        names = ", ".join(FORMS)
+        raise errors.InvalidInputError(
+            f"a trajectory has no form {form[:40]!r}: its forms are {names}", argument="form"
+        )
+    text = found.write(view)
+    if form == PULL_REQUEST and new is not None:
+        text = views.pull_request.pull_request(view, new)
+    return exported(text, f"{view.trajectory.id}{found.ending}")
+
+
+def exported(text: str, name: str) -> Exported:
+    """Return a text as a file with a suggested name."""
+    return Exported(text.encode("utf-8", "backslashreplace"), (), name)
