@@ -102,6 +102,13 @@ class ErrorCode:
     TRAJECTORY_ACTIVE = "trajectory-active"
     SEVERAL_TRAJECTORIES = "several-trajectories"
     NO_TRAJECTORY = "no-trajectory"
+    TASK = "task"
+    TASK_UNREACHABLE = "task-unreachable"
+    TASK_REFUSED = "task-refused"
+    TASK_NONSENSE = "task-nonsense"
+    TASK_NOT_FOUND = "task-not-found"
+    NO_TASK_KEY = "no-task-key"
+    NO_TASK_SYSTEM = "no-task-system"
 
 
 class TraceError(Exception):
@@ -291,6 +298,22 @@ class ModelNonsenseError(ModelError):
 
 class ModelCancelledError(ModelError):
     code = ErrorCode.MODEL_CANCELLED
+
+
+class TaskError(TraceError):
+    code = ErrorCode.TASK
+
+
+class TaskUnreachableError(TaskError):
+    code = ErrorCode.TASK_UNREACHABLE
+
+
+class TaskRefusedError(TaskError):
+    code = ErrorCode.TASK_REFUSED
+
+
+class TaskNonsenseError(TaskError):
+    code = ErrorCode.TASK_NONSENSE
 
 
 for each in list(globals().values()):

@@ -13,5 +13,6 @@ if TYPE_CHECKING:
     from trace_store.trajectories import recording as recording
     from trace_store.trajectories import retrospective as retrospective
     from trace_store.trajectories import sessions as sessions
+    from trace_store.trajectories import tasks as tasks
 
 __getattr__ = submodules(__name__)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from trace_store.trajectories.reading import Chapter, Trajectory
     from trace_store.trajectories.sessions import SessionMessage
     from trace_store.trajectories.state import State
+    from trace_store.trajectories.tasks.handle import Tasks
 
 AGENT, CURRENT = "TRACE_AGENT", "TRACE_TRAJECTORY"
 """The variables with the name of the agent, and with the trajectory that is meant."""
@@ -327,6 +328,12 @@ class Trajectories:
         if (least := wanted.get("confidence")) is not None:
             wanted["confidence"] = ev.check_confidence(least)
         return reading.list_trajectories(self._store, reading.Filter(since=since, **wanted))
+
+    @property
+    def tasks(self) -> Tasks:
+        """The tasks that trajectories work on, in the systems that hold them."""
+        handle = trajectories.tasks.handle
+        return handle.Tasks(self._store, self._recorder, self._environment, self._agent(""))
 
     def _agent(self, given: str) -> str:
         return given or self._environment.variables(AGENT).get(AGENT, "") or self._author
