@@ -155,6 +155,7 @@ def _subject(
     invocation: Invocation, tasks: Tasks, words: list[str], id: str, system: str, *, fetch: bool
 ) -> tuple[str, Task | None]:
     """Return the title and the task that were meant."""
+    task: Task | None
     if id:
         task = tasks.named(id, system=system) or Task("", system=system, id=id)
     elif words:
