@@ -86,7 +86,8 @@ class Tasks:
         """
         if system:
             chosen = systems.system_named(system, self._place)
-            found = chosen, chosen.detect(text)
+            plain = systems.system_named(systems.PLAIN, self._place)
+            found = chosen, chosen.detect(text) or plain.detect(text)
         else:
             found = systems.detect(text, self._place)
         if not found[1]:
