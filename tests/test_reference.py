@@ -60,6 +60,10 @@ TraceError
     ModelRefusedError
     ModelNonsenseError
     ModelCancelledError
+  TaskError
+    TaskUnreachableError
+    TaskRefusedError
+    TaskNonsenseError
 """
 
 

@@ -32,6 +32,7 @@ from trace_store.errors import (
     RepositoryNotFoundError,
     StateError,
     StorageError,
+    TaskError,
     TraceError,
     UnbornBranchError,
     UnreadableInputError,
@@ -53,6 +54,7 @@ EXIT_CODES: tuple[tuple[type[TraceError], int, str], ...] = (
     (StorageError, 14, "the disk failed or refused access"),
     (BudgetError, 15, "the context is over its budget"),
     (ModelError, 16, "the model is unreachable, refuses, or gave an invalid answer"),
+    (TaskError, 17, "the task system is unreachable, refuses, or gave an invalid answer"),
     (
         RenderError,
         EXIT_INVALID,
@@ -153,6 +155,12 @@ HINTS: dict[str, str] = {
     ErrorCode.NO_GIT: "change to a folder of the code, or use -C",
     ErrorCode.CODE_NOT_FOUND: "`git log --oneline` lists commits; FILE and FILE:LINE are relative to this folder",
     ErrorCode.HOOK_EXISTS: "move or delete {path}, which is not called any more, and try again",
+    ErrorCode.TASK_UNREACHABLE: "without --fetch nothing is asked; nothing was written",
+    ErrorCode.TASK_REFUSED: "check {needs}; nothing was written",
+    ErrorCode.TASK_NONSENSE: "try again later, or without --fetch; nothing was written",
+    ErrorCode.TASK_NOT_FOUND: "check the id, or name the system with --system; nothing was written",
+    ErrorCode.NO_TASK_KEY: "set {variable}",
+    ErrorCode.NO_TASK_SYSTEM: "set LINEAR_API_KEY or TRACE_JIRA_URL, or name another system with --system",
     ErrorCode.INTERNAL: "please report this, with the output under `TRACE_DEBUG=1`",
 }
 """What to type, by error code; `{name}` stands for an attribute of the error."""

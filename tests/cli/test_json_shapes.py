@@ -123,6 +123,13 @@ def test_keys_of_trajectories(filled: Callable[..., Outcome]) -> None:
     assert list(first(filled("tr", "export", "-f", "folder", "-o", "f", "--json"))) == of_export
 
 
+def test_keys_of_tasks(filled: Callable[..., Outcome]) -> None:
+    filled("tr", "start", "#12", "-q")
+    for command in ("task", "sync"):
+        (keys,) = documented(f"trajectory {command}")
+        assert list(first(filled("trajectory", command, "--json"))) == keys
+
+
 def test_keys_of_the_trash(filled: Callable[..., Outcome]) -> None:
     of_message, of_ref = documented("trash, trash search")
     filled("remove", "HEAD~1.0", "-q")

@@ -32,6 +32,8 @@ def test_trajectory_commands(growth: Growth) -> None:
             ("message", "--to", "bo", "ready?", "-q"),
             ("amend", "d1", "--confidence", "0.5", "-q"),
             ("status",),
+            ("task",),
+            ("sync",),
             ("show", "--events"),
             ("complete", "Done", "-q"),
             ("list",),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import ok, repository, trace
+from tests.trajectories.support.fake_service import FakePrograms, FakeService
 from trace_store import Environment, FixedClock, Repo
 
 __all__ = ["ok", "repository", "trace"]
@@ -21,3 +22,33 @@ def repo(tmp_path: Path) -> Iterator[Repo]:
     with Repo.init(tmp_path / "r", environment=environment, clock=clock, durability="fast") as repo:
         repo.append("user", "Sign people in.")
         yield repo
+
+
+@pytest.fixture
+def service() -> Iterator[FakeService]:
+    found = FakeService()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> FakePrograms:
+    return FakePrograms(tmp_path / "bin")
+
+
+@pytest.fixture
+def opening(tmp_path: Path) -> Iterator[Callable[..., Repo]]:
+    """Open a repository in the folder `project`, with variables of the environment."""
+    opened: list[Repo] = []
+
+    def open_with(**variables: str) -> Repo:
+        environment = Environment(author="ada", secrets=variables.items())
+        clock = FixedClock(1_700_000_000_000, step=1_000)
+        folder = tmp_path / "project"
+        make = Repo.open if (folder / ".trace").exists() else Repo.init
+        opened.append(make(folder, environment=environment, clock=clock, durability="fast"))
+        return opened[-1]
+
+    yield open_with
+    for each in opened:
+        each.close()

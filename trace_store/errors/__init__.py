@@ -26,11 +26,15 @@ TraceError                                      .code .message
 ├── StorageError .path .operation               the disk failed
 ├── RenderError .address                        the context is not valid for the provider
 ├── BudgetError .needed .allowed                compress, or raise the budget
-└── ModelError                 .attempts        check the model, or use another
-    ├── ModelUnreachableError .status           no connection, timeout, or server error
-    ├── ModelRefusedError .status .reason       key, rate limit, request or content rejected
-    ├── ModelNonsenseError                      unparsable answer
-    └── ModelCancelledError                     the caller cancelled
+├── ModelError                 .attempts        check the model, or use another
+│   ├── ModelUnreachableError .status           no connection, timeout, or server error
+│   ├── ModelRefusedError .status .reason       key, rate limit, request or content rejected
+│   ├── ModelNonsenseError                      unparsable answer
+│   └── ModelCancelledError                     the caller cancelled
+└── TaskError                                   check the task system
+    ├── TaskUnreachableError                    no program, no connection, timeout, or server error
+    ├── TaskRefusedError .needs                 not logged in, key or rate limit
+    └── TaskNonsenseError                       unparsable answer
 
 Rule: an error carries data in attributes and a message of one sentence without a full stop. It never names a
 command; hints belong to the command line. Modules that every command loads refer to `errors.StorageError` by
@@ -81,6 +85,10 @@ if TYPE_CHECKING:
         SecretFoundError,
         StateError,
         StorageError,
+        TaskError,
+        TaskNonsenseError,
+        TaskRefusedError,
+        TaskUnreachableError,
         TraceError,
         UnbornBranchError,
         UnreadableInputError,
@@ -128,6 +136,10 @@ __all__ = [
     "SecretFoundError",
     "StateError",
     "StorageError",
+    "TaskError",
+    "TaskNonsenseError",
+    "TaskRefusedError",
+    "TaskUnreachableError",
     "TraceError",
     "UnbornBranchError",
     "UnreadableInputError",

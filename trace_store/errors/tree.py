@@ -106,6 +106,13 @@ class ErrorCode:
     NO_GIT = "no-git"
     HOOK_EXISTS = "hook-exists"
     CODE_NOT_FOUND = "code-not-found"
+    TASK = "task"
+    TASK_UNREACHABLE = "task-unreachable"
+    TASK_REFUSED = "task-refused"
+    TASK_NONSENSE = "task-nonsense"
+    TASK_NOT_FOUND = "task-not-found"
+    NO_TASK_KEY = "no-task-key"
+    NO_TASK_SYSTEM = "no-task-system"
 
 
 class TraceError(Exception):
@@ -295,6 +302,22 @@ class ModelNonsenseError(ModelError):
 
 class ModelCancelledError(ModelError):
     code = ErrorCode.MODEL_CANCELLED
+
+
+class TaskError(TraceError):
+    code = ErrorCode.TASK
+
+
+class TaskUnreachableError(TaskError):
+    code = ErrorCode.TASK_UNREACHABLE
+
+
+class TaskRefusedError(TaskError):
+    code = ErrorCode.TASK_REFUSED
+
+
+class TaskNonsenseError(TaskError):
+    code = ErrorCode.TASK_NONSENSE
 
 
 for each in list(globals().values()):

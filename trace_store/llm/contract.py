@@ -5,10 +5,8 @@ A model is any callable that takes a Prompt and returns a Completion or a text.
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 
 from trace_store import errors
 from trace_store.context.usage import Usage, normalise_usage
@@ -17,7 +15,6 @@ from trace_store.frozen import replace, value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
 
 USER, ASSISTANT = "user", "assistant"
@@ -92,10 +89,6 @@ def check_text(completion: Completion) -> Completion:
     return completion
 
 
-_OPENED = (".connect_tcp.complete", ".start_tls.complete")
-"""Events of httpcore that have the socket; TLS wraps it in another one."""
-
-
 class Cancellation:
     """Passed to a model with a prompt, to cancel the request from another thread."""
 
@@ -129,53 +122,3 @@ class Cancellation:
     def drop(self, action: Callable[[], None]) -> None:
         """Remove a function that was added."""
         self._actions.remove(action)
-
-
-class RequestConnections:
-    """The connections of one request, which can be shut down."""
-
-    __slots__ = ("_sockets", "cancelled", "expired")
-
-    def __init__(self) -> None:
-        self._sockets: list[socket.socket] = []
-        self.cancelled = False
-        self.expired = False
-
-    def cancel(self) -> None:
-        """Shut the connections down, because the request was cancelled."""
-        self.cancelled = True
-        self._shut_down()
-
-    def expire(self) -> None:
-        """Shut the connections down, because the deadline has passed."""
-        self.expired = True
-        self._shut_down()
-
-    def note(self, event: str, info: dict[str, Any]) -> None:
-        """Record a new connection; a callback for httpcore's extension `trace`."""
-        if event.endswith(_OPENED):
-            found = info["return_value"].get_extra_info("socket")
-            if found is not None:
-                self._sockets.append(found)
-            if self.cancelled or self.expired:
-                self._shut_down()
-
-    def check(self) -> None:
-        """Raise if the connections were shut down.
-
-        Raises:
-            ModelCancelledError: the request was cancelled.
-            ModelUnreachableError: the deadline has passed.
-        """
-        if self.cancelled:
-            raise errors.ModelCancelledError("the request to the model was cancelled")
-        if self.expired:
-            raise errors.ModelUnreachableError(
-                "the model did not answer before the deadline", retryable=False
-            )
-
-    def _shut_down(self) -> None:
-        for each in list(self._sockets):
-            with suppress(OSError):  # already closed
-                # The method of a TLS socket would first discard state that the reader needs.
-                socket.socket.shutdown(each, socket.SHUT_RDWR)

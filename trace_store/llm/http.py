@@ -1,4 +1,4 @@
-"""HTTP requests with httpx, which is imported for the first one.
+"""HTTP requests with httpx, which is imported for the first one: to models, and to other services that the user names.
 
 Exceptions of httpx and their frames contain the request with its key. So they never leave this module: an error is
 created outside of the handler, and states only what happened and where. Redirects are not followed, and compression is
@@ -7,19 +7,20 @@ off, because a short answer could expand to a long one.
 
 from __future__ import annotations
 
+import socket
 import ssl
+from contextlib import suppress
 
 from trace_store import errors
+from trace_store.frozen import field, value
+from trace_store.llm.keys import Secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     import httpx
-
-    from trace_store.llm.contract import RequestConnections
-    from trace_store.llm.settings import ModelSettings
 
     T = TypeVar("T")
 
@@ -27,16 +28,91 @@ if TYPE_CHECKING:
 MAXIMUM_ANSWER_BYTES = 32 << 20
 CONNECT_SECONDS = 15
 _AGENT = "trace-store"
+_OPENED = (".connect_tcp.complete", ".start_tls.complete")
+"""Events of httpcore that have the socket; TLS wraps it in another one."""
+
+
+@value
+class Peer:
+    """Who is asked, and how errors speak of it.
+
+    Attributes:
+        name: such as "the model".
+        url: its address.
+        timeout: maximum seconds without data.
+        proxy: the address of a proxy, or empty.
+        certificates: the path of a file of certificates to trust, or "".
+        unreachable, nonsense: the errors for no answer, and for an unusable one.
+    """
+
+    name: str
+    url: str
+    timeout: float
+    proxy: Secret = field(default_factory=Secret)
+    certificates: str = ""
+    unreachable: type[errors.TraceError] = errors.ModelUnreachableError
+    nonsense: type[errors.TraceError] = errors.ModelNonsenseError
+
+
+class RequestConnections:
+    """The connections of one request, which can be shut down."""
+
+    __slots__ = ("_peer", "_sockets", "cancelled", "expired")
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+        self._sockets: list[socket.socket] = []
+        self.cancelled = False
+        self.expired = False
+
+    def cancel(self) -> None:
+        """Shut the connections down, because the request was cancelled."""
+        self.cancelled = True
+        self._shut_down()
+
+    def expire(self) -> None:
+        """Shut the connections down, because the deadline has passed."""
+        self.expired = True
+        self._shut_down()
+
+    def note(self, event: str, info: dict[str, Any]) -> None:
+        """Record a new connection; a callback for httpcore's extension `trace`."""
+        if event.endswith(_OPENED):
+            found = info["return_value"].get_extra_info("socket")
+            if found is not None:
+                self._sockets.append(found)
+            if self.cancelled or self.expired:
+                self._shut_down()
+
+    def check(self) -> None:
+        """Raise if the connections were shut down.
+
+        Raises:
+            ModelCancelledError: the request was cancelled.
+            ModelUnreachableError: the deadline has passed; or the peer's own error.
+        """
+        if self.cancelled:
+            raise errors.ModelCancelledError(f"the request to {self._peer.name} was cancelled")
+        if self.expired:
+            raise self._peer.unreachable(
+                f"{self._peer.name} did not answer before the deadline", retryable=False
+            )
+
+    def _shut_down(self) -> None:
+        for each in list(self._sockets):
+            with suppress(OSError):  # already closed
+                # The method of a TLS socket would first discard state that the reader needs.
+                socket.socket.shutdown(each, socket.SHUT_RDWR)
 
 
 class Connection:
-    """The HTTP client of one request to a model, including retries."""
+    """The HTTP client of one request, including retries."""
 
-    __slots__ = ("_client", "_connections", "_settings")
+    __slots__ = ("_client", "_connections", "_peer")
 
     def __init__(
         self,
-        settings: ModelSettings,
+        peer: Peer,
         connections: RequestConnections,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
@@ -47,15 +123,15 @@ class Connection:
         """
         import httpx
 
-        self._settings = settings
+        self._peer = peer
         self._connections = connections
-        seconds = settings.timeout
+        seconds = peer.timeout
         wait = httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
         self._client = _create_client(
             lambda: httpx.Client(
                 timeout=wait,
-                verify=_trust(settings),
-                proxy=settings.proxy.reveal() or None,
+                verify=_trust(peer),
+                proxy=peer.proxy.reveal() or None,
                 trust_env=False,
                 follow_redirects=False,
                 transport=transport,
@@ -63,26 +139,30 @@ class Connection:
             )
         )
 
-    def post(self, address: str, headers: dict[str, str], body: bytes) -> Answer:
-        """Send a request and return the answer when its headers have arrived.
+    def send(
+        self, method: str, address: str, headers: dict[str, str], body: bytes | None = None
+    ) -> Answer:
+        """Send a request, a body as JSON; return the answer when its headers have arrived.
 
         Raises:
-            ModelUnreachableError, ModelCancelledError: as `Answer.chunks`.
+            TraceError: as `Answer.chunks`.
         """
         self._connections.check()
         self._client.cookies.clear()
 
+        kind = {} if body is None else {"content-type": "application/json"}
+
         def send() -> httpx.Response:
             request = self._client.build_request(
-                "POST",
+                method,
                 address,
                 content=body,
-                headers={"content-type": "application/json", **headers},
+                headers={**kind, **headers},
                 extensions={"trace": self._connections.note},
             )
             return self._client.send(request, stream=True)
 
-        return Answer(self._safely(send), self._safely)
+        return Answer(self._peer, self._safely(send), self._safely)
 
     def close(self) -> None:
         """Close all connections."""
@@ -92,7 +172,7 @@ class Connection:
         try:
             found = step()
         except Exception as error:  # noqa: BLE001 - any exception may contain the key
-            failure = _failure(error, self._settings)
+            failure = _failure(error, self._peer)
         else:
             self._connections.check()  # a connection that was shut down may look like one that ended
             return found
@@ -108,13 +188,15 @@ class Answer:
         headers: by name, in lower case.
     """
 
-    __slots__ = ("_response", "_safely", "headers", "status")
+    __slots__ = ("_peer", "_response", "_safely", "headers", "status")
 
     def __init__(
         self,
+        peer: Peer,
         response: httpx.Response,
         safely: Callable[[Callable[[], bytes | None]], bytes | None],
     ) -> None:
+        self._peer = peer
         self._response = response
         self._safely = safely
         self.status = response.status_code
@@ -124,21 +206,23 @@ class Answer:
         """Yield the bytes of the answer as they arrive.
 
         Raises:
-            ModelUnreachableError: the connection ended, or nothing arrived for too long.
+            ModelUnreachableError: the connection ended, or nothing arrived for too long; or the peer's own error.
             ModelCancelledError: the request was cancelled.
-            ModelNonsenseError: it is compressed without being asked, or longer than `most` bytes.
+            ModelNonsenseError: it is compressed without being asked, or longer than `most` bytes; or the peer's own.
         """
         coding = self.headers.get("content-encoding", "identity")
         if coding.lower() != "identity":
-            raise errors.ModelNonsenseError(
-                "the model's answer is compressed, which was not requested"
+            raise self._peer.nonsense(
+                f"{self._peer.name}'s answer is compressed, which was not requested"
             )
         pieces = self._response.iter_bytes()
         size = 0
         while (chunk := self._safely(lambda: next(pieces, None))) is not None:
             size += len(chunk)
             if size > most:
-                raise errors.ModelNonsenseError(f"the model's answer is longer than {most:,} bytes")
+                raise self._peer.nonsense(
+                    f"{self._peer.name}'s answer is longer than {most:,} bytes"
+                )
             yield chunk
 
     def close(self) -> None:
@@ -146,13 +230,11 @@ class Answer:
         self._response.close()
 
 
-def _trust(settings: ModelSettings) -> ssl.SSLContext | bool:
+def _trust(peer: Peer) -> ssl.SSLContext | bool:
     """Return the certificates to trust; without TLS none are loaded."""
-    if not settings.url.startswith("https") and not settings.proxy:
+    if not peer.url.startswith("https") and not peer.proxy:
         return False
-    return (
-        ssl.create_default_context(cafile=settings.certificates) if settings.certificates else True
-    )
+    return ssl.create_default_context(cafile=peer.certificates) if peer.certificates else True
 
 
 def _create_client(make: Callable[[], httpx.Client]) -> httpx.Client:
@@ -165,31 +247,29 @@ def _create_client(make: Callable[[], httpx.Client]) -> httpx.Client:
     )
 
 
-def _failure(error: Exception, settings: ModelSettings) -> errors.ModelError:
+def _failure(error: Exception, peer: Peer) -> errors.TraceError:
     """Return the error to raise instead of one of httpx."""
     import httpx
 
     retryable = True
     if isinstance(error, httpx.ConnectTimeout):
-        what = "could not connect to the model in time"
+        what = f"could not connect to {peer.name} in time"
     elif isinstance(error, httpx.TimeoutException):
-        what = f"the model sent nothing for {settings.timeout:,} s"
+        what = f"{peer.name} sent nothing for {peer.timeout:,} s"
     elif isinstance(error, httpx.ConnectError):
-        what = f"could not connect to the model: {' '.join(str(error).split())[:160]}"
+        what = f"could not connect to {peer.name}: {' '.join(str(error).split())[:160]}"
         retryable = "CERTIFICATE" not in str(error)
     elif isinstance(error, httpx.ProxyError):
-        what, retryable = "the proxy refused to connect to the model", False
+        what, retryable = f"the proxy refused to connect to {peer.name}", False
     elif isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol):
-        what, retryable = "the model cannot be reached over HTTP", False
+        what, retryable = f"{peer.name} cannot be reached over HTTP", False
     elif isinstance(error, httpx.RemoteProtocolError):
-        what = "the model's server sent an incomplete answer, or something other than HTTP"
+        what = f"{peer.name}'s server sent an incomplete answer, or something other than HTTP"
     elif isinstance(error, httpx.TransportError | OSError):
-        what = "the connection to the model ended before the answer was complete"
+        what = f"the connection to {peer.name} ended before the answer was complete"
     else:
-        what, retryable = f"the request to the model failed ({type(error).__name__})", False
-    return errors.ModelUnreachableError(
-        f"{what} ({settings.url})", url=settings.url, retryable=retryable
-    )
+        what, retryable = f"the request to {peer.name} failed ({type(error).__name__})", False
+    return peer.unreachable(f"{what} ({peer.url})", url=peer.url, retryable=retryable)
 
 
 MAXIMUM_EVENT_BYTES = 4 << 20

@@ -11,8 +11,8 @@ from trace_store import errors
 from trace_store.frozen import replace
 from trace_store.llm.apis import FORMS
 from trace_store.llm.apis.form import failure_of, parsed
-from trace_store.llm.contract import RequestConnections, check_text
-from trace_store.llm.http import Connection, events
+from trace_store.llm.contract import check_text
+from trace_store.llm.http import Connection, Peer, RequestConnections, events
 from trace_store.llm.keys import masked
 from trace_store.llm.retry import Timing, retry_after, with_retries
 
@@ -83,17 +83,19 @@ class HttpModel:
             ModelCancelledError: the request was cancelled.
             InvalidInputError: the proxy or the certificates from the environment cannot be used.
         """
-        connections = RequestConnections()
+        kept = self.settings
+        peer = Peer("the model", kept.url, kept.timeout, kept.proxy, kept.certificates)
+        connections = RequestConnections(peer)
         if cancellation is not None:
             cancellation.add(connections.cancel)
-        call_off = self._timing.alarm(self.settings.deadline, connections.expire)
-        connection = Connection(self.settings, connections, self._transport)
+        call_off = self._timing.alarm(kept.deadline, connections.expire)
+        connection = Connection(peer, connections, self._transport)
         sleep = self._timing.sleep or _sleep(cancellation, self._timing)
         try:
             return with_retries(
                 lambda: self._attempt(connection, prompt, heard),
-                attempts=self.settings.attempts,
-                seconds=self.settings.deadline,
+                attempts=kept.attempts,
+                seconds=kept.deadline,
                 timing=self._timing,
                 sleep=sleep,
             )
@@ -132,7 +134,7 @@ class HttpModel:
         fields = form.fields(prompt, settings.name, settings.url, stream=heard is not None)
         body = json.dumps(fields).encode("ascii")
         address = form.endpoint(settings.url)
-        answer = connection.post(address, form.headers(settings.key.reveal()), body)
+        answer = connection.send("POST", address, form.headers(settings.key.reveal()), body)
         try:
             if not 200 <= answer.status < 300:
                 raise self._refusal(answer)

@@ -94,8 +94,11 @@ def read_settings(disk: Disk, environment: Environment) -> ModelSettings:
             code=errors.ErrorCode.NO_KEY,
             variable=VENDOR_KEYS[url],
         )
-    if key and not url.startswith("https://") and not kept.get("allow_http"):
-        _check_own(url)
+    if key and not kept.get("allow_http") and not is_private(url):
+        raise errors.StateError(
+            f"a key would be sent to {url} without encryption",
+            code=errors.ErrorCode.UNENCRYPTED,
+        )
     return ModelSettings(
         name=name,
         api=api,
@@ -105,7 +108,7 @@ def read_settings(disk: Disk, environment: Environment) -> ModelSettings:
         timeout=kept.get("timeout", TIMEOUT_SECONDS),
         deadline=kept.get("deadline", DEADLINE_SECONDS),
         attempts=kept.get("attempts", ATTEMPTS),
-        proxy=_proxy(environment, url),
+        proxy=proxy_for(environment, url),
         certificates=environment.variables("SSL_CERT_FILE").get("SSL_CERT_FILE", ""),
     )
 
@@ -126,13 +129,9 @@ def _key(kept: dict[str, Any], kept_url: str, told: dict[str, str], url: str) ->
     return (checked_key(told[variable]), variable) if variable in told else (Secret(), "")
 
 
-def _check_own(url: str) -> None:
-    """Check that an address is on this machine, since only there a key may be sent unencrypted."""
-    if _host(url) not in _OWN_HOSTS:
-        raise errors.StateError(
-            f"a key would be sent to {url} without encryption",
-            code=errors.ErrorCode.UNENCRYPTED,
-        )
+def is_private(url: str) -> bool:
+    """Return True if a key may be sent to an address: encrypted, or on this machine."""
+    return url.startswith("https://") or _host(url) in _OWN_HOSTS
 
 
 def _host(url: str) -> str:
@@ -141,7 +140,7 @@ def _host(url: str) -> str:
     return urlsplit(url).hostname or ""
 
 
-def _proxy(environment: Environment, url: str) -> Secret:
+def proxy_for(environment: Environment, url: str) -> Secret:
     """Return the proxy for an address from the environment; it may contain a password."""
     host = _host(url)
     names = ("HTTPS_PROXY", "https_proxy") if url.startswith("https") else ("http_proxy",)

@@ -125,8 +125,8 @@ def _api(text: str) -> str:
     return text
 
 
-def checked_url(text: str) -> str:
-    """Return the address of a model without a slash at the end.
+def checked_url(text: str, name: str = "the model's address") -> str:
+    """Return an address without a slash at the end.
 
     Raises:
         InvalidInputError: it is not http or https, or has more than a host and a path.
@@ -146,11 +146,11 @@ def checked_url(text: str) -> str:
     elif not (text.isascii() and text.isprintable()) or " " in text or len(text) > MAXIMUM_TEXT:
         wrong = "has characters that an address cannot have"
     if wrong:
-        raise errors.InvalidInputError(f"the model's address {wrong}")
+        raise errors.InvalidInputError(f"{name} {wrong}")
     return text.rstrip("/")
 
 
-def checked_key(text: str) -> Secret:
+def checked_key(text: str, name: str = "the model key") -> Secret:
     """Return a key that fits into a header.
 
     Raises:
@@ -158,9 +158,9 @@ def checked_key(text: str) -> Secret:
     """
     text = text.strip()
     if not text or not text.isascii() or not text.isprintable() or " " in text:
-        raise errors.InvalidInputError("the model key has characters that a key cannot have")
+        raise errors.InvalidInputError(f"{name} has characters that a key cannot have")
     if len(text) > MAXIMUM_TEXT:
-        raise errors.InvalidInputError("the model key is too long")
+        raise errors.InvalidInputError(f"{name} is too long")
     return Secret(text)
 
 

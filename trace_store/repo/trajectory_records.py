@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from trace_store.trajectories.reading import Chapter, Trajectory
     from trace_store.trajectories.sessions import SessionMessage
     from trace_store.trajectories.state import State
+    from trace_store.trajectories.tasks.handle import Followed
+    from trace_store.trajectories.tasks.record import TaskRecord
 
 
 def trajectory_state(state: State) -> dict[str, Any]:
@@ -41,6 +43,42 @@ def trajectory_state(state: State) -> dict[str, Any]:
         "chapter": state.chapter or None,
         "counts": dict(state.counts),
         "confidence": state.confidence,
+    }
+
+
+def trajectory_task(
+    state: State, found: TaskRecord | None = None, *, changed: bool = False
+) -> dict[str, Any]:
+    """Return the task of a trajectory, with what its system says if that was asked."""
+    task = state.task
+    return {
+        "trajectory": state.id,
+        "system": task.system if task else "",
+        "id": task.id if task else "",
+        "title": task.title if task else state.title,
+        "state": (task and task.state) or None,
+        "url": (task and task.url) or None,
+        "description": found.description if found else task.description if task else "",
+        "updated": known_time(found.updated) if found else None,
+        "assignee": (found and found.assignee) or None,
+        "labels": list(found.labels) if found else [],
+        "fetched": found is not None,
+        "changed": changed,
+    }
+
+
+def trajectory_followed(followed: Followed) -> dict[str, Any]:
+    """Return what a task means for its trajectory."""
+    now = followed.now
+    return {
+        "trajectory": followed.state.id,
+        "task": followed.before.id,
+        "title": now.title if now else followed.before.title,
+        "before": followed.before.state or None,
+        "state": now.state if now else None,
+        "action": followed.action or None,
+        "applied": followed.applied,
+        "problem": followed.problem.message if followed.problem else None,
     }
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from trace_store.trajectories import recording as recording
     from trace_store.trajectories import retrospective as retrospective
     from trace_store.trajectories import sessions as sessions
+    from trace_store.trajectories import tasks as tasks
     from trace_store.trajectories import views as views
     from trace_store.trajectories import why as why
 

@@ -83,6 +83,7 @@ class Task:
         system: such as `github`; "" for a trajectory that is its own task.
         id: the task's id there, such as `ENG-456`.
         url: its page.
+        state: `open`, `in_progress`, `done` or `canceled` when the system was last asked; "" if it never was.
     """
 
     title: str
@@ -90,6 +91,7 @@ class Task:
     system: str = ""
     id: str = ""
     url: str = ""
+    state: str = ""
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Task:

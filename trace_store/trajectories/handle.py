@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from trace_store.trajectories.reading import Chapter, Trajectory
     from trace_store.trajectories.sessions import SessionMessage
     from trace_store.trajectories.state import State
+    from trace_store.trajectories.tasks.handle import Tasks
     from trace_store.trajectories.why import Reason
 
 AGENT, CURRENT = "TRACE_AGENT", "TRACE_TRAJECTORY"
@@ -381,6 +382,12 @@ class Trajectories:
     def exports(self) -> Exports:
         """Trajectories for readers: pages, timelines, the text of a pull request."""
         return trajectories.exports.Exports(self, self._store, self._environment)
+
+    @property
+    def tasks(self) -> Tasks:
+        """The tasks that trajectories work on, in the systems that hold them."""
+        handle = trajectories.tasks.handle
+        return handle.Tasks(self._store, self._recorder, self._environment, self._agent(""))
 
     def _agent(self, given: str) -> str:
         return given or self._environment.variables(AGENT).get(AGENT, "") or self._author

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trace_cli.arguments import Argument, Option, takes
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.porcelain.common import JSON, QUIET, SECRETS, finish, opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
@@ -10,6 +10,7 @@ from trace_cli.render.tables import LEFT, date, fit, table
 from trace_cli.subcommands import Group
 from trace_store import errors, trajectories
 from trace_store.repo import trajectory_records as records
+from trace_store.trajectories.events import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.trajectories.handle import Recorded, Trajectories
+    from trace_store.trajectories.tasks.handle import Tasks
 
 HELP = """A trajectory says why the code is as it is, and is recorded while it happens.
 
@@ -35,6 +37,14 @@ TRAJECTORY = Option(
 )
 AGENT = Option("--agent", "agent", "Who does it, instead of TRACE_AGENT", "NAME", default="")
 TAG = Option("--tag", "tags", "A word to find it by; may be repeated", "TAG", many=True)
+SYSTEM = Option(
+    "--system",
+    "system",
+    "The task system: beads, github, linear, jira, plain, or one of another package",
+    "NAME",
+    default="",
+)
+FETCH = Option("--fetch", "fetch", "Ask the task system, over the network if need be")
 SIGNIFICANCE = Option(
     "--significance",
     "significance",
@@ -84,8 +94,11 @@ def confidence_of(text: str | None) -> float | None:
 
 
 @takes(
-    Argument("TITLE", "title", "What it is about"),
-    Option("--task", "task", "The id of its task in a task system", "ID", default=""),
+    Argument("TASK", "first", "The id or address of its task; or the title", OPTIONAL),
+    Argument("TITLE", "title", "What it is about, instead of the task's title", OPTIONAL),
+    Option("--task", "task", "Any id of its task, whatever it looks like", "ID", default=""),
+    SYSTEM,
+    FETCH,
     Option("--description", "description", "More about it", "TEXT", default=""),
     Option("--project", "project", "The project it belongs to", "NAME", default=""),
     TAG,
@@ -98,8 +111,11 @@ def confidence_of(text: str | None) -> float | None:
 def start(
     invocation: Invocation,
     *,
-    title: str,
+    first: str | None,
+    title: str | None,
     task: str,
+    system: str,
+    fetch: bool,
     description: str,
     project: str,
     tags: list[str],
@@ -111,12 +127,17 @@ def start(
 ) -> None:
     """Start a trajectory on the current branch.
 
-    trace trajectory start "Sign in with JWT" --task ENG-456 --tag auth
+    trace trajectory start ENG-456 "Sign in with JWT" --tag auth
+
+    Tasks are `bd-a3f8`, `#12`, `owner/repo#12`, `ENG-456`, or their addresses. Without arguments, the task is the one
+    in the name of git's branch, such as `feature/ENG-456-sign-in`. Its system is asked with --fetch only.
     """
     with opened(invocation, quiet=quiet, secrets=secrets) as repo:
+        words = [each for each in (first, title) if each]
+        about, of = _subject(invocation, repo.trajectories.tasks, words, task, system, fetch=fetch)
         made = repo.trajectories.start(
-            title,
-            task=trajectories.events.Task(title, id=task) if task else None,
+            about,
+            task=of,
             description=description,
             project=project,
             tags=tags,
@@ -128,6 +149,39 @@ def start(
         write_record(invocation, records.trajectory_state(made))
     elif not quiet:
         invocation.line(f"{made.id} {one_line(made.title, 60)}")
+
+
+def _subject(
+    invocation: Invocation, tasks: Tasks, words: list[str], id: str, system: str, *, fetch: bool
+) -> tuple[str, Task | None]:
+    """Return the title and the task that were meant."""
+    task: Task | None
+    if id:
+        task = tasks.named(id, system=system) or Task("", system=system, id=id)
+    elif words:
+        task = tasks.named(words[0], system=system)
+        if task is None and len(words) > 1:
+            raise errors.InvalidInputError(
+                f"not the id of a task: {words[0][:80]!r}",
+                hint="put the title in quotes; --task ID takes any id",
+            )
+        words = words if task is None else words[1:]
+    else:
+        task = tasks.of_branch(system=system)
+    title = " ".join(words)
+    if task is None:
+        if fetch or not title:
+            raise errors.InvalidInputError(
+                "--fetch needs a task" if fetch else "a trajectory needs a title or a task",
+                hint="`trace trajectory start ENG-456`, `#12`, `bd-a3f8`, or a git branch named after it",
+            )
+        return title, None
+    if fetch:
+        record = tasks.look_up(task)
+        for note in record.notes:
+            invocation.note(f"note: {one_line(note, 200)}")
+        task = record.as_task()
+    return title or task.title or task.id, task
 
 
 @takes(
@@ -204,6 +258,8 @@ GROUP = Group(
         "complete": "trajectory_end:complete",
         "abandon": "trajectory_end:abandon",
         "reopen": "trajectory_end:reopen",
+        "task": "trajectory_task:task",
+        "sync": "trajectory_task:sync",
         "list": list_,
         "show": "trajectory_show:show",
         "link": "trajectory_git:link",

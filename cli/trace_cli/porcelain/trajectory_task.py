@@ -1,0 +1,120 @@
+"""`trace trajectory task` and `trace trajectory sync`: the tasks of trajectories, and what became of them."""
+
+from __future__ import annotations
+
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.porcelain.common import JSON, QUIET, finish, opened
+from trace_cli.porcelain.trajectory import AGENT, FETCH
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import write_record
+from trace_cli.render.tables import LEFT, counted, date, table
+from trace_store import errors
+from trace_store.repo import trajectory_records as records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trace_cli.runtime import Invocation
+    from trace_store.trajectories.state import State
+    from trace_store.trajectories.tasks.handle import Followed
+    from trace_store.trajectories.tasks.record import TaskRecord
+
+WIDTH = 100
+UNFETCHED = "not asked; --fetch asks its system"
+
+
+@takes(
+    Argument("ID", "trajectory", "Which trajectory; the beginning of its id is enough", OPTIONAL),
+    FETCH,
+    JSON,
+    QUIET,
+)
+def task(
+    invocation: Invocation, *, trajectory: str | None, fetch: bool, as_json: bool, quiet: bool
+) -> None:
+    """Show the task of a trajectory.
+
+    With --fetch, its system is asked again. If its title or state changed, an amendment is recorded.
+    """
+    found: TaskRecord | None = None
+    changed = False
+    with opened(invocation, quiet=quiet) as repo:
+        state = repo.trajectories.find(trajectory or "")
+        if fetch:
+            looked_up = repo.trajectories.tasks.refresh(state)
+            found, state, changed = looked_up.record, looked_up.state, looked_up.changed
+            if changed:
+                finish(invocation, repo.store)
+    for note in found.notes if found else ():
+        invocation.note(f"note: {one_line(note, 200)}")
+    if as_json:
+        write_record(invocation, records.trajectory_task(state, found, changed=changed))
+    elif not quiet:
+        rows = [(name, text) for name, text in _facts(state, found) if text]
+        for line in table(invocation, (), rows, LEFT * 2, [("dim", "")] * len(rows)):
+            invocation.line(line)
+        if found and found.description:
+            invocation.line()
+            invocation.line(safe(found.description))
+
+
+def _facts(state: State, found: TaskRecord | None) -> Iterator[tuple[str, str]]:
+    kept = state.task
+    yield "trajectory", f"{state.id} {one_line(state.title, 60)}"
+    if kept is None:
+        yield "task", "the trajectory is its own task"
+        return
+    yield "task", one_line(" ".join((kept.id, kept.title)).strip(), WIDTH)
+    yield "system", safe(kept.system)
+    yield "state", kept.state.replace("_", " ") or UNFETCHED
+    yield "address", one_line(kept.url, 300)
+    if found:
+        yield "updated", date(found.updated)[:16] if found.updated else ""
+        yield "assignee", one_line(found.assignee, WIDTH)
+        yield "labels", one_line(", ".join(found.labels), WIDTH)
+
+
+@takes(
+    FETCH,
+    Option("--apply", "apply", "Record the changes, instead of listing them"),
+    AGENT,
+    JSON,
+    QUIET,
+)
+def sync(
+    invocation: Invocation, *, fetch: bool, apply: bool, agent: str, as_json: bool, quiet: bool
+) -> None:
+    """Complete or reopen trajectories whose task was closed or reopened.
+
+    What changed since a task was last asked counts: a done task completes its trajectory, a canceled one abandons it,
+    a reopened one reopens it. Without --fetch only systems on this machine (beads) are asked. Without --apply nothing
+    is recorded.
+    """
+    with opened(invocation, quiet=quiet) as repo:
+        found = repo.trajectories.tasks.sync(network=fetch, apply=apply, agent=agent)
+        if any(each.applied for each in found):
+            finish(invocation, repo.store)
+    for each in found:
+        if as_json:
+            write_record(invocation, records.trajectory_followed(each))
+        elif not quiet:
+            invocation.line(_line(each))
+    failed = [each.problem for each in found if each.problem is not None]
+    if failed:
+        raise errors.TaskError(
+            f"{len(failed)} of {counted(len(found), 'task')} could not be followed: {failed[0].message}"
+        )
+
+
+def _line(followed: Followed) -> str:
+    state, before, now = followed.state, followed.before, followed.now
+    subject = f"{state.id} {one_line(before.id, 40)}"
+    if followed.problem is not None:
+        return f"{subject}: {one_line(followed.problem.message, 200)}"
+    if now is None:
+        return f"{subject}: {UNFETCHED}"
+    if not followed.action:
+        return f"{subject}: {now.state}, as before"
+    done = followed.action if followed.applied else f"to be {followed.action}"
+    return f"{subject}: {now.state}, {done}: {one_line(now.title, 60)}"

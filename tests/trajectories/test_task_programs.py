@@ -1,0 +1,216 @@
+"""Beads and GitHub, through programs that print what they are told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trajectories.support.fake_service import FakePrograms
+from trace_store import Repo, errors
+from trace_store.trajectories.events import Task
+from trace_store.trajectories.tasks import beads, github
+
+Opening = Callable[..., Repo]
+BEAD: dict[str, Any] = {
+    "id": "bd-a3f8",
+    "title": "Sign in",
+    "status": "in_progress",
+    "updated_at": "2026-03-02T10:00:00Z",
+    "labels": ["auth"],
+    "assignee": "ada",
+    "description": "Sessions end too early.",
+    "priority": 0,
+}
+ISSUE = {
+    "number": 12,
+    "title": "Sign in",
+    "state": "OPEN",
+    "stateReason": "",
+    "url": "https://github.com/acme/app/issues/12",
+    "updatedAt": "2026-03-02T10:00:00Z",
+    "labels": [{"name": "auth", "color": "ff0000"}],
+    "assignees": [{"login": "ada"}, {"login": "bo"}],
+    "body": "Sessions end too early.",
+}
+A_BEAD, AN_ISSUE = Task("", id="bd-a3f8"), Task("", id="#12")
+
+
+@pytest.fixture
+def repo(opening: Opening, programs: FakePrograms) -> Repo:
+    return opening(PATH=programs.path)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"schema_version": 1, "data": BEAD},
+        {"schema_version": 1, "data": [BEAD]},
+        {"schema_version": 1, **BEAD},
+        [BEAD],
+    ],
+)
+def test_both_shapes_of_beads(repo: Repo, programs: FakePrograms, answer: object) -> None:
+    programs.prints("bd", answer, error="DEPRECATED: use the envelope\n")
+    found = repo.trajectories.tasks.look_up(A_BEAD)
+    assert (found.system, found.id, found.title) == ("beads", "bd-a3f8", "Sign in")
+    assert (found.state, found.labels, found.assignee) == ("in_progress", ("auth",), "ada")
+    assert programs.calls == [["show", "bd-a3f8", "--json"]]
+
+
+def test_beads_gets_the_envelope_and_no_input(repo: Repo, programs: FakePrograms) -> None:
+    asks = 'read answer && exit 9\n[ "$BD_JSON_ENVELOPE" = 1 ] || exit 8'
+    programs.write("bd", f"{asks}\necho '{json.dumps({'data': BEAD})}'")
+    assert repo.trajectories.tasks.look_up(A_BEAD).id == "bd-a3f8"
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "told", "error", "says"),
+    [
+        (
+            *("", 1, 'warning: old\n{"schema_version":1,"error":"no issue","code":"not_found"}'),
+            *(errors.NotFoundError, "beads shows no task 'bd-a3f8'"),
+        ),
+        ("", 1, '{\n "error": "locked"\n}', errors.TaskUnreachableError, "bd failed: locked"),
+        ("", 1, "no database\nmore", errors.TaskUnreachableError, "bd failed: no database"),
+        ("", 3, "", errors.TaskUnreachableError, "exit code 3"),
+        ("not json", 0, "", errors.TaskNonsenseError, "no JSON object"),
+        ({"data": []}, 0, "", errors.NotFoundError, "no task"),
+        ({"data": {"id": "bd-a3f8"}}, 0, "", errors.TaskNonsenseError, "no title"),
+        ("x" * 1_100_000, 0, "", errors.TaskNonsenseError, "more than 1,048,576 bytes"),
+        ("", 0, "x" * 1_100_000, errors.TaskNonsenseError, "more than 1,048,576 bytes"),
+    ],
+)
+def test_failures_of_beads(
+    repo: Repo,
+    programs: FakePrograms,
+    answer: object,
+    code: int,
+    told: str,
+    error: type[errors.TraceError],
+    says: str,
+) -> None:
+    programs.prints("bd", answer, code=code, error=told)
+    with pytest.raises(error) as raised:
+        repo.trajectories.tasks.look_up(A_BEAD)
+    assert says in raised.value.message
+
+
+def test_a_program_that_hangs_is_ended_with_all_that_it_started(
+    repo: Repo, programs: FakePrograms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beads, "SECONDS", 0.2)
+    programs.write("bd", "sleep 60 &\nsleep 60")
+    with pytest.raises(errors.TaskUnreachableError, match=r"bd took longer than 0\.2 s"):
+        repo.trajectories.tasks.look_up(A_BEAD)
+
+
+def test_a_program_in_the_project_is_not_run(opening: Opening, tmp_path: Path) -> None:
+    repo = opening(PATH=".:")
+    FakePrograms(tmp_path / "bin").prints("bd", BEAD)
+    (tmp_path / "bin" / "bd").rename(tmp_path / "project" / "bd")
+    with pytest.raises(errors.TaskUnreachableError, match="bd is not installed"):
+        repo.trajectories.tasks.look_up(A_BEAD)
+
+
+def test_the_export_of_beads_may_be_outdated(opening: Opening, tmp_path: Path) -> None:
+    repo = opening()
+    folder = tmp_path / "project" / ".beads"
+    folder.mkdir()
+    lines = [json.dumps({**BEAD, "status": "open"}), "not json bd-a3f8", json.dumps(BEAD)]
+    (folder / "issues.jsonl").write_text("\n".join([*lines, '{"id": "bd-b1"}', ""]))
+    found = repo.trajectories.tasks.look_up(A_BEAD)
+    assert (found.title, found.state) == ("Sign in", "in_progress")
+    assert found.notes == ("bd is not installed, and the export may be outdated",)
+    with pytest.raises(errors.NotFoundError):
+        repo.trajectories.tasks.look_up(Task("", id="bd-zzz"))
+
+
+def test_the_address_comes_from_the_task_elsewhere(repo: Repo, programs: FakePrograms) -> None:
+    programs.prints("bd", {"data": {**BEAD, "external_ref": "gh-12"}})
+    programs.prints("gh", ISSUE)
+    found = repo.trajectories.tasks.look_up(A_BEAD)
+    assert (found.system, found.id, found.url) == ("beads", "bd-a3f8", ISSUE["url"])
+    assert [each[0] for each in programs.calls] == ["show", "issue"]
+    programs.prints("gh", "", code=4)
+    found = repo.trajectories.tasks.look_up(A_BEAD)
+    assert (found.title, found.url) == ("Sign in", "")
+    assert found.notes == ("gh-12 was not found: gh is not logged in to GitHub",)
+
+
+@pytest.mark.parametrize("external", ["bd-a3f8", "something", "https://x.example/1"])
+def test_a_task_elsewhere_takes_one_step(repo: Repo, programs: FakePrograms, external: str) -> None:
+    programs.prints("bd", {"data": {**BEAD, "external_ref": external}})
+    found = repo.trajectories.tasks.look_up(A_BEAD)
+    assert found.url == (external if "://" in external else "")
+    assert len(programs.calls) == 1
+
+
+def test_an_issue_of_github(repo: Repo, programs: FakePrograms) -> None:
+    programs.prints("gh", ISSUE, error="A new release of gh is available\n")
+    found = repo.trajectories.tasks.look_up(AN_ISSUE)
+    assert (found.system, found.id, found.state) == ("github", "#12", "open")
+    assert (found.assignee, found.labels, found.url) == ("ada, bo", ("auth",), ISSUE["url"])
+    assert programs.calls == [["issue", "view", "12", f"--json={','.join(github.FIELDS)}"]]
+    repo.trajectories.tasks.look_up(Task("", id="#12", url=str(ISSUE["url"])))
+    assert programs.calls[1][:4] == ["issue", "view", "12", "--repo=acme/app"]
+
+
+def test_an_older_gh_is_asked_for_what_it_knows(repo: Repo, programs: FakePrograms) -> None:
+    known = [name for name in github.FIELDS if name != "stateReason"]
+    listed = "".join(f"  {name}\n" for name in ["author", *known])
+    told = f'Unknown JSON field: "stateReason"\nAvailable fields:\n{listed}'
+    refuses = f"case \"$*\" in *stateReason*) printf '%s' '{told}' >&2; exit 1;; esac"
+    answer = {name: ISSUE[name] for name in known}
+    programs.write("gh", f"{refuses}\necho '{json.dumps(answer)}'")
+    assert repo.trajectories.tasks.look_up(AN_ISSUE).title == "Sign in"
+    assert programs.calls[1][-1] == f"--json={','.join(known)}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "state"),
+    [
+        ({"state": "CLOSED", "stateReason": "COMPLETED"}, "done"),
+        ({"state": "CLOSED", "stateReason": "NOT_PLANNED"}, "canceled"),
+        ({"state": "CLOSED", "url": "https://github.com/acme/app/pull/12"}, "canceled"),
+        ({"state": "MERGED", "url": "https://github.com/acme/app/pull/12"}, "done"),
+        ({"state": "CLOSED"}, "done"),
+    ],
+)
+def test_how_issues_end(
+    repo: Repo, programs: FakePrograms, changes: dict[str, str], state: str
+) -> None:
+    programs.prints("gh", {**ISSUE, **changes})
+    assert repo.trajectories.tasks.look_up(AN_ISSUE).state == state
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "told", "error", "says"),
+    [
+        ("", 4, "To get started, run gh auth login", errors.TaskRefusedError, "not logged in"),
+        ("", 1, "GraphQL: Could not resolve to an Issue", errors.NotFoundError, "'#12'"),
+        ("", 1, "no git remotes found", errors.TaskUnreachableError, "no git remotes found"),
+        ("[]", 0, "", errors.TaskNonsenseError, "no JSON object"),
+    ],
+)
+def test_failures_of_gh(
+    repo: Repo,
+    programs: FakePrograms,
+    answer: object,
+    code: int,
+    told: str,
+    error: type[errors.TraceError],
+    says: str,
+) -> None:
+    programs.prints("gh", answer, code=code, error=told)
+    with pytest.raises(error) as raised:
+        repo.trajectories.tasks.look_up(AN_ISSUE)
+    assert says in raised.value.message
+
+
+def test_gh_is_missing(opening: Opening) -> None:
+    with pytest.raises(errors.TaskUnreachableError, match="not installed"):
+        opening(PATH="").trajectories.tasks.look_up(AN_ISSUE)

@@ -1,0 +1,130 @@
+"""Beads: the program `bd`, or without it the export `.beads/issues.jsonl`. Only `bd show` is ever run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+from trace_store import errors
+from trace_store.files import read_file
+from trace_store.trajectories.tasks.programs import find_program, run
+from trace_store.trajectories.tasks.record import DONE, IN_PROGRESS, OPEN, TaskRecord, not_found
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from trace_store.trajectories.tasks.record import Place
+
+SECONDS = 5.0
+FOLDER, EXPORT = ".beads", "issues.jsonl"
+_USUAL_ID = re.compile(r"bd-[a-z0-9]+(\.[0-9]+)*")
+_ID = re.compile(r"[a-z][a-z0-9_-]*-(?=[a-z]*[0-9])[a-z0-9]+(\.[0-9]+)*")
+"""With a prefix of the project's own. Without a digit at the end it may be any word."""
+_STATES = {"closed": DONE, "in_progress": IN_PROGRESS}
+
+
+class Beads:
+    """Tasks such as `bd-a3f8`, or with another prefix where the project has a folder `.beads`."""
+
+    name, is_local = "beads", True
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def detect(self, text: str) -> str:
+        """Return the id, if the text is one."""
+        if _USUAL_ID.fullmatch(text):
+            return text
+        has_beads = self._place.disk.stat(self._path()) is not None
+        return text if has_beads and _ID.fullmatch(text) else ""
+
+    def resolve(self, id: str) -> TaskRecord:
+        """Ask `bd` for a task, or read it from the export.
+
+        Raises:
+            NotFoundError: there is no such task.
+            TaskError: there is neither `bd` nor an export, or what they say is not usable.
+            StorageError: the export cannot be read.
+        """
+        program = find_program(self._place, "bd")
+        if not program:
+            return _record(
+                self._exported(id), id, "bd is not installed, and the export may be outdated"
+            )
+        # `--` is not known to all versions, and would not be needed: an id never begins with a dash.
+        if id.startswith("-"):
+            raise not_found(self.name, id)
+        variables = {"BD_JSON_ENVELOPE": "1", "NO_COLOR": "1"}
+        done = run(
+            self._place, program, ["show", id, "--json"], variables=variables, seconds=SECONDS
+        )
+        if done.code:
+            raise _failure(done.err, id, done.complaint)
+        return _record(_opened(_parsed(done.out), id), id)
+
+    def _path(self, *names: str) -> str:
+        return os.path.join(self._place.folder, FOLDER, *names)
+
+    def _exported(self, id: str) -> dict[str, Any]:
+        data = read_file(self._place.disk, self._path(EXPORT))
+        if data is None:
+            raise errors.TaskUnreachableError(
+                f"bd is not installed, and there is no {FOLDER}/{EXPORT}"
+            )
+        found: dict[str, Any] | None = None
+        for line in data.splitlines():
+            each = _parsed(line) if id.encode() in line else None
+            if isinstance(each, dict) and each.get("id") == id:
+                found = each  # a later line is a later version
+        if found is None:
+            raise not_found(Beads.name, id)
+        return found
+
+
+def _parsed(text: str | bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _opened(answer: Any, id: str) -> dict[str, Any]:
+    """Return the task in an answer: itself, in a list, or in an envelope."""
+    found = answer.get("data", answer) if isinstance(answer, dict) else answer
+    if isinstance(found, list):
+        found = next((each for each in found if isinstance(each, dict)), None)
+        if found is None:
+            raise not_found(Beads.name, id)
+    if not isinstance(found, dict):
+        raise errors.TaskNonsenseError("the answer of bd is no JSON object")
+    return found
+
+
+def _failure(told: str, id: str, complaint: str) -> errors.TraceError:
+    """Return the error for what `bd` wrote to standard error: a JSON object, among lines for people."""
+    found = next((each for each in map(_parsed, told.splitlines()) if isinstance(each, dict)), None)
+    found = found or _parsed(told)
+    if not isinstance(found, dict):
+        return errors.TaskUnreachableError(f"bd failed: {complaint}")
+    if found.get("code") == "not_found":
+        return not_found(Beads.name, id)
+    why = " ".join(str(found.get("error", "")).split())[:200]
+    return errors.TaskUnreachableError(f"bd failed: {why}")
+
+
+def _record(told: dict[str, Any], id: str, *notes: str) -> TaskRecord:
+    labels = told.get("labels")
+    return TaskRecord.of(
+        Beads.name,
+        told.get("id", id),
+        title=told.get("title"),
+        state=_STATES.get(str(told.get("status")), OPEN),
+        updated=told.get("updated_at"),
+        labels=labels if isinstance(labels, list) else (),
+        assignee=told.get("assignee"),
+        description=told.get("description"),
+        external=told.get("external_ref"),
+        notes=notes,
+    )

@@ -1,0 +1,257 @@
+"""Tasks of trajectories: `repo.trajectories.tasks`. Only `look_up`, `refresh` and `sync` ask a system."""
+
+from __future__ import annotations
+
+import os
+
+from trace_store import errors
+from trace_store.frozen import replace, value
+from trace_store.refs.names import TRAJECTORIES
+from trace_store.trajectories import events as ev
+from trace_store.trajectories import reading
+from trace_store.trajectories.events import Task, event_data
+from trace_store.trajectories.recording import NewEvent
+from trace_store.trajectories.tasks import branch, systems
+from trace_store.trajectories.tasks.record import DONE, ENDED, Place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from trace_store.environment import Environment
+    from trace_store.store.handle import Store
+    from trace_store.trajectories.recording import Recorder
+    from trace_store.trajectories.state import State
+    from trace_store.trajectories.tasks.record import TaskRecord
+
+
+@value
+class Refreshed:
+    """A task that was looked up for a trajectory.
+
+    Attributes:
+        record: the task, as its system describes it.
+        state: the trajectory after it.
+        changed: whether its title or state changed, so that an amendment was recorded.
+    """
+
+    record: TaskRecord
+    state: State
+    changed: bool
+
+
+@value
+class Followed:
+    """What a task means for its trajectory.
+
+    Attributes:
+        state: the trajectory; after the change, if it was applied.
+        before: the task as the trajectory has it.
+        now: the task as its system describes it; None if it was not asked.
+        action: the event that follows from it: `completed`, `abandoned`, `reopened`, `amended`, or "" for none.
+        applied: whether it was recorded.
+        problem: why the task could not be looked up, or the change not recorded; None if all went well.
+    """
+
+    state: State
+    before: Task
+    now: Task | None = None
+    action: str = ""
+    applied: bool = False
+    problem: errors.TraceError | None = None
+
+
+class Tasks:
+    """The tasks of a repository's trajectories, and the systems that hold them.
+
+    Where `system` is "", the form of the id and the environment decide: `beads`, `github`, `linear`, `jira`, one of
+    another package, or `plain` for an id of no known system.
+    """
+
+    def __init__(
+        self, store: Store, recorder: Recorder, environment: Environment, agent: str
+    ) -> None:
+        self._store = store
+        self._recorder = recorder
+        self._agent = agent
+        root = store.layout.root
+        self._place = Place(root, os.path.dirname(root), environment, store.disk)
+
+    def named(self, text: str, *, system: str = "") -> Task | None:
+        """Return the task that a text names; None if it names none. Nothing is asked.
+
+        Raises:
+            InvalidInputError: the system is unknown.
+        """
+        if system:
+            chosen = systems.system_named(system, self._place)
+            plain = systems.system_named(systems.PLAIN, self._place)
+            found = chosen, chosen.detect(text) or plain.detect(text)
+        else:
+            found = systems.detect(text, self._place)
+        if not found[1]:
+            return None
+        where = system or ("" if found[0].name == systems.PLAIN else found[0].name)
+        return Task("", system=where, id=found[1], url=text if "://" in text else "")
+
+    def of_branch(self, *, system: str = "") -> Task | None:
+        """Return the task in the name of git's branch, titled by the words after its id; None if there is none.
+
+        Raises:
+            InvalidInputError: the system is unknown.
+            StorageError: git's files cannot be read.
+        """
+        name = branch.git_branch(self._store.disk, self._place.root)
+        for text, words in branch.named_tasks(name):
+            task = self.named(text, system=system)
+            # Without a system, a word in lower case is no id.
+            if task is not None and (task.system or system or text in name):
+                return replace(task, title=words)
+        return None
+
+    def look_up(self, task: Task) -> TaskRecord:
+        """Ask a task's system for it; the network may be used.
+
+        A task of beads may name the same task elsewhere. That one is asked, too, for its address.
+
+        Raises:
+            NotFoundError: there is no such task.
+            TaskError: the system is unreachable, refuses, or gave an invalid answer.
+            StateError: no system is configured for it, or a setting is missing.
+            InvalidInputError: its system is unknown, or a setting is not valid.
+        """
+        system, id = systems.system_of(task, self._place)
+        record = system.resolve(id)
+        return self._with_address(record) if record.external and not record.url else record
+
+    def refresh(self, state: State) -> Refreshed:
+        """Look up the task of a trajectory; record an amendment if its title or state changed.
+
+        Raises:
+            InvalidInputError: the trajectory has no task with an id.
+            As `look_up`.
+        """
+        if state.task is None or not state.task.id:
+            raise errors.InvalidInputError(f"{state.id} has no task in a task system")
+        record = self.look_up(state.task)
+        changes = _changes(state, record.as_task())
+        if not changes:
+            return Refreshed(record, state, changed=False)
+        return Refreshed(record, self._record(state, changes), changed=True)
+
+    def sync(
+        self, *, network: bool = False, apply: bool = False, agent: str = ""
+    ) -> list[Followed]:
+        """Let trajectories follow tasks whose state changed since they were last asked.
+
+        A task that was done completes its trajectory, a canceled one abandons it, and a reopened one reopens it.
+
+        Args:
+            network: whether to ask systems that need the network; the others are always asked.
+            apply: whether to record the changes.
+            agent: who records them.
+
+        Returns:
+            Each active trajectory with a task of a known system, and those that ended with their task. One that
+            cannot be looked up does not stop the others.
+        """
+        answers: dict[str, Task | errors.TraceError] = {}
+        found = []
+        for state in reading.list_trajectories(self._store):
+            task = state.task
+            if task is None or not task.id or not (state.is_active or task.state in ENDED):
+                continue
+            followed = self._follow(state, task, answers, network=network)
+            if followed is not None:
+                must_apply = apply and followed.action
+                found.append(self._apply(followed, agent) if must_apply else followed)
+        return found
+
+    def _with_address(self, record: TaskRecord) -> TaskRecord:
+        """Add the address of the same task in another system; only one step, so that circles do no harm."""
+        if "://" in record.external:
+            return replace(record, url=record.external)
+        system, id = systems.detect(record.external, self._place)
+        if not id or system.name in (record.system, systems.PLAIN):
+            return record
+        try:
+            return replace(record, url=system.resolve(id).url)
+        except errors.TraceError as error:
+            note = f"{record.external} was not found: {error.message}"
+            return replace(record, notes=(*record.notes, note))
+
+    def _follow(
+        self,
+        state: State,
+        task: Task,
+        answers: dict[str, Task | errors.TraceError],
+        *,
+        network: bool,
+    ) -> Followed | None:
+        try:
+            system, id = systems.system_of(task, self._place)
+        except errors.TraceError as error:
+            return Followed(state, task, problem=error)
+        if system.name == systems.PLAIN:
+            return None
+        if not (system.is_local or network):
+            return Followed(state, task)
+        key = f"{system.name} {id}"
+        # A system that is down is not asked for each of its tasks.
+        answer = answers.get(system.name) or answers.get(key)
+        if answer is None:
+            try:
+                answer = system.resolve(id).as_task()
+            except errors.TraceError as error:
+                answer = error
+                if isinstance(error, errors.TaskUnreachableError):
+                    key = system.name
+            answers[key] = answer
+        if isinstance(answer, errors.TraceError):
+            return Followed(state, task, problem=answer)
+        return Followed(state, task, answer, _action(state, task, answer))
+
+    def _apply(self, followed: Followed, agent: str) -> Followed:
+        assert followed.now is not None
+        changes = _changes(followed.state, followed.now)
+        try:
+            state = self._record(followed.state, changes, followed.action, agent)
+        except errors.TraceError as error:  # such as one that another process completed
+            return replace(followed, problem=error)
+        return replace(followed, state=state, applied=True)
+
+    def _record(
+        self,
+        state: State,
+        changes: Mapping[str, Any],
+        action: str = ev.AMENDED,
+        agent: str = "",
+    ) -> State:
+        """Record an amendment, and what follows from it, in one step."""
+        new = [event_data(ev.AMENDED, more={"changes": changes})]
+        if action == ev.ABANDONED:
+            new.append(event_data(action, "the task was canceled"))
+        elif action != ev.AMENDED:
+            new.append(event_data(action))
+        events = [NewEvent(data, agent or self._agent) for data in new]
+        return self._recorder.record(TRAJECTORIES + state.id, events)[-1][1]
+
+
+def _changes(state: State, now: Task) -> dict[str, Any]:
+    """Return the facts of a trajectory that its task changes; none unless its title or state changed."""
+    before = state.task
+    assert before is not None
+    if (before.title, before.state) == (now.title, now.state):
+        return {}
+    title = {"title": now.title} if state.title in (before.title, before.id) else {}
+    return {"task": replace(now, url=now.url or before.url).as_map(), **title}
+
+
+def _action(state: State, before: Task, now: Task) -> str:
+    """Return the event that follows from the state of a task; "" if neither its state nor its title changed."""
+    if state.is_active and now.state != before.state and now.state in ENDED:
+        return ev.COMPLETED if now.state == DONE else ev.ABANDONED
+    if not state.is_active and before.state in ENDED and now.state not in ENDED:
+        return ev.REOPENED
+    return ev.AMENDED if _changes(state, now) else ""

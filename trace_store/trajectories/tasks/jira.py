@@ -1,0 +1,116 @@
+"""Jira, over its REST API: version 3 in the cloud, version 2 on servers."""
+
+from __future__ import annotations
+
+import base64
+import re
+
+from trace_store import errors
+from trace_store.trajectories.tasks.record import DONE, IN_PROGRESS, OPEN, TaskRecord, not_found
+from trace_store.trajectories.tasks.web import Service
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from trace_store.trajectories.tasks.record import Place
+
+URL_VARIABLE, EMAIL = "TRACE_JIRA_URL", "JIRA_EMAIL"
+CLOUD_TOKEN, SERVER_TOKEN = "JIRA_API_TOKEN", "JIRA_TOKEN"
+FIELDS = "summary,description,status,assignee,labels,updated"
+_ID = re.compile(r"[A-Z][A-Z0-9_]{1,30}-[0-9]{1,9}")
+_BLOCKS = ("paragraph", "heading", "codeBlock", "listItem", "blockquote", "hardBreak", "rule")
+"""What ends a line in a description of the cloud."""
+_STATES = {"done": DONE, "indeterminate": IN_PROGRESS}
+
+
+class Jira:
+    """Tasks such as `ENG-456` where the address of a Jira is set, or an address there."""
+
+    name, is_local = "jira", False
+
+    def __init__(self, place: Place) -> None:
+        self._environment = place.environment
+
+    def detect(self, text: str) -> str:
+        """Return the id, if the text names an issue."""
+        base = self._environment.variables(URL_VARIABLE).get(URL_VARIABLE, "").rstrip("/")
+        if not base:
+            return ""
+        name = text.removeprefix(f"{base}/browse/").removeprefix("jira-").partition("?")[0]
+        return name if _ID.fullmatch(name) else ""
+
+    def resolve(self, id: str) -> TaskRecord:
+        """Ask Jira for an issue.
+
+        Raises:
+            NotFoundError: there is no such issue, or the user may not see it.
+            TaskError: Jira is unreachable, refuses, or gave an invalid answer.
+            StateError: there is no address or no token.
+            InvalidInputError: the address or the token is not valid, or the id is none of Jira.
+        """
+        told = self._environment.variables(URL_VARIABLE, EMAIL)
+        if URL_VARIABLE not in told:
+            raise errors.StateError(
+                "Jira needs an address", code=errors.ErrorCode.NO_TASK_KEY, variable=URL_VARIABLE
+            )
+        if not _ID.fullmatch(id):
+            raise errors.InvalidInputError(f"not an issue of Jira: {id[:80]!r}", id=id)
+        service = Service("Jira", self._environment, "", URL_VARIABLE)
+        if EMAIL in told:
+            key = service.key(CLOUD_TOKEN, SERVER_TOKEN).reveal()
+            pair = base64.b64encode(f"{told[EMAIL]}:{key}".encode()).decode("ascii")
+            version, sent = 3, f"Basic {pair}"
+        else:
+            version, sent = 2, f"Bearer {service.key(SERVER_TOKEN, CLOUD_TOKEN).reveal()}"
+        path = f"/rest/api/{version}/issue/{id}?fields={FIELDS}"
+        status, answer = service.ask("GET", path, {"authorization": sent})
+        if status == 404:
+            raise not_found("Jira", id)
+        if status != 200:
+            raise service.refused(f"refuses the request ({status})")
+        return _record(answer, id, service.url)
+
+
+def _record(told: dict[str, Any], id: str, base: str) -> TaskRecord:
+    fields = told.get("fields")
+    if not isinstance(fields, dict):
+        raise errors.TaskNonsenseError(f"Jira's answer has no fields ({base})")
+    key = told.get("key", id)
+    labels = fields.get("labels")
+    described = fields.get("description")
+    return TaskRecord.of(
+        Jira.name,
+        key,
+        title=fields.get("summary"),
+        state=_STATES.get(_deep(fields, "status", "statusCategory", "key"), OPEN),
+        url=f"{base}/browse/{key}",
+        updated=fields.get("updated"),
+        labels=labels if isinstance(labels, list) else (),
+        assignee=_deep(fields, "assignee", "displayName"),
+        description=described if isinstance(described, str) else _flat(described).strip(),
+    )
+
+
+def _deep(told: Any, *names: str) -> str:
+    for name in names:
+        told = told.get(name) if isinstance(told, dict) else None
+    return told if isinstance(told, str) else ""
+
+
+def _flat(document: Any) -> str:
+    """Return the text of a document of Atlassian, a line for each of its blocks."""
+    pieces: list[str] = []
+    waiting: list[Any] = [document]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, str):
+            pieces.append(node)
+        elif isinstance(node, dict):
+            if isinstance(text := node.get("text"), str):
+                pieces.append(text)
+            if node.get("type") in _BLOCKS:
+                waiting.append("\n")
+            inside = node.get("content")
+            waiting += reversed(inside) if isinstance(inside, list) else ()
+    return "".join(pieces)

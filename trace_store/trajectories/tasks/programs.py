@@ -1,0 +1,135 @@
+"""Other programs that know tasks, such as `bd` and `gh`: run without a shell, with a time limit and without input."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from contextlib import suppress
+
+from trace_store import errors
+from trace_store.frozen import value
+from trace_store.trajectories.tasks.record import MAXIMUM_ANSWER_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import IO
+
+    from trace_store.trajectories.tasks.record import Place
+
+
+@value
+class Outcome:
+    """What a program printed.
+
+    Attributes:
+        code: its exit code.
+        out, err: its standard output and standard error.
+    """
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def complaint(self) -> str:
+        """The first line of standard error, or the exit code."""
+        lines = [" ".join(line.split()) for line in self.err.splitlines() if line.strip()]
+        return lines[0][:200] if lines else f"exit code {self.code}"
+
+
+def find_program(place: Place, name: str) -> str:
+    """Return the path of a program, or "" if it is not on PATH.
+
+    Folders on PATH that depend on the current folder do not count: a project must not bring its own programs.
+    """
+    name += ".exe" if os.name == "nt" else ""
+    for folder in place.environment.variables("PATH").get("PATH", "").split(os.pathsep):
+        path = os.path.join(folder, name)
+        if os.path.isabs(folder) and os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return ""
+
+
+def run(
+    place: Place, program: str, words: list[str], *, variables: Mapping[str, str], seconds: float
+) -> Outcome:
+    """Run a program in the project's folder and return what it printed.
+
+    Args:
+        place: where, and with which environment.
+        program: its path.
+        words: its arguments.
+        variables: changes of the environment.
+        seconds: the time limit.
+
+    Raises:
+        TaskUnreachableError: it cannot be run, or takes too long.
+        TaskNonsenseError: it prints too much.
+    """
+    name = os.path.basename(program)
+    late = threading.Event()
+    try:
+        process = subprocess.Popen(
+            [program, *words],
+            cwd=place.folder,
+            env={**dict(place.environment.secrets), **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # what it starts ends with it, and it cannot ask on the terminal
+        )
+    except OSError as error:
+        raise errors.TaskUnreachableError(f"cannot run {name}: {error.strerror}") from error
+
+    def expire() -> None:
+        late.set()
+        _kill(process)
+
+    timer = threading.Timer(seconds, expire)
+    timer.daemon = True
+    timer.start()
+    try:
+        out, err = _read(process)
+        code = process.wait()
+    finally:
+        timer.cancel()
+        _kill(process)
+        process.wait()
+    if late.is_set():
+        raise errors.TaskUnreachableError(f"{name} took longer than {seconds:g} s")
+    if max(len(out), len(err)) > MAXIMUM_ANSWER_BYTES:
+        raise errors.TaskNonsenseError(f"{name} printed more than {MAXIMUM_ANSWER_BYTES:,} bytes")
+    return Outcome(code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+
+
+def _read(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """Return both outputs, each up to one byte more than is accepted; then the program is killed."""
+    found = [b"", b""]
+
+    def read(number: int, stream: IO[bytes]) -> None:
+        with stream:
+            found[number] = stream.read(MAXIMUM_ANSWER_BYTES + 1)
+        if len(found[number]) > MAXIMUM_ANSWER_BYTES:
+            _kill(process)
+
+    assert process.stdout is not None
+    assert process.stderr is not None
+    other = threading.Thread(target=read, args=(1, process.stderr), daemon=True)
+    other.start()
+    read(0, process.stdout)
+    other.join()
+    return found[0], found[1]
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a program that was not waited for yet, and all that it started."""
+    if process.returncode is not None:  # another process may have its id by now
+        return
+    with suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()

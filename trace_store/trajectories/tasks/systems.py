@@ -1,0 +1,88 @@
+"""The task systems by name, and which of them a text belongs to."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from trace_store import errors
+from trace_store.lazy_import import submodules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from importlib.metadata import EntryPoint
+
+    from trace_store.trajectories.events import Task
+    from trace_store.trajectories.tasks.record import Place, TaskSystem
+
+GROUP = "trace.tasks"
+"""Entry points of other packages: each names a class such as those here."""
+PLAIN = "plain"
+CLASSES = {"beads": "Beads", "github": "GitHub", "linear": "Linear", "jira": "Jira"}
+"""The class in the module of each system, in the order in which they are tried; then others, then `plain`."""
+_module = submodules("trace_store.trajectories.tasks")
+
+
+def system_names() -> list[str]:
+    """Return the names of all systems."""
+    return [*CLASSES, *sorted({point.name for point in _others()} - {*CLASSES, PLAIN}), PLAIN]
+
+
+def system_named(name: str, place: Place) -> TaskSystem:
+    """Return a task system.
+
+    Raises:
+        InvalidInputError: it is unknown, or its package cannot be loaded.
+    """
+    if name in CLASSES or name == PLAIN:
+        made: Callable[[Place], TaskSystem] = getattr(_module(name), CLASSES.get(name, "Plain"))
+        return made(place)
+    for point in _others():
+        if point.name == name:
+            try:
+                return cast("TaskSystem", point.load()(place))
+            except (ImportError, AttributeError, SyntaxError) as error:
+                raise errors.InvalidInputError(
+                    f"cannot load the task system {name[:40]!r} from {point.value}: {error}"
+                ) from error
+    known = ", ".join(system_names())
+    raise errors.InvalidInputError(f"unknown task system {name[:40]!r}: one of {known}")
+
+
+def detect(text: str, place: Place) -> tuple[TaskSystem, str]:
+    """Return the system that knows the task which a text names, and its id there; `plain` and "" if it names none.
+
+    Raises:
+        InvalidInputError: the package of a system cannot be loaded.
+    """
+    if text == "".join(text.split()):
+        for name in _likely(text):
+            system = system_named(name, place)
+            if id := system.detect(text):
+                return system, id
+    return system_named(PLAIN, place), ""
+
+
+def system_of(task: Task, place: Place) -> tuple[TaskSystem, str]:
+    """Return the system of a task, and the task's id there; `plain` if no system is configured for it.
+
+    Raises:
+        InvalidInputError: its system is unknown.
+    """
+    if task.system:
+        return system_named(task.system, place), task.id
+    system, id = detect(task.url or task.id, place)
+    return system, id or task.id
+
+
+def _likely(text: str) -> Iterator[str]:
+    yield from CLASSES
+    # Looking for other packages takes long, and most words are no ids.
+    if any(each.isdigit() for each in text):
+        yield from (name for name in system_names() if name not in CLASSES)
+
+
+def _others() -> list[EntryPoint]:
+    from importlib.metadata import entry_points  # only for systems of other packages
+
+    return sorted(entry_points(group=GROUP), key=lambda point: point.name)
