@@ -69,7 +69,7 @@ def record(
     """Let `write` record an event, given the other options; print it and return it."""
     with opened(invocation, quiet=quiet, secrets=secrets) as repo:
         made = write(repo.trajectories, about)
-        finish(invocation, repo.store)
+        finish(invocation, repo)
     if as_json:
         write_record(invocation, records.recorded_event(made))
     elif not quiet:
@@ -144,7 +144,7 @@ def start(
             agent=agent,
             role=role,
         )
-        finish(invocation, repo.store)
+        finish(invocation, repo)
     if as_json:
         write_record(invocation, records.trajectory_state(made))
     elif not quiet:

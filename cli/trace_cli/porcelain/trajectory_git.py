@@ -57,7 +57,7 @@ def link(
         linked = repo.trajectories.code.link(
             commits or ["HEAD"], folder=invocation.folder, trajectory=trajectory, agent=agent
         )
-        finish(invocation, repo.store)
+        finish(invocation, repo)
     for each in linked:
         if as_json:
             write_record(invocation, records.trajectory_link(each.event))
@@ -134,7 +134,7 @@ def _run_hook(invocation: Invocation, arguments: list[str]) -> None:
             given = invocation.stdin.read(MAXIMUM_HOOK_INPUT_BYTES)
         text = given.decode("ascii", "replace")
         if hooks.run(repo.trajectories, name, rest, invocation.folder, text):
-            finish(invocation, repo.store, seals=False)
+            finish(invocation, repo, seals=False)
 
 
 class _TimeLimit:

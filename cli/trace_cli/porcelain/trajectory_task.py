@@ -45,7 +45,7 @@ def task(
             looked_up = repo.trajectories.tasks.refresh(state)
             found, state, changed = looked_up.record, looked_up.state, looked_up.changed
             if changed:
-                finish(invocation, repo.store)
+                finish(invocation, repo)
     for note in found.notes if found else ():
         invocation.note(f"note: {one_line(note, 200)}")
     if as_json:
@@ -94,7 +94,7 @@ def sync(
     with opened(invocation, quiet=quiet) as repo:
         found = repo.trajectories.tasks.sync(network=fetch, apply=apply, agent=agent)
         if any(each.applied for each in found):
-            finish(invocation, repo.store)
+            finish(invocation, repo)
     for each in found:
         if as_json:
             write_record(invocation, records.trajectory_followed(each))
