@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -126,7 +127,7 @@ def test_recorded_text_stays_text(repo: Repo) -> None:
         attack = re.sub("[\ud800-\udfff]", "", raw)  # which cannot be stored
         id = tr.start(attack[:300], agent="a").id
         alternatives = [{"option": attack, "reason": attack}]
-        how = {"tags": [attack[:200]], "trajectory": id}
+        how: dict[str, Any] = {"tags": [attack[:200]], "trajectory": id}
         tr.decide(attack, attack, reasoning=attack, alternatives=alternatives, **how)
         tr.chapter(attack, trajectory=id)
         tr.record("finding", attack, trajectory=id)

@@ -93,8 +93,8 @@ def record_trail(repo: Repo, path: Path) -> str:
                 tr.record(event["type"].replace("-", "_"), event["content"], raw=raw, **more)
     last = document.get("retrospective")
     if last:
-        kept = ("summary", "approach", "challenges", "learnings", "suggestions", "confidence")
-        fields: dict[str, Any] = {name: last[name] for name in kept if name in last}
+        names = ("summary", "approach", "challenges", "learnings", "suggestions", "confidence")
+        fields: dict[str, Any] = {name: last[name] for name in names if name in last}
         tr.reflect(**fields, trajectory=state.id)
     for commit in document.get("commits", ()):
         tr.record("linked", commit=commit, trajectory=state.id)
