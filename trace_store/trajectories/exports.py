@@ -14,14 +14,14 @@ from trace_store.frozen import replace, value
 from trace_store.secrets import modes
 from trace_store.secrets.guard import Guard
 from trace_store.trajectories import views
-from trace_store.trajectories.reading import Trajectory
-from trace_store.trajectories.sessions import SessionMessage
+from trace_store.trajectories.reading import Trajectory, read_trajectory
+from trace_store.trajectories.sessions import SessionMessage, session_messages
 from trace_store.trajectories.state import State
 from trace_store.trajectories.views.view import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from trace_store.environment import Environment
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from trace_store.exporters.files import SavedFile
     from trace_store.store.handle import Store
     from trace_store.trajectories.events import Event
-    from trace_store.trajectories.handle import Trajectories
 
     Path = str | os.PathLike[str]
 
@@ -52,8 +51,12 @@ class SavedFolder:
 class Exports:
     """Pages, timelines and other texts of trajectories."""
 
-    def __init__(self, trajectories: Trajectories, store: Store, environment: Environment) -> None:
-        self._trajectories = trajectories
+    def __init__(
+        self, store: Store, environment: Environment, find: Callable[[str], State]
+    ) -> None:
+        """Create it; `find` returns the state of the trajectory that is meant."""
+        self._store = store
+        self._find = find
         self._guard = Guard.of(store, environment, modes.REDACT)
 
     def view(self, trajectory: str = "", *, thinking: bool = False) -> View:
@@ -62,9 +65,9 @@ class Exports:
         Raises:
             As `Trajectories.read`.
         """
-        whole = self._trajectories.read(trajectory)
+        whole = read_trajectory(self._store, self._find(trajectory).id)
         messages = tuple(
-            tuple(self._trajectories.session_messages(chapter)) for chapter in whole.chapters
+            tuple(session_messages(self._store, chapter)) for chapter in whole.chapters
         )
         view = View(whole, messages)
         return _redacted(view if thinking else view.without_thinking(), self._guard)

@@ -381,7 +381,7 @@ class Trajectories:
     @property
     def exports(self) -> Exports:
         """Trajectories for readers: pages, timelines, the text of a pull request."""
-        return trajectories.exports.Exports(self, self._store, self._environment)
+        return trajectories.exports.Exports(self._store, self._environment, self.find)
 
     @property
     def tasks(self) -> Tasks:
