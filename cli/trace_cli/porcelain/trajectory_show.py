@@ -235,6 +235,8 @@ def _said(event: Event) -> str:
         said = f"to {data.get('to', '')}: {said}"
     elif event.type == ev.RECEIVED:
         said = f"from {data.get('from', '')}: {said}"
+    elif event.type == ev.LINKED:
+        said = f"{event.commit[:12]} {data.get('subject', '')}"
     elif event.type == ev.AMENDED:
         said = ", ".join(sorted(data.get("changes", ())))
     return safe(said)
