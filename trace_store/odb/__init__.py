@@ -5,7 +5,6 @@ from trace_store.lazy_import import submodules
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.odb import loose as loose
-    from trace_store.odb import memory as memory
     from trace_store.odb import packs as packs
     from trace_store.odb import quarantine as quarantine
     from trace_store.odb import tombstones as tombstones

@@ -6,7 +6,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.refs import database as database
     from trace_store.refs import log_messages as log_messages
-    from trace_store.refs import memory as memory
     from trace_store.refs import names as names
     from trace_store.refs import reflog as reflog
     from trace_store.refs import reflog_query as reflog_query
