@@ -25,7 +25,7 @@ def test_every_message_comes_back(tmp_path: Path) -> None:
         (report,) = import_paths(repo.store, [str(path)]).files
         assert report.format == "claude-code"
         (branch,) = [name for name, _ in repo.store.refs.iterate("refs/heads/sessions/")]
-        found = repo.compile(branch).messages
+        found = [message.message() for message in repo.compile(branch).messages]
     texts = [part["text"] for turn in given for part in turn["content"] if part["type"] == "text"]
     assert [message.text for message in found if message.text] == texts
     results = sum(part["type"] == "tool_result" for turn in given for part in turn["content"])
