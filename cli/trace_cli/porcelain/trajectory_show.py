@@ -193,7 +193,7 @@ def _ending_lines(invocation: Invocation, whole: Trajectory) -> Iterator[str]:
         yield ""
         yield paint(invocation, "Code", "bold")
         for link in whole.links:
-            yield f"  {safe(link.commit[:12])} {one_line(str(link.data.get('title', '')), 100)}"
+            yield f"  {safe(link.commit[:12])} {one_line(str(link.data.get('subject', '')), 100)}"
         for path in whole.files:
             yield f"{INDENT}{safe(path)}"
 
