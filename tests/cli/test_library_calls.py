@@ -76,6 +76,7 @@ OWNERS = {
     "repo.tags.Tags": "tag=create",
     "checkpoints.handle.Checkpoints": "checkpoint=save",
     "checkpoints.handle.Forks": "fork=__call__",
+    "trajectories.handle.Trajectories": "trajectory=start",
     "repo.trash.Trash": "trash=list",
     "repo.compression.Compression": "trim dedupe suggest compress expand",
     "repo.stopped.Stopped": "resolve",
@@ -134,6 +135,11 @@ BELOW = {
         "purge": "objects.content.text_of",
         "show": "objects.content.bytes_of",
         "status": "refs.names.staged_ref",
+        "trajectory": "trajectories trajectories.events.Task",
+        "trajectory_end": "trajectories trajectories.events",
+        "trajectory_events": "trajectories.events",
+        "trajectory_export": "trajectories.views",
+        "trajectory_show": "frozen.replace trajectories.events",
         "trash": "history.trash_entries.kinds_of_refs",
     },
     "formats and models of providers: no repository is involved": {
@@ -146,6 +152,10 @@ BELOW = {
         "config": "context.tokens llm",
         "input": "providers",
         "model": "llm",
+        "trajectory_end": "llm",
+    },
+    "hooks in the git repository of the code": {
+        "trajectory_git": "trajectories",
     },
     "the user's own files and settings": {
         "config": "files.Disk",

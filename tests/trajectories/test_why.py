@@ -178,7 +178,7 @@ def test_two_trajectories_may_lead_to_one_commit(project: Project) -> None:
         (["why", ""], 4, "neither a file nor a commit"),
         (["trajectory", "link", "nothing"], 4, "git knows no commit 'nothing'"),
         (["trajectory", "link", "--trajectory", "traj_none"], 4, "no trajectory 'traj_none'"),
-        (["trajectory", "export"], 2, "nothing to write"),
+        (["trajectory", "export", "--remove"], 2, "--remove requires --git-notes"),
         (["trajectory", "hook", "git", "extra"], 2, "takes no argument"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,

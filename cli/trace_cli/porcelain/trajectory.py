@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.trajectories.handle import Recorded, Trajectories
-    from trace_store.trajectories.tasks.handle import Tasks
 
 HELP = """A trajectory says why the code is as it is, and is recorded while it happens.
 
@@ -134,7 +133,7 @@ def start(
     """
     with opened(invocation, quiet=quiet, secrets=secrets) as repo:
         words = [each for each in (first, title) if each]
-        about, of = _subject(invocation, repo.trajectories.tasks, words, task, system, fetch=fetch)
+        about, of = _subject(invocation, repo.trajectories, words, task, system, fetch=fetch)
         made = repo.trajectories.start(
             about,
             task=of,
@@ -152,14 +151,22 @@ def start(
 
 
 def _subject(
-    invocation: Invocation, tasks: Tasks, words: list[str], id: str, system: str, *, fetch: bool
+    invocation: Invocation,
+    here: Trajectories,
+    words: list[str],
+    id: str,
+    system: str,
+    *,
+    fetch: bool,
 ) -> tuple[str, Task | None]:
     """Return the title and the task that were meant."""
-    task: Task | None
+    task: Task | None = None
     if id:
-        task = tasks.named(id, system=system) or Task("", system=system, id=id)
+        task = here.tasks.named(id, system=system) or Task("", system=system, id=id)
     elif words:
-        task = tasks.named(words[0], system=system)
+        # Every id has a digit: the systems are not loaded for a plain title.
+        if system or any(map(str.isdigit, words[0])):
+            task = here.tasks.named(words[0], system=system)
         if task is None and len(words) > 1:
             raise errors.InvalidInputError(
                 f"not the id of a task: {words[0][:80]!r}",
@@ -167,7 +174,7 @@ def _subject(
             )
         words = words if task is None else words[1:]
     else:
-        task = tasks.of_branch(system=system)
+        task = here.tasks.of_branch(system=system)
     title = " ".join(words)
     if task is None:
         if fetch or not title:
@@ -177,7 +184,7 @@ def _subject(
             )
         return title, None
     if fetch:
-        record = tasks.look_up(task)
+        record = here.tasks.look_up(task)
         for note in record.notes:
             invocation.note(f"note: {one_line(note, 200)}")
         task = record.as_task()
