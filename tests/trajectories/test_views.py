@@ -80,6 +80,14 @@ def test_the_page_folds_decisions_and_has_an_outline(repo: Repo) -> None:
     assert "assistant: The clock test fails." in page.said()
 
 
+def test_a_task_that_has_only_an_address_is_linked(repo: Repo) -> None:
+    task = Task("x", url="https://tasks.example/7", state="in_progress")
+    page = checked(text(repo, "page", repo.trajectories.start("x", task=task).id))
+    (link,) = page.all("a")
+    assert link.attributes["href"] == "https://tasks.example/7"
+    assert "in progress" in page.said()
+
+
 def test_an_address_that_is_not_on_the_web_is_no_link(repo: Repo) -> None:
     task = Task("x", id="7", url="javascript:alert(1)")
     id = repo.trajectories.start("x", task=task).id

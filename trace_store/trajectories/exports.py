@@ -101,6 +101,28 @@ class Exports:
         new = _commits_since(folder, since) if since else None
         return views.forms.export(self.view(trajectory, thinking=thinking), form, new)
 
+    def timeline(
+        self,
+        trajectory: str = "",
+        *,
+        thinking: bool = False,
+        width: int = 0,
+        paint: Callable[[str, str], str] = lambda text, _: text,
+    ) -> Sequence[str]:
+        """Return the lines of a timeline for a terminal.
+
+        Args:
+            trajectory: its id, or the beginning of it.
+            thinking: whether what the agents thought is shown.
+            width: the columns of a line; 0: 100.
+            paint: returns a text in a style: `bold`, `dim` or a colour.
+
+        Raises:
+            As `Trajectories.read`.
+        """
+        view = self.view(trajectory, thinking=thinking)
+        return list(views.timeline.timeline_lines(view, width=width, paint=paint))
+
     def bundle(self, names: Sequence[str], *, thinking: bool = False) -> Exported:
         """Return several trajectories as one Markdown file; raises as `Trajectories.read`."""
         if not names:

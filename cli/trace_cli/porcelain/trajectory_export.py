@@ -13,7 +13,7 @@ from trace_cli.render.records import write_data, write_record
 from trace_cli.render.tables import counted, paint, size, terminal_width
 from trace_store import errors
 from trace_store.repo import trajectory_records as records
-from trace_store.trajectories import views
+from trace_store.trajectories.views.forms import FORMS, PULL_REQUEST, SYNONYMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ NO_THINKING = Option("--no-thinking", "no_thinking", "Leave it out, which is the
         "The form (default: by the extension of FILE, or markdown)",
         "FORMAT",
         default="",
-        choices=(*views.forms.FORMS, *views.forms.SYNONYMS, FOLDER),
+        choices=(*FORMS, *SYNONYMS, FOLDER),
     ),
     OUTPUT,
     Option(
@@ -97,7 +97,7 @@ def export(
         return
     _check(thinking, no_thinking, output, force=force, as_json=as_json)
     form = form or ENDINGS.get(os.path.splitext(output)[1].lower(), MARKDOWN)
-    if since and form != views.forms.PULL_REQUEST:
+    if since and form != PULL_REQUEST:
         raise usage_error("--since requires --format pr")
     if form == FOLDER and output in ("", "-"):
         raise usage_error("--format folder requires a folder", "-o FOLDER")
@@ -146,13 +146,13 @@ def bundle(
 def timeline(invocation: Invocation, *, trajectory: str, thinking: bool) -> None:
     """Show the events of a trajectory on a line: when, what, who, how significant."""
     with opened(invocation) as repo:
-        view = repo.trajectories.exports.view(trajectory, thinking=thinking)
+        lines = repo.trajectories.exports.timeline(
+            trajectory,
+            thinking=thinking,
+            width=terminal_width(invocation),
+            paint=lambda text, style: paint(invocation, safe(text), style),
+        )
     invocation.page()
-    lines = views.timeline.timeline_lines(
-        view,
-        width=terminal_width(invocation) or views.timeline.WIDTH,
-        paint=lambda text, style: paint(invocation, safe(text), style),
-    )
     for line in lines:
         invocation.line(line)
 

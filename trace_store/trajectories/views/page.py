@@ -98,14 +98,11 @@ def _style() -> str:
 
 
 def _top(view: View, kicker: str) -> Iterator[Markup]:
-    state = view.trajectory.state
     yield element("p", kicker, class_="kicker")
     yield element("h1", view.title, dir="auto")
     rows = [
         (name, element("dd", _fact(view, name, text), dir="auto")) for name, text in view.facts()
     ]
-    if state.task is not None and state.task.url and not state.task.id:
-        rows = [row for row in rows if row[0] != "task"]
     yield element(
         "dl",
         *(element("div", concat([element("dt", name), shown])) for name, shown in rows),

@@ -49,17 +49,17 @@ def timeline_text(view: View) -> str:
 def timeline_lines(
     view: View,
     *,
-    width: int = WIDTH,
+    width: int = 0,
     paint: Callable[[str, str], str] = lambda text, _: text,
 ) -> Iterator[str]:
     """Yield the lines of a timeline; invisible characters are shown by code.
 
     Args:
         view: the trajectory.
-        width: the columns of a line.
+        width: the columns of a line; 0: 100.
         paint: returns a text in a style: `bold`, `dim` or a colour.
     """
-    state = view.trajectory.state
+    state, width = view.trajectory.state, width or WIDTH
     yield paint(_shown(excerpt(view.title, width)), "bold")
     yield paint(_shown(f"{state.id} · {state.status}"), "dim")
     day = ""

@@ -88,6 +88,7 @@ class View:
             ("status", state.status),
             ("reason", self.trajectory.reason),
             ("task", f"{task.system} {task.id or task.url}".strip() if task else ""),
+            ("task state", task.state.replace("_", " ") if task else ""),
             ("project", state.project),
             ("agents", ", ".join(agents)),
             ("time", span(state.started, ended)),
