@@ -110,12 +110,15 @@ class Trajectory:
     @property
     def links(self) -> list[Event]:
         """The links to code commits, the newest version of each commit."""
-        return list({event.commit: event for event in self.of_type(ev.LINKED)}.values())
+        linked = self.of_type(ev.LINKED)
+        return list({event.commit: event for event in linked if event.commit}.values())
 
     @property
     def files(self) -> list[str]:
-        """The files of its code commits, relative to the repository, sorted."""
-        return sorted({str(path) for link in self.links for path in link.data.get("files", ())})
+        """The files of its links, relative to the repository, sorted."""
+        alone = [event for event in self.of_type(ev.LINKED) if not event.commit]
+        links = [*self.links, *alone]
+        return sorted({str(path) for link in links for path in link.data.get("files", ())})
 
     @property
     def ended(self) -> int | None:
