@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from trace_store.trajectories.sessions import SessionMessage
     from trace_store.trajectories.state import State
     from trace_store.trajectories.tasks.handle import Tasks
-    from trace_store.trajectories.why import Reason
     from trace_store.trajectories.trail_import import TrailImport
+    from trace_store.trajectories.why import Reason
 
 AGENT, CURRENT = "TRACE_AGENT", "TRACE_TRAJECTORY"
 """The variables with the name of the agent, and with the trajectory that is meant."""
@@ -305,10 +305,6 @@ class Trajectories:
         """Return the whole trajectory that is meant; raises as `find`."""
         return reading.read_trajectory(self._store, self.find(trajectory).id)
 
-    def last_events(self, trajectory: str = "", count: int = 5) -> Sequence[Event]:
-        """Return the last events of the trajectory that is meant, oldest first; raises as `find`."""
-        return reading.last_events(self._store, self.find(trajectory).id, count)
-
     def session_messages(self, chapter: Chapter) -> Sequence[SessionMessage]:
         """Return the messages of the agents' sessions during a chapter, by time."""
         return trajectories.sessions.session_messages(self._store, chapter)
@@ -381,9 +377,7 @@ class Trajectories:
         made = self._recorder.record(TRAJECTORIES + trajectory, events)
         return [Recorded(event, after) for event, after in made]
 
-    def import_trail(
-        self, *paths: str | os.PathLike[str], dry_run: bool = False
-    ) -> TrailImport:
+    def import_trail(self, *paths: str | os.PathLike[str], dry_run: bool = False) -> TrailImport:
         """Import trajectories of the program trail, and return what became of each file.
 
         A trajectory that is here already gets the events that it lacks.

@@ -40,6 +40,7 @@ UNTITLED = "Work"
 NO_APPROACH, NO_CONFIDENCE = "Not recorded", 0.5
 """Stand for fields that trail requires, if they were not recorded."""
 LONGEST_TITLE = 500
+_URL = re.compile("[A-Za-z][A-Za-z0-9+.-]*:.")
 _ENDS = {COMPLETED: ev.COMPLETED, ABANDONED: ev.ABANDONED}
 _OWN = frozenset(("type", "content", "significance", "tags", "confidence", "raw", LEFTOVER))
 _OF_DECISION = frozenset(("question", "reasoning", "alternatives"))
@@ -51,6 +52,7 @@ LOSSES = {
     "reopening": "that the trajectory ended and was reopened",
     "session-link": "the session message that led to an event",
     "stand-in": "that a required field was not recorded; a stand-in is written",
+    "task-url": "the address of a task that is no URL",
     "thought": "what an agent thought, where thinking is left out",
     "title-end": "the end of a title of more than 500 characters",
 }
@@ -102,6 +104,8 @@ def losses(whole: Trajectory) -> tuple[Loss, ...]:
         kept = last.data.get(LEFTOVER)
         for name in [] if kept else stands:
             lost.add("stand-in", f"{name} of the retrospective")
+    if (task := whole.state.task) is not None and task.url:
+        lost.add("task-url", count=not _URL.match(task.url))
     lost.add("title-end", count=len(whole.state.title) > LONGEST_TITLE)
     return lost.found()
 
@@ -158,7 +162,7 @@ def _task(state: State) -> dict[str, Any]:
         task["source"] = {
             "system": state.task.system or "plain",
             "id": state.task.id or state.task.title or state.id,
-            **({"url": state.task.url} if state.task.url else {}),
+            **({"url": state.task.url} if _URL.match(state.task.url) else {}),
         }
     return task
 
@@ -278,20 +282,22 @@ class _Reader:
         self._events: list[NewEvent] = []
         self._originals: list[object] = []
         """For each event the part of the document that it stands for; None for no part of its own."""
+        self._joining: list[tuple[int, str, str]] = []
+        """Time, name and role of the agents that have not joined yet."""
 
     def plan(self) -> Plan:
         """Return the trajectory."""
-        joined = self._start()
+        self._start()
         for number, chapter in enumerate(self._document["chapters"], 1):
             if not isinstance(chapter, dict):
                 self._problem(f"chapter {number} is not an object; it is left out")
                 continue
-            self._chapter(number, chapter, joined)
-        self._end(joined)
+            self._chapter(number, chapter)
+        self._end()
         return Plan(self._document["id"], self._with_leftovers(), tuple(self._problems))
 
-    def _start(self) -> list[tuple[int, str, str]]:
-        """Add the first event; return who joined later: time, name, role, the earliest last."""
+    def _start(self) -> None:
+        """Add the first event, and keep who joined later."""
         document = self._document
         agents = [
             (self._time(each.get("joinedAt"), "an agent's joinedAt"), name, _text(each, "role"))
@@ -319,16 +325,13 @@ class _Reader:
         has_last = isinstance(document.get("retrospective"), dict)
         parts = {"chapters", "retrospective"} if has_last else {"chapters"}
         self._add(ev.STARTED, name, self._now, _without(document, parts), facts)
-        # The earliest is the last one; among equal times the file's order counts.
-        return sorted(reversed(agents[1:]), key=lambda each: -each[0])
+        self._joining = sorted(agents[1:], key=lambda each: each[0])
 
-    def _chapter(
-        self, number: int, chapter: dict[str, Any], joined: list[tuple[int, str, str]]
-    ) -> None:
+    def _chapter(self, number: int, chapter: dict[str, Any]) -> None:
         where = f"chapter {number}"
         agent = _agent(chapter.get("agentName")) or self._events[0].agent
         self._now = self._time(chapter.get("startedAt"), f"startedAt of {where}")
-        self._join(joined)
+        self._join()
         facts = {"title": _text(chapter, "title")}
         self._add(ev.CHAPTER, agent, self._now, _without(chapter, {"events"}), facts)
         events = chapter.get("events")
@@ -340,7 +343,7 @@ class _Reader:
                 self._add(ev.NOTE, agent, self._now, event, {"content": event})
             elif isinstance(event, dict):
                 self._now = self._time(event.get("ts"), f"ts of event {at} of {where}")
-                self._join(joined)
+                self._join()
                 self._told(event, agent, f"event {at} of {where}")
             else:
                 self._problem(f"event {at} of {where} is neither an object nor text; it is kept")
@@ -371,7 +374,7 @@ class _Reader:
         data["raw"] = raw
         self._add(str(type_), agent, self._now, event, data)
 
-    def _end(self, joined: list[tuple[int, str, str]]) -> None:
+    def _end(self) -> None:
         """Add links, retrospective, and the end."""
         document, author = self._document, self._events[0].agent
         status = _text(document, "status")
@@ -379,7 +382,7 @@ class _Reader:
             self._problem(f"status is none of {ACTIVE}, {', '.join(_ENDS)}; it is {ACTIVE}")
         if status in _ENDS:
             self._now = self._time(document.get("completedAt"), "completedAt")
-        self._join([(0, *each[1:]) if status in _ENDS else each for each in joined])
+        self._join(everyone=True)
         last = document.get("retrospective")
         commits, files = _texts(document.get("commits")), _texts(document.get("filesChanged"))
         links: list[dict[str, Any]] = [{"commit": each} for each in commits]
@@ -401,10 +404,10 @@ class _Reader:
         if status in _ENDS:
             self._add(_ENDS[status], author, self._now, None, {})
 
-    def _join(self, joined: list[tuple[int, str, str]]) -> None:
+    def _join(self, *, everyone: bool = False) -> None:
         """Add the agents that joined until now."""
-        while joined and joined[-1][0] <= self._now:
-            time, name, role = joined.pop()
+        while self._joining and (everyone or self._joining[0][0] <= self._now):
+            time, name, role = self._joining.pop(0)
             self._add(ev.JOINED, name, time, None, {"role": role})
 
     def _add(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from trace_store import errors, trajectories
 from trace_store.exporters.contract import Exported, Loss
-from trace_store.frozen import value
 from trace_store.exporters.overview import pretty
+from trace_store.frozen import value
 from trace_store.trajectories import views
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from typing import Any
+
     from trace_store.trajectories.views.view import View
 
 PULL_REQUEST, TRAIL, AGENT_TRACE = "pr", "trail", "agent-trace"
