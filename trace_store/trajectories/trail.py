@@ -76,17 +76,19 @@ class Plan:
 
 def render(whole: Trajectory) -> dict[str, Any]:
     """Return a trajectory as trail's JSON values."""
-    chapters = _chapters(whole)
-    document = restored(
-        _document(whole), next((left for each in _facts(whole) if (left := each.get(LEFTOVER))), {})
-    )
-    if not isinstance(document, dict):  # what was kept is no part of a document
-        document = _document(whole)
+    left = next((left for each in _facts(whole) if (left := each.get(LEFTOVER))), {})
+    document = _object(_document(whole), left)
     last = whole.retrospective
     if last is not None:
-        document["retrospective"] = restored(_retrospective(last), last.data.get(LEFTOVER))
-    document["chapters"] = [_whole_chapter(*each) for each in chapters]
+        document["retrospective"] = _object(_retrospective(last), last.data.get(LEFTOVER))
+    document["chapters"] = [_whole_chapter(*each) for each in _chapters(whole)]
     return document
+
+
+def _object(derived: dict[str, Any], left: object) -> dict[str, Any]:
+    """Return the original of a JSON object."""
+    found = restored(derived, left)
+    return found if isinstance(found, dict) else derived
 
 
 def losses(whole: Trajectory) -> tuple[Loss, ...]:
@@ -174,11 +176,11 @@ def _chapters(whole: Trajectory) -> list[tuple[int, Event | None, Chapter]]:
     return list(zip(range(1, len(chapters) + 1), [*first, *begun], chapters, strict=True))
 
 
-def _whole_chapter(number: int, begun: Event | None, chapter: Chapter) -> Any:
+def _whole_chapter(number: int, begun: Event | None, chapter: Chapter) -> dict[str, Any]:
     told = [
         restored(_event(each, chapter.agent), each.data.get(LEFTOVER)) for each in chapter.events
     ]
-    found = restored(_chapter(number, chapter), begun and begun.data.get(LEFTOVER))
+    found = _object(_chapter(number, chapter), begun and begun.data.get(LEFTOVER))
     return {**found, "events": [each for each in told if each is not MISSING]}
 
 
@@ -385,12 +387,10 @@ class _Reader:
         self._join(everyone=True)
         last = document.get("retrospective")
         commits, files = _texts(document.get("commits")), _texts(document.get("filesChanged"))
-        links: list[dict[str, Any]] = [{"commit": each} for each in commits]
+        for commit in commits:
+            self._add(ev.LINKED, author, self._now, None, {"commit": commit})
         if files:
-            links = [{"commit": commits[0]}] if len(commits) == 1 else [*links, {}]
-            links[-1]["files"] = files
-        for link in links:
-            self._add(ev.LINKED, author, self._now, None, link)
+            self._add(ev.LINKED, author, self._now, None, {"files": files})
         if isinstance(last, dict):
             told = {name: _text(last, name) for name in ("summary", "approach")}
             lists = {name: _texts(last.get(name)) for name in _LISTS}
@@ -432,10 +432,10 @@ class _Reader:
             derived[places[id(last)]] = _retrospective(last)
         derived[0] = _document(whole)
         kept = []
-        for event, original, known in zip(self._events, self._originals, derived, strict=True):
+        for new, original, known in zip(self._events, self._originals, derived, strict=True):
             left = {} if known is None else leftover(original, known)
-            data = {**event.data, LEFTOVER: left} if left else event.data
-            kept.append(NewEvent(data, event.agent, event.time))
+            data = {**new.data, LEFTOVER: left} if left else new.data
+            kept.append(NewEvent(data, new.agent, new.time))
         return tuple(kept)
 
     def _first_time(self) -> int:

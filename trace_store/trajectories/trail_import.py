@@ -205,7 +205,7 @@ class _Import:
             same = there.get(_key(known.data, known.agent, known.time or 0))
             if same:
                 matched.append((known, same.pop(0)))
-            else:
+            elif not _is_implied(known, whole):
                 missing.append(given)
         told = [event for event in whole.events if event.type not in _ONCE]
         if told and missing and not any(event.type not in _ONCE for _, event in matched):
@@ -213,6 +213,21 @@ class _Import:
                 f"{plan.id} exists here with other content", name=plan.id
             )
         return [*missing, *_amendments(whole, matched)]
+
+
+def _is_implied(event: NewEvent, whole: Trajectory) -> bool:
+    """Return True for an event that a trajectory of Trace need not have, because others say the same."""
+    type_, data = event.data["type"], event.data
+    if type_ == ev.JOINED:
+        return any(each.name == event.agent for each in whole.state.agents)
+    if type_ == ev.LINKED:
+        linked = {each.commit for each in whole.links}
+        return data.get("commit", "") in {"", *linked} and {*data.get("files", ())} <= {
+            *whole.files
+        }
+    first = next(iter(whole.chapters), None)
+    is_first = first is not None and not first.title and event.time == first.started
+    return type_ == ev.CHAPTER and is_first and data.get("title") == trail.UNTITLED
 
 
 def _amendments(whole: Trajectory, matched: Iterable[tuple[NewEvent, Event]]) -> list[NewEvent]:
@@ -286,9 +301,12 @@ def _document(path: str, disk: Disk) -> object:
     except json.JSONDecodeError as error:
         why = f"it is not JSON: {error.msg} at line {error.lineno}"
         raise errors.UnreadableInputError(why, reason="invalid-json") from None
-    except (ValueError, RecursionError) as error:
-        why = "its values are nested too deeply" if isinstance(error, RecursionError) else error
-        raise errors.UnreadableInputError(f"it is not JSON: {why}", reason="invalid-json") from None
+    except ValueError as error:
+        why = f"it is not JSON: {error}"
+        raise errors.UnreadableInputError(why, reason="invalid-json") from None
+    except RecursionError:
+        why = "its values are nested too deeply"
+        raise errors.UnreadableInputError(why, reason="invalid-json") from None
 
 
 def _no_constant(name: str) -> object:

@@ -50,7 +50,7 @@ NO_THINKING = Option("--no-thinking", "no_thinking", "Leave it out, which is the
         "The form (default: by the extension of FILE, or markdown)",
         "FORMAT",
         default="",
-        choices=(*views.forms.FORMS, *views.forms.SYNONYMS, FOLDER),
+        choices=(*views.forms.FORMS, *views.forms.DATA_FORMS, *views.forms.SYNONYMS, FOLDER),
     ),
     OUTPUT,
     Option(

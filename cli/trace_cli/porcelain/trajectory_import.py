@@ -55,7 +55,7 @@ def import_(
         raise usage_error("nothing to import: there is no folder of trail here", "name files")
     with opened(invocation, quiet=quiet, secrets=secrets) as repo:
         report = repo.trajectories.import_trail(*named, dry_run=dry_run)
-        finish(invocation, repo.store)
+        finish(invocation, repo)
     if as_json and not quiet:
         write_record(invocation, records.imported_trajectories(report))
     elif not quiet:

@@ -11,7 +11,13 @@ from typing import Any
 SCHEMA: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "trail-schema.json").read_text("utf-8")
 )
-_TYPES = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float)}
+_TYPES: dict[str, Any] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+}
 
 
 def problems(value: Any, schema: dict[str, Any] = SCHEMA, at: str = "") -> list[str]:

@@ -37,9 +37,13 @@ FORMS = {
     "timeline": Form("-timeline.txt", lambda view: views.timeline.timeline_text(view)),
     "timeline-html": Form("-timeline.html", lambda view: views.page.timeline_html(view)),
     PULL_REQUEST: Form("-pr.md", lambda view: views.pull_request.pull_request(view)),
+}
+"""Forms for readers."""
+DATA_FORMS = {
     TRAIL: Form(".json", lambda view: _json(trajectories.trail.render(view.trajectory))),
     AGENT_TRACE: Form(".trace.json", lambda view: _json(_attribution(view))),
 }
+"""Forms for programs."""
 SYNONYMS = {"html": "page", "json": TRAIL}
 
 
@@ -48,22 +52,23 @@ def export(view: View, form: str, new: Collection[str] | None = None) -> Exporte
 
     Args:
         view: the trajectory.
-        form: one of FORMS.
+        form: one of FORMS or DATA_FORMS.
         new: with `pr`: the commits to be merged; None: all.
 
     Raises:
         InvalidInputError: there is no such form.
     """
-    found = FORMS.get(SYNONYMS.get(form, form))
+    known = FORMS | DATA_FORMS
+    found = known.get(SYNONYMS.get(form, form))
     if found is None:
-        names = ", ".join(FORMS)
+        names = ", ".join(known)
         raise errors.InvalidInputError(
             f"a trajectory has no form {form[:40]!r}: its forms are {names}", argument="form"
         )
     text = found.write(view)
     if form == PULL_REQUEST and new is not None:
         text = views.pull_request.pull_request(view, new)
-    lost = _losses(view) if found is FORMS[TRAIL] else ()
+    lost = _losses(view) if found is DATA_FORMS[TRAIL] else ()
     return exported(text, f"{view.trajectory.id}{found.ending}", lost)
 
 
