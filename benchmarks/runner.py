@@ -79,6 +79,7 @@ class _Runner:
         try:
             self.samples[round_] = self.sampler.sample()
             self.work = self.sampler.work
+            self.note = self.sampler.note
         except Exception as error:  # noqa: BLE001
             self._stop(_reason(error))
             return

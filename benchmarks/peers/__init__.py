@@ -27,6 +27,8 @@ PEERS: dict[str, tuple[str, str, tuple[Any, ...]]] = {
     "trace-tracked": ("tracked", "TrackedTrace", ()),
     "lines-tracked": ("tracked", "TrackedLines", ()),
     "trace-parted": ("parted", "PartedTrace", ()),
+    "trace-decisions": ("decisions", "TraceDecisions", ()),
+    "trail-decisions": ("decisions", "TrailDecisions", ()),
     "git-parted": ("parted", "PartedGit", ()),
     "git-aggressive": ("git", "Aggressive", ()),
     "git-loose": ("git", "Loose", ()),

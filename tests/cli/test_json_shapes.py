@@ -123,6 +123,14 @@ def test_keys_of_trajectories(filled: Callable[..., Outcome]) -> None:
     assert list(first(filled("tr", "export", "-f", "folder", "-o", "f", "--json"))) == of_export
 
 
+def test_keys_of_imported_trajectories(filled: Callable[..., Outcome]) -> None:
+    filled("tr", "start", "x", "-q")
+    filled("tr", "export", "-f", "trail", "-o", "x.json")
+    of_report, of_file = documented("trajectory import")
+    report = first(filled("tr", "import", "x.json", "--json"))
+    assert [list(report), list(report["files"][0])] == [of_report, of_file]
+
+
 def test_keys_of_tasks(filled: Callable[..., Outcome]) -> None:
     filled("tr", "start", "#12", "-q")
     for command in ("task", "sync"):

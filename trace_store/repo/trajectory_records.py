@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from trace_store.trajectories.state import State
     from trace_store.trajectories.tasks.handle import Followed
     from trace_store.trajectories.tasks.record import TaskRecord
+    from trace_store.trajectories.trail_import import TrailImport
 
 
 def trajectory_state(state: State) -> dict[str, Any]:
@@ -126,6 +127,24 @@ def trajectory(
         "retrospective": None if last is None else trajectory_event(last),
         "links": [trajectory_event(each) for each in whole.links],
         "files": whole.files,
+    }
+
+
+def imported_trajectories(report: TrailImport) -> dict[str, Any]:
+    """Return what an import of trail's files did, or would do."""
+    return {
+        "events": report.events,
+        "files": [
+            {
+                "path": each.path,
+                "outcome": each.outcome,
+                "trajectory": each.trajectory or None,
+                "events": each.events,
+                "problems": list(each.problems),
+                "error": None if each.error is None else each.error.message,
+            }
+            for each in report.files
+        ],
     }
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from trace_store.trajectories import retrospective as retrospective
     from trace_store.trajectories import sessions as sessions
     from trace_store.trajectories import tasks as tasks
+    from trace_store.trajectories import trail as trail
+    from trace_store.trajectories import trail_import as trail_import
     from trace_store.trajectories import views as views
     from trace_store.trajectories import why as why
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
 
 SCHEMA = "trace.event/1"
-STARTED, CHAPTER, DECISION, FINDING, NOTE = "started", "chapter", "decision", "finding", "note"
+STARTED, JOINED, CHAPTER = "started", "joined", "chapter"
+DECISION, FINDING, NOTE = "decision", "finding", "note"
 ERROR, PROMPT, THINKING = "error", "prompt", "thinking"
 TOOL_CALL, TOOL_RESULT = "tool_call", "tool_result"
 SENT, RECEIVED = "message_sent", "message_received"
@@ -31,7 +32,7 @@ TOLD = (
 )
 """What happens in a chapter. The others begin and end things, and link them."""
 TYPES = (
-    *(STARTED, CHAPTER, *TOLD, RETROSPECTIVE),
+    *(STARTED, JOINED, CHAPTER, *TOLD, RETROSPECTIVE),
     *(COMPLETED, ABANDONED, REOPENED, LINKED, AMENDED),
 )
 SIGNIFICANCES = ("low", "medium", "high", "critical")

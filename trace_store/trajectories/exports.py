@@ -84,7 +84,8 @@ class Exports:
         """Return a trajectory as a file for readers.
 
         Args:
-            form: `page`, `markdown`, `timeline`, `timeline-html` or `pr` (the text of a pull request).
+            form: `page`, `markdown`, `timeline`, `timeline-html`, `pr` (the text of a pull request), `trail` (its JSON)
+                or `agent-trace` (the record that was imported with it).
             trajectory: its id, or the beginning of it.
             thinking: whether what the agents thought is shown.
             since: with `pr`: a revision of the code; what led to commits that it has is left out.
@@ -153,10 +154,9 @@ class Exports:
             As `Trajectories.read`.
         """
         view = self.view(trajectory, thinking=thinking)
-        trail = getattr(trajectories, "trail", None)
         files = [
             (os.path.join(*name.split("/")), text.encode("utf-8", "backslashreplace"))
-            for name, text in views.folder.folder_files(view, trail and trail.render)
+            for name, text in views.folder.folder_files(view, trajectories.trail.render)
         ]
         disk, top = Disk(), os.path.abspath(path)
         taken = [name for name, _ in files if disk.exists(os.path.join(top, name))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from trace_store import errors, trajectories
 from trace_store.frozen import value
 from trace_store.ident import parse_moment
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from trace_store.trajectories.sessions import SessionMessage
     from trace_store.trajectories.state import State
     from trace_store.trajectories.tasks.handle import Tasks
+    from trace_store.trajectories.trail_import import TrailImport
     from trace_store.trajectories.why import Reason
 
 AGENT, CURRENT = "TRACE_AGENT", "TRACE_TRAJECTORY"
@@ -302,10 +305,6 @@ class Trajectories:
         """Return the whole trajectory that is meant; raises as `find`."""
         return reading.read_trajectory(self._store, self.find(trajectory).id)
 
-    def last_events(self, trajectory: str = "", count: int = 5) -> Sequence[Event]:
-        """Return the last events of the trajectory that is meant, oldest first; raises as `find`."""
-        return reading.last_events(self._store, self.find(trajectory).id, count)
-
     def session_messages(self, chapter: Chapter) -> Sequence[SessionMessage]:
         """Return the messages of the agents' sessions during a chapter, by time."""
         return trajectories.sessions.session_messages(self._store, chapter)
@@ -377,6 +376,19 @@ class Trajectories:
             return []
         made = self._recorder.record(TRAJECTORIES + trajectory, events)
         return [Recorded(event, after) for event, after in made]
+
+    def import_trail(self, *paths: str | os.PathLike[str], dry_run: bool = False) -> TrailImport:
+        """Import trajectories of the program trail, and return what became of each file.
+
+        A trajectory that is here already gets the events that it lacks.
+
+        Args:
+            paths: files, folders, or projects with trail's folders.
+            dry_run: only report what would be imported.
+        """
+        return trajectories.trail_import.import_files(
+            self._store, self._recorder, [os.fspath(path) for path in paths], dry_run=dry_run
+        )
 
     @property
     def exports(self) -> Exports:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from trace_store import errors, graph
 from trace_store.frozen import replace, value
+from trace_store.ident import is_count
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
 from trace_store.objects.message import load_message
 from trace_store.objects.parts import Data
-from trace_store.oid import ObjectId
+from trace_store.oid import MINIMUM_PREFIX, ObjectId
 from trace_store.refs.names import TRAJECTORIES
 from trace_store.trajectories import events as ev
 from trace_store.trajectories.events import Event
@@ -110,12 +111,15 @@ class Trajectory:
     @property
     def links(self) -> list[Event]:
         """The links to code commits, the newest version of each commit."""
-        return list({event.commit: event for event in self.of_type(ev.LINKED)}.values())
+        linked = self.of_type(ev.LINKED)
+        return list({event.commit: event for event in linked if event.commit}.values())
 
     @property
     def files(self) -> list[str]:
-        """The files of its code commits, relative to the repository, sorted."""
-        return sorted({str(path) for link in self.links for path in link.data.get("files", ())})
+        """The files of its links, relative to the repository, sorted."""
+        alone = [event for event in self.of_type(ev.LINKED) if not event.commit]
+        links = [*self.links, *alone]
+        return sorted({str(path) for link in links for path in link.data.get("files", ())})
 
     @property
     def ended(self) -> int | None:
@@ -374,14 +378,12 @@ def find_event(trajectory: Trajectory, name: str) -> Event:
     Raises:
         MessageNotFoundError: there is none, or there are several.
     """
-    decisions = trajectory.decisions
-    if name[:1] == "d" and name[1:].isdigit() and 0 < int(name[1:]) <= len(decisions):
+    decisions, digits = trajectory.decisions, name.removesuffix(".0")
+    if name[:1] == "d" and is_count(name[1:]) and 0 < int(name[1:]) <= len(decisions):
         return decisions[int(name[1:]) - 1]
-    found = [
-        event
-        for event in trajectory.events
-        if name and event.id.hex.startswith(name.removesuffix(".0"))
-    ]
+    found = [each for each in trajectory.events if each.id.hex.startswith(digits)]
+    if len(digits) < MINIMUM_PREFIX:
+        found = []
     if len(found) == 1:
         return found[0]
     how = "several events" if found else "no event"

@@ -96,6 +96,10 @@ class Recorder:
         (_, state), *_ = self.record(ref, [event], is_new=True)
         return state
 
+    def screened(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the data of an event as it would be stored, without secrets; raises as `record`."""
+        return _Draft(self._guard, NewEvent(data, ev.STARTED)).data
+
     def record(
         self, ref: str, new: Sequence[NewEvent], *, is_new: bool = False
     ) -> list[tuple[Event, State]]:

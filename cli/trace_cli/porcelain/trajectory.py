@@ -273,6 +273,7 @@ GROUP = Group(
         "hook": "trajectory_git:hook",
         "timeline": "trajectory_export:timeline",
         "export": "trajectory_export:export",
+        "import": "trajectory_import:import_",
         "bundle": "trajectory_export:bundle",
     },
 )

@@ -8,12 +8,12 @@ from trace_cli.arguments import OPTIONAL, SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, opened
 from trace_cli.porcelain.trajectory_git import write_notes
-from trace_cli.render.escape import safe
+from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_data, write_record
 from trace_cli.render.tables import counted, paint, size, terminal_width
 from trace_store import errors
 from trace_store.repo import trajectory_records as records
-from trace_store.trajectories.views.forms import FORMS, PULL_REQUEST, SYNONYMS
+from trace_store.trajectories.views.forms import DATA_FORMS, FORMS, PULL_REQUEST, SYNONYMS, TRAIL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trace_store.trajectories.exports import Exports
 
 FOLDER, MARKDOWN = "folder", "markdown"
-ENDINGS = {".html": "page", ".htm": "page", ".txt": "timeline"}
+ENDINGS = {".html": "page", ".htm": "page", ".txt": "timeline", ".json": TRAIL}
 """The form of a file with an extension; of any other file Markdown."""
 ID = Argument(
     "ID",
@@ -50,7 +50,7 @@ NO_THINKING = Option("--no-thinking", "no_thinking", "Leave it out, which is the
         "The form (default: by the extension of FILE, or markdown)",
         "FORMAT",
         default="",
-        choices=(*FORMS, *SYNONYMS, FOLDER),
+        choices=(*FORMS, *DATA_FORMS, *SYNONYMS, FOLDER),
     ),
     OUTPUT,
     Option(
@@ -80,8 +80,9 @@ def export(
     """Write a trajectory for readers, to a file or to standard output.
 
     `page`, or `html`, is one HTML file that needs no network. `timeline` is a line of events, `pr` the text of a pull
-    request. `folder` is a page, a file for each chapter, and raw data. All come without secrets, and without thinking
-    unless --thinking is given.
+    request. `folder` is a page, a file for each chapter, and raw data. `trail`, or `json`, is the JSON of the program
+    trail; what that cannot hold is reported on standard error. `agent-trace` is the record that was imported with a
+    trajectory of trail. All come without secrets, and without thinking unless --thinking is given.
 
     A decision belongs to the first commit that was linked after it. With --since main, `pr` leaves out the commits that
     main has, and their decisions. With --git-notes, each linked commit gets a note under refs/notes/trajectories, which
@@ -186,6 +187,8 @@ def _write(
         except errors.AlreadyExistsError as error:
             error.data.setdefault("hint", "--force overwrites it")
             raise
+    for loss in made.losses:
+        invocation.note(f"lost: {one_line(str(loss), 300)}")
     if as_json:
         report = records.exported_trajectories(ids, form, path, len(data), [])
         write_record(invocation, report)

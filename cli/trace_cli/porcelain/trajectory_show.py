@@ -11,6 +11,7 @@ from trace_cli.render.tables import LEFT, counted, date, paint, table
 from trace_store.frozen import replace
 from trace_store.repo import trajectory_records as records
 from trace_store.trajectories import events as ev
+from trace_store.trajectories import reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def status(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
     """Show the current trajectory: its task, agents, chapter and last events."""
     with opened(invocation) as repo:
         state = repo.trajectories.find(trajectory)
-        last = repo.trajectories.last_events(state.id, LAST)
+        last = reading.last_events(repo.store, state.id, LAST)
         now = repo.store.clock.now()
     if as_json:
         write_record(invocation, records.trajectory_status(state, last))

@@ -19,17 +19,16 @@ _NAME_CHARACTERS = 50
 
 
 def folder_files(
-    view: View, render: Callable[[Trajectory], Mapping[str, Any]] | None = None
+    view: View, render: Callable[[Trajectory], Mapping[str, Any]]
 ) -> Iterator[tuple[str, str]]:
     """Yield the path in the folder, with slashes, and the text of each file.
 
     Args:
         view: the trajectory.
-        render: returns the whole trajectory as JSON values, for `trajectory.json`; without it there is no such file.
+        render: returns the whole trajectory as JSON values, for `trajectory.json`.
     """
     yield "README.md", page_markdown(view)
-    if render is not None:
-        yield "trajectory.json", pretty(render(view.trajectory)) + "\n"
+    yield "trajectory.json", pretty(render(view.trajectory)) + "\n"
     for number, (chapter, messages) in enumerate(view.chapters, 1):
         name = f"{number:02}-{file_name(chapter.title or 'start')}.md"
         yield f"chapters/{name}", chapter_markdown(chapter, messages)

@@ -1,0 +1,98 @@
+"""Trajectories to which processes add decisions: those of Trace, and those of the program trail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.model import Turn
+from benchmarks.peers.trace import NOBODY, Trace
+from trace_store import Repo
+
+FIRST_MILLISECOND = 1_700_000_000_000
+STARTED = "2023-11-14T22:13:20.000Z"
+ID = "traj_benchmark000"
+REASON = "It was measured, and the other one needs a service that somebody has to run."
+
+
+class TraceDecisions:
+    """A repository with one trajectory, sealed."""
+
+    packages = ()
+
+    @property
+    def store(self) -> str:
+        """The store's folder names the source that wrote it."""
+        return f"decisions-{Trace().store}"
+
+    def build(self, folder: Path, turns: Iterable[Turn]) -> None:
+        """Record a decision for each message."""
+        with Repo.init(folder, durability="fast", environment=NOBODY) as repo:
+            id_ = repo.trajectories.start("Benchmark").id
+            for number, _ in enumerate(turns):
+                repo.trajectories.decide(
+                    f"Question {number}?", "this one", reasoning=REASON, trajectory=id_
+                )
+            repo.seal()
+
+    def count(self, folder: Path) -> int:
+        """Return how many decisions can be read."""
+        with Repo.open(folder, create=False, environment=NOBODY) as repo:
+            return len(repo.trajectories.read().decisions)
+
+
+class TrailDecisions:
+    """A folder with one active trajectory of trail, in the form in which trail writes it."""
+
+    packages = ()
+    store = "decisions-trail"
+
+    def build(self, folder: Path, turns: Iterable[Turn]) -> None:
+        """Write a document with a decision for each message."""
+        events = [_decision(number) for number, _ in enumerate(turns)]
+        chapter = {"id": "chap_1", "title": "Work", "agentName": "default", "startedAt": STARTED}
+        document = {
+            "id": ID,
+            "version": 1,
+            "task": {"title": "Benchmark"},
+            "status": "active",
+            "startedAt": STARTED,
+            "agents": [{"name": "default", "role": "lead", "joinedAt": STARTED}],
+            "chapters": [{**chapter, "events": events}],
+            "commits": [],
+            "filesChanged": [],
+            "tags": [],
+        }
+        path = _document(folder)
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(document, indent=2), "utf-8")
+
+    def count(self, folder: Path) -> int:
+        """Return how many decisions can be read; 0 if the document is damaged."""
+        try:
+            document: dict[str, Any] = json.loads(_document(folder).read_bytes())
+        except (ValueError, FileNotFoundError):
+            return 0
+        return sum(len(chapter["events"]) for chapter in document["chapters"])
+
+
+def _document(folder: Path) -> Path:
+    return folder / ".agentworkforce" / "trajectories" / "active" / ID / "trajectory.json"
+
+
+def _decision(number: int) -> dict[str, Any]:
+    question = f"Question {number}?"
+    return {
+        "ts": FIRST_MILLISECOND + number,
+        "type": "decision",
+        "content": f"{question}: this one",
+        "raw": {
+            "question": question,
+            "chosen": "this one",
+            "alternatives": [],
+            "reasoning": REASON,
+        },
+        "significance": "high",
+    }

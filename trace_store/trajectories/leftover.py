@@ -1,0 +1,65 @@
+"""What a JSON value holds beyond another one, so that the first can be restored from the second.
+
+A trajectory that comes from another program is stored in Trace's own fields. What these cannot tell apart, such as a
+missing list and an empty one, is stored beside them. It counts only as long as the fields say what they said then.
+"""
+
+from __future__ import annotations
+
+import json
+
+from trace_store.oid import hash_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_DIGEST_CHARACTERS = 16
+
+
+class _Missing:
+    __slots__ = ()
+
+
+MISSING = _Missing()
+"""Stands for no value, which differs from null."""
+
+
+def leftover(original: Any, derived: Any) -> dict[str, Any]:
+    """Return what `derived` lacks to be the original, as JSON values; empty if nothing."""
+    if isinstance(original, dict) and isinstance(derived, dict):
+        inside = {
+            name: found
+            for name in sorted(original.keys() | derived.keys())
+            if (found := leftover(original.get(name, MISSING), derived.get(name, MISSING)))
+        }
+        return {"in": inside} if inside else {}
+    was = _digest(derived)
+    if was == _digest(original):
+        return {}
+    return {
+        **({} if was is None else {"was": was}),
+        **({} if isinstance(original, _Missing) else {"is": original}),
+    }
+
+
+def restored(derived: Any, left: object) -> Any:
+    """Return the original, or `derived` where it changed since; MISSING if there was no value."""
+    if not isinstance(left, dict):
+        return derived
+    inside = left.get("in")
+    if isinstance(inside, dict):
+        if not isinstance(derived, dict):
+            return derived
+        found = {name: restored(derived.get(name, MISSING), each) for name, each in inside.items()}
+        return {name: each for name, each in {**derived, **found}.items() if each is not MISSING}
+    if not left.keys() & {"was", "is"} or left.get("was") != _digest(derived):
+        return derived
+    return left.get("is", MISSING)
+
+
+def _digest(value: Any) -> str | None:
+    if isinstance(value, _Missing):
+        return None
+    text = json.dumps(value, ensure_ascii=True, sort_keys=True)
+    return hash_object(text.encode("ascii")).hex()[:_DIGEST_CHARACTERS]
