@@ -117,6 +117,10 @@ def test_keys_of_trajectories(filled: Callable[..., Outcome]) -> None:
     whole = first(filled("tr", "show", "--json"))
     assert list(whole) == [*of_state, *of_whole]
     assert whole["chapters"][0]["events"] == status["last"][1:2]
+    (of_found,) = documented("trajectory search, trajectory similar")
+    for command in ("search", "similar"):
+        found = first(filled("tr", command, "x", "--json"))
+        assert list(found) == ["trajectory", "title", *of_event[2:], *of_found[1:]]
     (of_export,) = documented("trajectory export, trajectory bundle")
     assert list(first(filled("tr", "export", "--json"))) == of_export
     assert list(first(filled("tr", "bundle", whole["id"], "--json"))) == of_export

@@ -72,8 +72,8 @@ class Eraser:
     def clean(self) -> None:
         """Process all files once."""
         store = self._store
-        # The search index holds words of messages; the next search rebuilds it.
-        for path in store.layout.search_files():
+        # The search indexes hold words of messages; the next search rebuilds them.
+        for path in store.layout.search_files() + store.layout.search_files("trajectories"):
             self.files += store.disk.remove(path)
         self._remove_journals()
         purged = frozenset(map(ObjectId, self._database.purged))

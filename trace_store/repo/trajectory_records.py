@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from trace_store.trajectories.event_search import FoundEvent
     from trace_store.trajectories.events import Event
     from trace_store.trajectories.handle import Recorded
     from trace_store.trajectories.reading import Chapter, Trajectory
@@ -98,6 +99,18 @@ def trajectory_event(event: Event) -> dict[str, Any]:
         "data": dict(event.data),
         "session": None if event.session is None else str(event.session),
         "versions": [dict(each) for each in event.versions],
+    }
+
+
+def found_event(found: FoundEvent) -> dict[str, Any]:
+    """Return an event that a search found, in its latest version."""
+    return {
+        "trajectory": found.state.id,
+        "title": found.state.title,
+        **trajectory_event(found.event),
+        "snippet": found.snippet.text,
+        "start": found.snippet.start,
+        "end": found.snippet.end,
     }
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
     from trace_store.secrets.guard import Guard
     from trace_store.store.handle import Store
+    from trace_store.trajectories.event_search import FoundEvent
     from trace_store.trajectories.events import Alternative, Event
     from trace_store.trajectories.exports import Exports
     from trace_store.trajectories.git import Git
@@ -330,6 +331,35 @@ class Trajectories:
         if (least := wanted.get("confidence")) is not None:
             wanted["confidence"] = ev.check_confidence(least)
         return reading.list_trajectories(self._store, reading.Filter(since=since, **wanted))
+
+    def search(self, query: str, *, limit: int = 20, **wanted: str) -> Sequence[FoundEvent]:
+        """Return the events that match a query, the newest first; links to commits are left out.
+
+        Args:
+            query: words, phrases and exclusions, as in `Repo.search`; may be "" with a condition.
+            limit: maximum number of events.
+            wanted: conditions, as in `event_search.EventFilter`: tag, task, file, commit, agent.
+
+        Raises:
+            InvalidInputError: the query has no word.
+            StateError: full-text search is not available.
+        """
+        found = trajectories.event_search
+        return found.search_events(self._store, query, found.EventFilter(**wanted), limit)
+
+    def similar(self, question: str, *, limit: int = 5, **wanted: str) -> Sequence[FoundEvent]:
+        """Return past decisions on questions like one, the most similar first.
+
+        Args:
+            question: what is to be decided; decisions with its rare words come first.
+            limit: maximum number of decisions.
+            wanted: conditions, as in `search`.
+
+        Raises:
+            As `search`.
+        """
+        found = trajectories.event_search
+        return found.similar_decisions(self._store, question, found.EventFilter(**wanted), limit)
 
     def why(self, target: str, *, folder: str | Git = ".", limit: int = 10) -> Sequence[Reason]:
         """Return the trajectories and decisions behind a change of the code, the newest commit first.

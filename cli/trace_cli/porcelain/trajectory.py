@@ -262,6 +262,8 @@ GROUP = Group(
         "sync": "trajectory_task:sync",
         "list": list_,
         "show": "trajectory_show:show",
+        "search": "trajectory_search:search",
+        "similar": "trajectory_search:similar",
         "link": "trajectory_git:link",
         "hook": "trajectory_git:hook",
         "timeline": "trajectory_export:timeline",
