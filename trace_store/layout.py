@@ -68,6 +68,7 @@ class Layout:
         self.cache_dir = here + "cache"
         self.folds_dir = self.cache_dir + sep + "folds"
         self.refs_file = self.cache_dir + sep + "refs"
+        self.captured_file = self.cache_dir + sep + "captured"
         self.tmp_dir = here + "tmp"
         self.locks_dir = here + "locks"
         self.local_dir = here + "local"

@@ -117,6 +117,12 @@ def test_keys_of_trajectories(filled: Callable[..., Outcome]) -> None:
     whole = first(filled("tr", "show", "--json"))
     assert list(whole) == [*of_state, *of_whole]
     assert whole["chapters"][0]["events"] == status["last"][1:2]
+    filled("commit", "--assistant", "[[TRAJECTORY:note]] x [[/TRAJECTORY]] [[TRAJECTORY:x]]", "-q")
+    (of_capture,) = documented("trajectory capture")
+    captured = first(filled("tr", "capture", "--json"))
+    assert list(captured) == of_capture
+    assert list(captured["recorded"][0]) == of_event
+    assert list(captured["bad"][0]) == ["address", "number", "type", "reason"]
     (of_found,) = documented("trajectory search, trajectory similar")
     for command in ("search", "similar"):
         found = first(filled("tr", command, "x", "--json"))

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from trace_store.trajectories.capture import Captured
     from trace_store.trajectories.event_search import FoundEvent
     from trace_store.trajectories.events import Event
-    from trace_store.trajectories.handle import Recorded
     from trace_store.trajectories.reading import Chapter, Trajectory
     from trace_store.trajectories.sessions import SessionMessage
     from trace_store.trajectories.state import State
@@ -114,12 +114,25 @@ def found_event(found: FoundEvent) -> dict[str, Any]:
     }
 
 
-def recorded_event(recorded: Recorded) -> dict[str, Any]:
+def recorded_event(event: Event, state: State) -> dict[str, Any]:
     """Return an event that was recorded, and the status of its trajectory after it."""
+    return {"trajectory": state.id, "status": state.status, **trajectory_event(event)}
+
+
+def captured(found: Captured) -> dict[str, Any]:
+    """Return what a scan recorded."""
     return {
-        "trajectory": recorded.state.id,
-        "status": recorded.state.status,
-        **trajectory_event(recorded.event),
+        "recorded": [recorded_event(event, state) for event, state in found.recorded],
+        "known": found.known,
+        "bad": [
+            {
+                "address": None if each.address is None else each.address.hex,
+                "number": each.number,
+                "type": each.type,
+                "reason": each.reason,
+            }
+            for each in found.bad
+        ],
     }
 
 

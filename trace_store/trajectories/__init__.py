@@ -8,6 +8,7 @@ from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_store.trajectories import capture as capture
     from trace_store.trajectories import event_search as event_search
     from trace_store.trajectories import exports as exports
     from trace_store.trajectories import git as git

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
     from trace_store.secrets.guard import Guard
     from trace_store.store.handle import Store
+    from trace_store.trajectories.capture import Capture
     from trace_store.trajectories.event_search import FoundEvent
     from trace_store.trajectories.events import Alternative, Event
     from trace_store.trajectories.exports import Exports
@@ -331,6 +332,12 @@ class Trajectories:
         if (least := wanted.get("confidence")) is not None:
             wanted["confidence"] = ev.check_confidence(least)
         return reading.list_trajectories(self._store, reading.Filter(since=since, **wanted))
+
+    @property
+    def capture(self) -> Capture:
+        """Events that agents write into their output, and decisions that they speak of."""
+        named = self._environment.variables(CURRENT).get(CURRENT, "")
+        return trajectories.capture.Capture(self._store, self._recorder, named, self._agent(""))
 
     def search(self, query: str, *, limit: int = 20, **wanted: str) -> Sequence[FoundEvent]:
         """Return the events that match a query, the newest first; links to commits are left out.

@@ -38,12 +38,22 @@ SESSION = "session"
 PREFIX = "traj_"
 _ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 _ID_LENGTH = 12
-_HASHES = frozenset(("commit", "patch_id", "event"))
+_HASHES = frozenset(("commit", "patch_id", "event", "source"))
 _FIELDS = _HASHES | {
     *("type", "content", "title", "description", "project", "tags", "task", "branch", "role"),
     *("system", "id", "url", "question", "reasoning", "alternatives", "option", "reason"),
     *("confidence", "significance", "summary", "approach", "challenges", "learnings"),
-    *("suggestions", "time_spent", "subject", "files", "authored", "changes", "to", "from"),
+    *(
+        "suggestions",
+        "time_spent",
+        "subject",
+        "files",
+        "authored",
+        "changes",
+        "to",
+        "from",
+        "block",
+    ),
 }
 """Names of fields that say nothing about their values; those of `_HASHES` hold hashes made by git or Trace."""
 
