@@ -127,10 +127,19 @@ def test_keys_of_trajectories(filled: Callable[..., Outcome]) -> None:
     for command in ("search", "similar"):
         found = first(filled("tr", command, "x", "--json"))
         assert list(found) == ["trajectory", "title", *of_event[2:], *of_found[1:]]
+    (of_score,) = documented("trajectory score")
+    assert list(first(filled("tr", "score", "--json"))) == of_score
+    (of_compacted,) = documented("trajectory compact")
+    filled("tr", "complete", "--trajectory", whole["id"], "-q")
+    compacted = first(filled("tr", "compact", "--older-than", "0d", "--json"))
+    assert list(compacted) == of_compacted
     (of_export,) = documented("trajectory export, trajectory bundle")
-    assert list(first(filled("tr", "export", "--json"))) == of_export
+    assert list(first(filled("tr", "export", whole["id"], "--json"))) == of_export
     assert list(first(filled("tr", "bundle", whole["id"], "--json"))) == of_export
-    assert list(first(filled("tr", "export", "-f", "folder", "-o", "f", "--json"))) == of_export
+    assert (
+        list(first(filled("tr", "export", whole["id"], "-f", "folder", "-o", "f", "--json")))
+        == of_export
+    )
 
 
 def test_keys_of_tasks(filled: Callable[..., Outcome]) -> None:

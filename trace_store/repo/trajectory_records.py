@@ -10,9 +10,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.trajectories.capture import Captured
+    from trace_store.trajectories.compact import Compacted
     from trace_store.trajectories.event_search import FoundEvent
     from trace_store.trajectories.events import Event
     from trace_store.trajectories.reading import Chapter, Trajectory
+    from trace_store.trajectories.score import Score
     from trace_store.trajectories.sessions import SessionMessage
     from trace_store.trajectories.state import State
     from trace_store.trajectories.tasks.handle import Followed
@@ -117,6 +119,37 @@ def found_event(found: FoundEvent) -> dict[str, Any]:
 def recorded_event(event: Event, state: State) -> dict[str, Any]:
     """Return an event that was recorded, and the status of its trajectory after it."""
     return {"trajectory": state.id, "status": state.status, **trajectory_event(event)}
+
+
+def trajectory_score(score: Score) -> dict[str, Any]:
+    """Return how complete a record is."""
+    return {
+        "trajectory": score.trajectory.id,
+        "points": score.points,
+        "lacks": [
+            {
+                "kind": each.kind,
+                "points": each.points,
+                "text": each.text,
+                "events": [event.id.hex for event in each.events],
+            }
+            for each in score.lacks
+        ],
+    }
+
+
+def compacted(each: Compacted, how: str, *, applied: bool) -> dict[str, Any]:
+    """Return what was done with a trajectory, or would be."""
+    return {
+        "trajectory": each.state.id,
+        "title": each.state.title,
+        "status": each.state.status,
+        "updated": known_time(each.state.updated),
+        "action": how,
+        "applied": applied,
+        "events": each.event_count,
+        "kept": each.kept_count,
+    }
 
 
 def captured(found: Captured) -> dict[str, Any]:

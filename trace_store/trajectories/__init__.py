@@ -9,6 +9,7 @@ from trace_store.lazy_import import submodules
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.trajectories import capture as capture
+    from trace_store.trajectories import compact as compact
     from trace_store.trajectories import event_search as event_search
     from trace_store.trajectories import exports as exports
     from trace_store.trajectories import git as git
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from trace_store.trajectories import reading as reading
     from trace_store.trajectories import recording as recording
     from trace_store.trajectories import retrospective as retrospective
+    from trace_store.trajectories import score as score
     from trace_store.trajectories import sessions as sessions
     from trace_store.trajectories import tasks as tasks
     from trace_store.trajectories import views as views

@@ -266,6 +266,8 @@ GROUP = Group(
         "show": "trajectory_show:show",
         "search": "trajectory_search:search",
         "similar": "trajectory_search:similar",
+        "score": "trajectory_search:score",
+        "compact": "trajectory_search:compact",
         "link": "trajectory_git:link",
         "hook": "trajectory_git:hook",
         "timeline": "trajectory_export:timeline",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from trace_cli.arguments import ANY, SOME, Argument, Option, takes
-from trace_cli.porcelain.common import JSON, opened
+from trace_cli.arguments import ANY, OPTIONAL, SOME, Argument, Option, takes
+from trace_cli.porcelain.common import JSON, QUIET, finish, opened
 from trace_cli.porcelain.trajectory_show import said
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import write_record
-from trace_cli.render.tables import date, marked, paint
+from trace_cli.render.records import short_address, write_record
+from trace_cli.render.tables import counted, date, marked, paint
 from trace_store.repo import trajectory_records as records
 
 TYPE_CHECKING = False
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.trajectories.event_search import FoundEvent
 
+SHOWN_EVENTS = 4
+PAST = {"archive": "archived", "summarise": "summarised", "delete": "deleted"}
 FILTERS = (
     Option("--tag", "tag", "Only with this tag, of the event or its trajectory", "TAG", default=""),
     Option("--task", "task", "Only in trajectories of this task", "ID", default=""),
@@ -65,6 +67,75 @@ def similar(
     with opened(invocation) as repo:
         found = repo.trajectories.similar(" ".join(words), limit=limit, **wanted)
     _print(invocation, found, as_json=as_json)
+
+
+@takes(
+    Argument("ID", "trajectory", "Which one", OPTIONAL, default="", completes="TRAJECTORY"),
+    JSON,
+)
+def score(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
+    """Show how complete a record is, from 0 to 100, and what it lacks.
+
+    It judges the record, not the work: decisions with question, reasoning and alternatives, a retrospective, linked
+    commits, recorded while the work happened, without paths of someone's home folder.
+    """
+    with opened(invocation) as repo:
+        found = repo.trajectories.score(trajectory)
+    if as_json:
+        write_record(invocation, records.trajectory_score(found))
+        return
+    state = found.trajectory.state
+    invocation.line(f"{paint(invocation, state.id, 'yellow')} {one_line(state.title, 60)}")
+    invocation.line(f"{found.points} of 100")
+    for lack in found.lacks:
+        names = ", ".join(short_address(event.id) for event in lack.events[:SHOWN_EVENTS])
+        more = ", …" if len(lack.events) > SHOWN_EVENTS else ""
+        where = f" ({names}{more})" if names else ""
+        invocation.line(f"  -{lack.points:<3} {safe(lack.text)}{where}")
+
+
+@takes(
+    Option("--older-than", "older_than", "Since the last event", "DURATION", default="90d"),
+    Option(
+        "--how",
+        "how",
+        "archive: to the trash; summarise: keep decisions, findings, links and the retrospective; or delete",
+        "WAY",
+        default="archive",
+        choices=("archive", "summarise", "delete"),
+    ),
+    Option("--apply", "apply", "Do it; otherwise it is only shown"),
+    JSON,
+    QUIET,
+)
+def compact(
+    invocation: Invocation, *, older_than: str, how: str, apply: bool, as_json: bool, quiet: bool
+) -> None:
+    """Archive, summarise or delete trajectories that ended long ago.
+
+    What `archive` and `summarise` take away is in the trash, and `trace trash restore` brings an archived one back. If
+    several clones share the repository, compact in one of them when all have the same events.
+
+        trace trajectory compact --older-than 90d --how summarise --apply
+    """
+    with opened(invocation, quiet=quiet) as repo:
+        done = repo.trajectories.compact(older_than=older_than, how=how, apply=apply)
+        if apply:
+            finish(invocation, repo)
+    for each in done:
+        if as_json:
+            write_record(invocation, records.compacted(each, how, applied=apply))
+        elif not quiet:
+            name = paint(invocation, each.state.id, "yellow")
+            kept = f", {each.kept_count} kept" if how == "summarise" else ""
+            events = f"{counted(each.event_count, 'event')}{kept}"
+            title = one_line(each.state.title, 60)
+            invocation.line(f"{name} {date(each.state.updated)[:10]} {title} ({events})")
+    if not (quiet or as_json):
+        what = counted(len(done), "trajectory")
+        verb = "ended that long ago" if not done else PAST[how]
+        would = "would be " if done and not apply else ""
+        invocation.note(f"{what} {would}{verb}" + ("; --apply does it" if would else ""))
 
 
 def _print(invocation: Invocation, found: Sequence[FoundEvent], *, as_json: bool) -> None:
