@@ -69,6 +69,7 @@ class Layout:
         self.folds_dir = self.cache_dir + sep + "folds"
         self.refs_file = self.cache_dir + sep + "refs"
         self.captured_file = self.cache_dir + sep + "captured"
+        self.proposed_file = self.cache_dir + sep + "proposed.json"
         self.tmp_dir = here + "tmp"
         self.locks_dir = here + "locks"
         self.local_dir = here + "local"

@@ -123,6 +123,9 @@ def test_keys_of_trajectories(filled: Callable[..., Outcome]) -> None:
     assert list(captured) == of_capture
     assert list(captured["recorded"][0]) == of_event
     assert list(captured["bad"][0]) == ["address", "number", "type", "reason"]
+    filled("commit", "--assistant", "We decided against redis.", "-q")
+    (of_proposal,) = documented("trajectory propose")
+    assert list(first(filled("tr", "propose", "--json"))) == of_proposal
     (of_found,) = documented("trajectory search, trajectory similar")
     for command in ("search", "similar"):
         found = first(filled("tr", command, "x", "--json"))

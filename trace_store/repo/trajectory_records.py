@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from trace_store.trajectories.compact import Compacted
     from trace_store.trajectories.event_search import FoundEvent
     from trace_store.trajectories.events import Event
+    from trace_store.trajectories.proposals import Proposal
     from trace_store.trajectories.reading import Chapter, Trajectory
     from trace_store.trajectories.score import Score
     from trace_store.trajectories.sessions import SessionMessage
@@ -150,6 +151,11 @@ def compacted(each: Compacted, how: str, *, applied: bool) -> dict[str, Any]:
         "events": each.event_count,
         "kept": each.kept_count,
     }
+
+
+def trajectory_proposal(proposal: Proposal) -> dict[str, Any]:
+    """Return a decision that a message speaks of."""
+    return proposal.as_map()
 
 
 def captured(found: Captured) -> dict[str, Any]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from trace_store.trajectories import git_notes as git_notes
     from trace_store.trajectories import handle as handle
     from trace_store.trajectories import links as links
+    from trace_store.trajectories import proposals as proposals
     from trace_store.trajectories import reading as reading
     from trace_store.trajectories import recording as recording
     from trace_store.trajectories import retrospective as retrospective

@@ -23,11 +23,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from trace_store.llm.contract import Model
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit
     from trace_store.store.handle import Store
     from trace_store.trajectories.blocks import Block
     from trace_store.trajectories.events import Event
+    from trace_store.trajectories.proposals import Proposal
     from trace_store.trajectories.recording import Recorder
     from trace_store.trajectories.state import State
 
@@ -126,6 +128,41 @@ class Capture:
                 self._scan(ref, tip, "", is_final=False)
         except errors.TraceError:
             pass  # the import is done
+
+    def propose(self, branch: str = "HEAD", *, model: Model | None = None) -> list[Proposal]:
+        """Return the decisions that messages speak of, to be reviewed; nothing is recorded.
+
+        Args:
+            branch: the branch, or a commit.
+            model: a model to find them; None finds sentences that are worded as decisions.
+
+        Raises:
+            RevisionNotFoundError: there is no such commit.
+            ModelError: the request failed, or the answer could not be used.
+        """
+        return trajectories.proposals.propose(
+            self._store, resolve_commit(self._store, branch), model
+        )
+
+    def proposed(self) -> list[Proposal]:
+        """Return the last list of proposals; empty if there is none."""
+        return trajectories.proposals.last_list(self._store)
+
+    def accept(self, numbers: Sequence[int], *, trajectory: str = "") -> list[tuple[Event, State]]:
+        """Record proposals of the last list; those that are recorded already are left out.
+
+        Args:
+            numbers: their numbers in the list.
+            trajectory: as in `scan`.
+
+        Raises:
+            InvalidInputError: the list has no such number.
+            StateError: there is no list, or as in `scan`.
+            RefNotFoundError: there is no such trajectory.
+        """
+        new = trajectories.proposals.accepted(self._store, numbers)
+        ref = TRAJECTORIES + self._choose(trajectory).id
+        return self._recorder.record(ref, new) if new else []
 
     def feed(self, *, trajectory: str = "", agent: str = "") -> Feed:
         """Return what records the blocks in a stream as they end.

@@ -111,11 +111,11 @@ def similar_decisions(
 
 
 def recorded_sources(store: Store, addresses: Iterable[Address]) -> set[tuple[str, object]]:
-    """Return (address, number of the block or None) of messages that events were recorded from."""
+    """Return (address, number of the block, or what was chosen) for events that were recorded from messages."""
     with SearchIndex(store, TRAJECTORIES) as index:
         index.catch_up()
         return {
-            (address.hex, event.data.get("block"))
+            (address.hex, event.data.get("block", event.content))
             for address in addresses
             for hit in matches(index, store, term_of(address.hex))
             if (event := _event_of(store, hit)).data.get("source") == address.hex

@@ -263,6 +263,7 @@ GROUP = Group(
         "list": list_,
         "capture": "trajectory_capture:capture",
         "feed": "trajectory_capture:feed",
+        "propose": "trajectory_capture:propose",
         "show": "trajectory_show:show",
         "search": "trajectory_search:search",
         "similar": "trajectory_search:similar",

@@ -7,11 +7,13 @@ import codecs
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
 from trace_cli.porcelain.common import JSON, QUIET, SECRETS, finish, opened
+from trace_cli.porcelain.input import places_in
 from trace_cli.porcelain.trajectory import AGENT, TRAJECTORY
 from trace_cli.porcelain.trajectory_show import said
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import counted, paint
+from trace_store import llm
 from trace_store.repo import trajectory_records as records
 
 TYPE_CHECKING = False
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.trajectories.capture import BadBlock
     from trace_store.trajectories.events import Event
+    from trace_store.trajectories.proposals import Proposal
     from trace_store.trajectories.state import State
 
 PIECE = 64 * 1024
@@ -114,6 +117,87 @@ def feed(
         invocation.note(f"{counted(len(stream.recorded), 'block')} recorded")
     _tell_bad(invocation, stream.bad)
     return EXIT_INVALID if strict and stream.bad else EXIT_OK
+
+
+@takes(
+    Argument(
+        "REVISION", "branch", "The branch; HEAD's if not given", OPTIONAL, completes="REVISION"
+    ),
+    Option("--ask", "ask", "Let the model of `trace config model` find them"),
+    Option("--accept", "chosen", "Record those of the last list, such as 1,3-5 or all", "NUMBERS"),
+    TRAJECTORY,
+    SECRETS,
+    JSON,
+    QUIET,
+)
+def propose(
+    invocation: Invocation,
+    *,
+    branch: str | None,
+    ask: bool,
+    chosen: str | None,
+    trajectory: str,
+    secrets: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """List decisions that messages speak of; --accept records some of them.
+
+    They are found by their wording, or with --ask by a model. Nothing is recorded unless you accept it; the event then
+    names the message as its source.
+
+        trace trajectory propose
+        trace trajectory propose --accept 1,3-5
+    """
+    if chosen is not None and (ask or branch is not None):
+        raise usage_error("--accept goes by the last list: give neither REVISION nor --ask")
+    with opened(invocation, quiet=quiet, secrets=secrets) as repo:
+        if chosen is not None:
+            count = len(repo.trajectories.capture.proposed())
+            numbers = places_in(chosen, count, "--accept") if count else []
+            made = repo.trajectories.capture.accept(
+                [place + 1 for place in numbers], trajectory=trajectory
+            )
+            finish(invocation, repo)
+            _print_all_recorded(invocation, made, as_json=as_json, quiet=quiet)
+            return
+        model = None
+        if ask:
+            settings = llm.settings.read_settings(repo.store.disk, invocation.environment)
+            model = llm.http_model.HttpModel(settings)
+        found = repo.trajectories.capture.propose(branch or "HEAD", model=model)
+    _print_proposals(invocation, found, as_json=as_json, quiet=quiet)
+
+
+def _print_proposals(
+    invocation: Invocation, found: Sequence[Proposal], *, as_json: bool, quiet: bool
+) -> None:
+    for each in found:
+        if as_json:
+            write_record(invocation, records.trajectory_proposal(each))
+            continue
+        text = f"{each.question} → {each.chosen}" if each.question else each.chosen
+        name = paint(invocation, short_address(each.address), "yellow")
+        invocation.line(f"{each.number:>3}  {name}  {one_line(text, 300)}")
+        if each.reasoning and each.reasoning not in text:
+            invocation.line(f"     {one_line(each.reasoning, 300)}")
+        for option in each.alternatives:
+            if option not in text:
+                invocation.line(f"     not {one_line(option, 200)}")
+    if not (found or as_json or quiet):
+        invocation.note("no new decisions were found")
+
+
+def _print_all_recorded(
+    invocation: Invocation, made: Sequence[tuple[Event, State]], *, as_json: bool, quiet: bool
+) -> None:
+    for event, state in made:
+        if as_json:
+            write_record(invocation, records.recorded_event(event, state))
+        elif not quiet:
+            _print_recorded(invocation, event, state)
+    if not (made or as_json or quiet):
+        invocation.note("recorded already")
 
 
 def _print_recorded(invocation: Invocation, event: Event, state: State) -> None:
