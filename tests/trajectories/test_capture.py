@@ -184,7 +184,7 @@ def test_a_scan_on_the_command_line(ok: Trace, trace: Trace) -> None:
     assert "(note) not recorded: the block is not JSON" in outcome.err
     assert "no new blocks" in ok("tr", "capture", "--strict").err
     assert trace("tr", "capture", "main", "--all").code == 2
-    assert trace("tr", "capture", "nothing").code == 3
+    assert trace("tr", "capture", "nothing").code == 4
 
 
 def test_a_stream_is_recorded_and_passed_on(ok: Trace, trace: Trace) -> None:

@@ -43,7 +43,7 @@ def test_sentences_are_proposed_and_accepted(spoken: Repo) -> None:
         capture.accept([1, 3])
     ((event, _),) = capture.accept([1])
     assert event.data["source"] == first.address.hex
-    assert spoken.message(event.data["source"]).text == SAID
+    assert spoken.message(event.data["source"]).message.text == SAID
     assert capture.accept([1]) == []
     assert [(each.number, each.chosen) for each in capture.propose()] == [(1, second.chosen)]
 
@@ -59,7 +59,7 @@ def test_a_model_is_corrected_once(spoken: Repo) -> None:
     (found,) = spoken.trajectories.capture.propose(model=model)
     assert (found.question, found.chosen) == (FOUND["question"], FOUND["chosen"])
     assert found.alternatives == ("sessions: they need a store",)
-    assert spoken.message(found.address).text == SAID
+    assert spoken.message(found.address).message.text == SAID
     given = json.loads(asked[0].messages[0][1])
     assert [each["text"] for each in given][1] == SAID
     assert "no message 99" in asked[1].messages[-1][1]

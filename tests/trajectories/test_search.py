@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from trace_store.trajectories.event_search import FoundEvent
 from trace_store.trajectories.recording import NewEvent, Recorder, trajectory_ref
 
 
-def contents(found: list[FoundEvent]) -> list[str]:
+def contents(found: Sequence[FoundEvent]) -> list[str]:
     return [str(each.event.data.get("summary") or each.event.content) for each in found]
 
 
@@ -23,8 +24,13 @@ def filled(repo: Repo) -> Repo:
     """Return a repository with two trajectories."""
     tr = repo.trajectories
     auth = tr.start("Sign in", tags=["auth"], agent="lead").id
-    with_reasons = {"reasoning": "no session store", "alternatives": ["redis: to operate"]}
-    tr.decide("Where do tokens live?", "in memory", trajectory=auth, agent="lead", **with_reasons)
+    tr.decide(
+        *("Where do tokens live?", "in memory"),
+        reasoning="no session store",
+        alternatives=["redis: to operate"],
+        trajectory=auth,
+        agent="lead",
+    )
     tr.record(
         "finding", "clocks of café servers differ", trajectory=auth, agent="bo", tags=["time"]
     )
@@ -60,10 +66,12 @@ def test_files_and_commits(filled: Repo) -> None:
     wanted = next(each.id for each in tr.list() if each.title == "Sign in")
     link = {"type": "linked", "commit": "ab12" * 10, "files": ["src/auth/tokens.py"]}
     tr.record_all(wanted, [link])
-    for conditions in ({"file": "src/auth"}, {"file": "src/auth/tokens.py"}, {"commit": "ab12ab"}):
-        assert contents(tr.search("tokens", **conditions)) == ["in memory"]
-    for conditions in ({"file": "src/aut"}, {"file": "tokens.py"}, {"commit": "b12a"}):
-        assert tr.search("tokens", **conditions) == []
+    for file in ("src/auth", "src/auth/tokens.py"):
+        assert contents(tr.search("tokens", file=file)) == ["in memory"]
+    for file in ("src/aut", "tokens.py"):
+        assert tr.search("tokens", file=file) == []
+    assert contents(tr.search("tokens", commit="ab12ab")) == ["in memory"]
+    assert tr.search("tokens", commit="b12a") == []
     assert tr.search("src") == []
 
 

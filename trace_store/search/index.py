@@ -315,7 +315,9 @@ def indexed_versions(commit: Commit, oid: bytes) -> Iterator[IndexedVersion]:
 def tips_in(store: Store, namespace: str) -> dict[str, Tips]:
     """Return the tips of each ref in a namespace; of a branch that has diverged only its own."""
     refs = store.refs
-    tips = {ref: (tip,) for ref, tip in refs.values().items() if ref.startswith(namespace)}
+    tips: dict[str, Tips] = {
+        ref: (tip,) for ref, tip in refs.values().items() if ref.startswith(namespace)
+    }
     if namespace == TRAJECTORIES:  # their tips join by time
         tips |= {ref: refs.tips(ref) for ref in refs.diverged() if ref in tips}
     return tips

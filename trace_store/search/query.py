@@ -38,6 +38,63 @@ NEWEST, RANKED = 200, 1_000
 COMMON = 1_000
 """A word of a question that more texts have, and more than an eighth of all, is left out if there are others."""
 _WORD = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
+_OF_QUESTIONS = frozenset(
+    (
+        *(
+            "a",
+            "an",
+            "and",
+            "are",
+            "as",
+            "at",
+            "be",
+            "by",
+            "can",
+            "could",
+            "did",
+            "do",
+            "does",
+            "for",
+            "from",
+            "had",
+        ),
+        *(
+            "has",
+            "have",
+            "how",
+            "i",
+            "if",
+            "in",
+            "is",
+            "it",
+            "its",
+            "my",
+            "of",
+            "on",
+            "or",
+            "our",
+            "shall",
+            "should",
+        ),
+        *(
+            "that",
+            "the",
+            "their",
+            "them",
+            "there",
+            "these",
+            "they",
+            "this",
+            "to",
+            "us",
+            "was",
+            "we",
+            "were",
+            "what",
+        ),
+        *("when", "where", "which", "who", "why", "will", "with", "would", "you", "your"),
+    )
+)
 _TOKEN = re.compile(r"\w+")
 
 
@@ -166,9 +223,11 @@ def matches(
 def any_word(index: SearchIndex, text: str) -> str:
     """Return the FTS5 expression for texts with a word of this one; "" without a word.
 
-    Words that very many texts have tell little, and cost much.
+    Words of any question, and those that very many texts have, tell little and are left out if there are others.
     """
-    counts = index.count_texts(dict.fromkeys(_TOKEN.findall(text.lower())))
+    words = dict.fromkeys(_TOKEN.findall(text.lower()))
+    telling = [word for word in words if word not in _OF_QUESTIONS]
+    counts = index.count_texts(telling or words)
     texts = index.base.execute("SELECT count(*) FROM messages").fetchone()[0]
     rare = [word for word, count in counts.items() if count <= max(COMMON, texts // 8)]
     if not any(map(counts.get, rare)):
