@@ -33,6 +33,7 @@ MAXIMUM_NESTING = 100
 DEFAULT_BRANCH = "main"
 DEFAULT_TOKENIZER = "o200k_base"
 AUTOMATIC_SETTING = "automatic_checkpoints"
+CAPTURE_SETTING = "trajectory_capture"
 TRIGGERS = ("merge", "rebase", "compress", "todos", "files", "tests", "topic", "tokens")
 """Triggers of automatic checkpoints."""
 _FIXED = ("store_id", "format", "requires")
@@ -368,6 +369,12 @@ def _check_triggers(value: object) -> Value:
     )
 
 
+def _check_switch(value: object) -> Value:
+    if value in ("on", "off"):
+        return str(value)
+    raise errors.InvalidInputError(f"neither on nor off: {str(value)[:40]!r}", value=value)
+
+
 def _check_retention(value: object) -> Value:
     """Check a trash retention: `by hand`, a duration, or a number of sessions."""
     text = " ".join(str(value).lower().split())
@@ -422,6 +429,7 @@ KNOWN_KEYS: Mapping[str, Callable[[object], Value]] = {
     "budget": parse_token_count,
     "default_branch": _check_branch,
     "tokenizer": _check_text,
+    CAPTURE_SETTING: _check_switch,
     TRASH_COUNT: _check_count,
     TRASH_KEEP: _check_keep,
     TRASH_RETENTION: _check_retention,

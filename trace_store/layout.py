@@ -68,6 +68,8 @@ class Layout:
         self.cache_dir = here + "cache"
         self.folds_dir = self.cache_dir + sep + "folds"
         self.refs_file = self.cache_dir + sep + "refs"
+        self.captured_file = self.cache_dir + sep + "captured"
+        self.proposed_file = self.cache_dir + sep + "proposed.json"
         self.tmp_dir = here + "tmp"
         self.locks_dir = here + "locks"
         self.local_dir = here + "local"
@@ -167,9 +169,9 @@ class Layout:
         """Return the path of the token count cache of an encoding."""
         return os.path.join(self.cache_dir, "tokens", encoding)
 
-    def search_files(self) -> list[str]:
-        """Return the paths of the full-text index and SQLite's files beside it."""
-        base = os.path.join(self.cache_dir, "search.sqlite3")
+    def search_files(self, of: str = "") -> list[str]:
+        """Return the paths of the full-text index, or that of "trajectories", and SQLite's files beside it."""
+        base = os.path.join(self.cache_dir, f"search-{of}.sqlite3" if of else "search.sqlite3")
         return [base + ending for ending in ("", "-journal", "-wal", "-shm")]
 
     def lock_file(self, operation: str) -> str:

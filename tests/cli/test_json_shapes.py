@@ -117,10 +117,32 @@ def test_keys_of_trajectories(filled: Callable[..., Outcome]) -> None:
     whole = first(filled("tr", "show", "--json"))
     assert list(whole) == [*of_state, *of_whole]
     assert whole["chapters"][0]["events"] == status["last"][1:2]
+    filled("commit", "--assistant", "[[TRAJECTORY:note]] x [[/TRAJECTORY]] [[TRAJECTORY:x]]", "-q")
+    (of_capture,) = documented("trajectory capture")
+    captured = first(filled("tr", "capture", "--json"))
+    assert list(captured) == of_capture
+    assert list(captured["recorded"][0]) == of_event
+    assert list(captured["bad"][0]) == ["address", "number", "type", "reason"]
+    filled("commit", "--assistant", "We decided against redis.", "-q")
+    (of_proposal,) = documented("trajectory propose")
+    assert list(first(filled("tr", "propose", "--json"))) == of_proposal
+    (of_found,) = documented("trajectory search, trajectory similar")
+    for command in ("search", "similar"):
+        found = first(filled("tr", command, "x", "--json"))
+        assert list(found) == ["trajectory", "title", *of_event[2:], *of_found[1:]]
+    (of_score,) = documented("trajectory score")
+    assert list(first(filled("tr", "score", "--json"))) == of_score
+    (of_compacted,) = documented("trajectory compact")
+    filled("tr", "complete", "--trajectory", whole["id"], "-q")
+    compacted = first(filled("tr", "compact", "--older-than", "0d", "--json"))
+    assert list(compacted) == of_compacted
     (of_export,) = documented("trajectory export, trajectory bundle")
-    assert list(first(filled("tr", "export", "--json"))) == of_export
+    assert list(first(filled("tr", "export", whole["id"], "--json"))) == of_export
     assert list(first(filled("tr", "bundle", whole["id"], "--json"))) == of_export
-    assert list(first(filled("tr", "export", "-f", "folder", "-o", "f", "--json"))) == of_export
+    assert (
+        list(first(filled("tr", "export", whole["id"], "-f", "folder", "-o", "f", "--json")))
+        == of_export
+    )
 
 
 def test_keys_of_imported_trajectories(filled: Callable[..., Outcome]) -> None:

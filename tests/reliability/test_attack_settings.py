@@ -166,6 +166,7 @@ def test_only_these_settings_can_be_changed(place: Path, trace: Trace) -> None:
         *("automatic_checkpoints", "automatic_checkpoint_days", "automatic_checkpoint_limit"),
         *(
             "automatic_checkpoint_tokens",
+            "trajectory_capture",
             "trash_count",
             "trash_keep",
             "trash_retention",

@@ -16,7 +16,7 @@ from trace_store.checkpoints.hard import (
     find_checkpoint,
     new_tag,
 )
-from trace_store.checkpoints.work_state import DECISION, work_state
+from trace_store.checkpoints.work_state import work_state
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.exporters.overview import excerpt
 from trace_store.frozen import value
@@ -27,6 +27,7 @@ from trace_store.objects.commit import PICKED, Commit, Operation, read_commit
 from trace_store.objects.message import Message, store_message
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.names import BRANCHES, FORKS, branch_ref
+from trace_store.trajectories.wording import DECISION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

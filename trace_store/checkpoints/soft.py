@@ -20,7 +20,7 @@ from trace_store.checkpoints.hard import (
     name_in_use,
     write_checkpoint,
 )
-from trace_store.checkpoints.work_state import DECISION, MAXIMUM_DECISIONS, Decision, work_state
+from trace_store.checkpoints.work_state import MAXIMUM_DECISIONS, work_state
 from trace_store.context.fold import Fold
 from trace_store.frozen import replace, value
 from trace_store.ident import check_author
@@ -30,6 +30,7 @@ from trace_store.objects.content import bytes_of, read_content, text_of
 from trace_store.objects.message import Message, store_message
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.names import branch_ref
+from trace_store.trajectories.wording import DECISION, Decision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,12 +6,17 @@ quoted from the messages, so nothing is invented, but some are missed.
 
 from __future__ import annotations
 
-import re
-
 from trace_store.context.activity import RUN, activity_of
 from trace_store.exporters.overview import excerpt
 from trace_store.frozen import value
 from trace_store.objects.address import record
+from trace_store.trajectories.wording import (
+    SENTENCE_CHARACTERS,
+    SENTENCE_END,
+    decisions_in,
+    is_prompt,
+    sentences,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,28 +25,14 @@ if TYPE_CHECKING:
 
     from trace_store.context.activity import Activity, Step, ToDo
     from trace_store.context.compiled import MessageLike
-    from trace_store.objects.address import Address
+    from trace_store.trajectories.wording import Decision
 
-DIALOGUE, DECISION = "dialogue", "decision"
-"""Kinds of messages; the second one is also the label of a decision."""
 SCHEMA = "trace.checkpoint/1"
 MAXIMUM_FILES = 40
 MAXIMUM_DECISIONS = 20
 MAXIMUM_OPEN = 10
 _REQUEST_CHARACTERS = 400
 _OUTCOME_CHARACTERS = 800
-_SENTENCE_CHARACTERS = 300
-_SCANNED_CHARACTERS = 8_000
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-_DECIDED = re.compile(
-    r"\b(?:decid(?:ed|ing) (?:to|on|against)|decision:|(?:I|we)(?:'ll| will) (?:use|go with|keep|switch to)"
-    r"|let'?s (?:use|go with|keep)|going with|chose|opted for|instead of|rather than)\b",
-    re.IGNORECASE,
-)
-_REASON = re.compile(r"\b(?:because|since|so that|to avoid|due to)\b.*", re.IGNORECASE)
-_INSERTED = ("<", "Base directory for this skill:")
-"""Prefixes of text that programs insert as user messages."""
-_MARK = re.compile(r"^(?:[-*+>#]+|\d+[.)])\s+")
 
 
 @value
@@ -52,15 +43,6 @@ class FileNote:
     reads: int
     writes: int
     finding: str
-
-
-@value
-class Decision:
-    """A decision: a quoted sentence, the reason that it gives or "", and its message if that has an address."""
-
-    text: str
-    reason: str
-    address: Address | None
 
 
 @value
@@ -120,7 +102,7 @@ def work_state(messages: Sequence[MessageLike], token_count: int) -> WorkState:
         ObjectNotFoundError, CorruptObjectError: content is missing or damaged.
     """
     activity = activity_of(messages)
-    prompts = [text for m in messages if _is_prompt(m) and (text := m.text.strip())]
+    prompts = [text for m in messages if is_prompt(m) and (text := m.text.strip())]
     answers = [text for m in messages if m.role == "assistant" and (text := m.text.strip())]
     findings = _findings(messages, activity)
     return WorkState(
@@ -142,39 +124,6 @@ def work_state(messages: Sequence[MessageLike], token_count: int) -> WorkState:
     )
 
 
-def decisions_in(messages: Sequence[MessageLike]) -> Iterator[Decision]:
-    """Yield the decisions in some messages.
-
-    These are messages of the kind or with the label `decision`, and sentences worded as a decision.
-    """
-    for message in messages:
-        address = getattr(message, "address", None)
-        if message.kind == DECISION or DECISION in getattr(message, "labels", ()):
-            yield _decision(excerpt(message.text, _SENTENCE_CHARACTERS), address)
-        elif message.role == "assistant" or _is_prompt(message):
-            for sentence in _sentences(message.text):
-                if _DECIDED.search(sentence) and not sentence.endswith("?"):
-                    yield _decision(sentence, address)
-
-
-def _is_prompt(message: MessageLike) -> bool:
-    """Return True if a person wrote the message, judging by its kind and first line."""
-    is_said = message.role == "user" and message.kind == DIALOGUE
-    return is_said and not message.text.lstrip().startswith(_INSERTED)
-
-
-def _decision(text: str, address: Address | None) -> Decision:
-    reason = _REASON.search(text)
-    return Decision(text, reason[0] if reason else "", address)
-
-
-def _sentences(text: str) -> Iterator[str]:
-    for each in _SENTENCE.split(text[:_SCANNED_CHARACTERS]):
-        sentence = _MARK.sub("", each.strip())
-        if 0 < len(sentence) <= _SENTENCE_CHARACTERS:
-            yield sentence
-
-
 def _findings(messages: Sequence[MessageLike], activity: Activity) -> dict[str, str]:
     """Return the first sentence of an answer about each file, after it was read."""
     found: dict[str, str] = {}
@@ -185,7 +134,7 @@ def _findings(messages: Sequence[MessageLike], activity: Activity) -> dict[str, 
             called.setdefault(step.call, []).extend(step.action.paths)
     for message in messages:
         if message.role == "assistant" and waiting:
-            for sentence in _sentences(message.text):
+            for sentence in sentences(message.text):
                 for name in [name for name in waiting if name in sentence]:
                     found.setdefault(waiting.pop(name), sentence)
         for path in called.get(getattr(message, "address", None), ()):
@@ -209,15 +158,15 @@ def _open_ends(messages: Sequence[MessageLike], activity: Activity) -> Iterator[
     for step in last.values():
         if step.outcome is not None and step.outcome.failed:
             said = f": {step.outcome.error}" if step.outcome.error else ""
-            found.append(excerpt(f"Failed: {step.action.subject}{said}", _SENTENCE_CHARACTERS))
+            found.append(excerpt(f"Failed: {step.action.subject}{said}", SENTENCE_CHARACTERS))
     yield from found[-MAXIMUM_OPEN:]
     said_last = [m for m in messages if m.role in ("user", "assistant") and m.text.strip()][-1:]
     for message in said_last:
-        sentences = [each for each in _SENTENCE.split(message.text.strip()) if each.strip()]
+        parts = [each for each in SENTENCE_END.split(message.text.strip()) if each.strip()]
         if message.role == "user":
-            yield f"Unanswered: {excerpt(message.text, _SENTENCE_CHARACTERS)}"
-        elif sentences and sentences[-1].endswith("?"):
-            yield f"Asked: {excerpt(sentences[-1], _SENTENCE_CHARACTERS)}"
+            yield f"Unanswered: {excerpt(message.text, SENTENCE_CHARACTERS)}"
+        elif parts and parts[-1].endswith("?"):
+            yield f"Asked: {excerpt(parts[-1], SENTENCE_CHARACTERS)}"
 
 
 def _section(title: str, items: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ import re
 from trace_store import errors
 from trace_store.frozen import value
 from trace_store.objects.message import load_parts
-from trace_store.objects.parts import Reasoning, Text, ToolCall, ToolResult
+from trace_store.objects.parts import Data, Reasoning, Text, ToolCall, ToolResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,14 +59,32 @@ def snippet_in(
 
 
 def texts_of(parts: Sequence[Part]) -> Iterator[str]:
-    """Yield the texts of parts: text, calls with their arguments, and results."""
+    """Yield the texts of parts: text, texts in data, calls with their arguments, and results."""
     for part in parts:
-        if isinstance(part, Text | Reasoning):
+        if isinstance(part, Data):
+            yield from _texts_of_data(part)
+        elif isinstance(part, Text | Reasoning):
             yield part.text
         elif isinstance(part, ToolCall):
             yield f"{part.name} {part.arguments}"
         elif isinstance(part, ToolResult):
             yield from texts_of(part.content)
+
+
+def _texts_of_data(part: Data) -> Iterator[str]:
+    """Yield the texts in an object, without names of fields and of its type."""
+    try:
+        waiting: list[object] = [part.value]
+    except errors.CorruptObjectError:
+        waiting = [part.text]  # it was purged
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, str):
+            yield found
+        elif isinstance(found, dict):
+            waiting += [found[name] for name in reversed(found) if name != "type"]
+        elif isinstance(found, list):
+            waiting += reversed(found)
 
 
 def _flat(text: str) -> str:

@@ -17,7 +17,14 @@ from trace_store.ident import count_of, is_count
 from trace_store.oid import ObjectId
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.log_messages import rename_message
-from trace_store.refs.names import BRANCHES, CHECKPOINTS, TAGS, branch_ref, check_text
+from trace_store.refs.names import (
+    BRANCHES,
+    CHECKPOINTS,
+    TAGS,
+    TRAJECTORIES,
+    branch_ref,
+    check_text,
+)
 from trace_store.refs.upstreams import upstream_in
 from trace_store.revision import commits_of, upstreams
 
@@ -331,8 +338,9 @@ def matches_any(name: str, patterns: Sequence[str]) -> bool:
 
 
 def short(ref: str) -> str:
-    """Return a ref's short name, without `refs/heads/`, `refs/tags/` or `refs/checkpoints/`."""
-    return ref.removeprefix(BRANCHES).removeprefix(TAGS).removeprefix(CHECKPOINTS)
+    """Return a ref's short name, without `refs/heads/`, `refs/tags/` and the like."""
+    spaces = (BRANCHES, TAGS, CHECKPOINTS, TRAJECTORIES)
+    return next((ref.removeprefix(space) for space in spaces if ref.startswith(space)), ref)
 
 
 @value

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 _TOO_LONG = TRASH + "long/"
-TRASHED = (("heads/", "branch"), ("tags/", "tag"), ("checkpoints/", "checkpoint"))
+TRASHED = (
+    ("heads/", "branch"),
+    ("tags/", "tag"),
+    ("checkpoints/", "checkpoint"),
+    ("trajectories/", "trajectory"),
+)
 """Namespaces whose deleted refs can be restored under their names, each with the kind of its refs."""
 OTHER = "other"
 _NEAR = 8

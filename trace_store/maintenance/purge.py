@@ -72,8 +72,9 @@ class Eraser:
     def clean(self) -> None:
         """Process all files once."""
         store = self._store
-        # The search index holds words of messages; the next search rebuilds it.
-        for path in store.layout.search_files():
+        # The search indexes and the proposals hold words of messages; the next search rebuilds the indexes.
+        indexes = store.layout.search_files() + store.layout.search_files("trajectories")
+        for path in (*indexes, store.layout.proposed_file):
             self.files += store.disk.remove(path)
         self._remove_journals()
         purged = frozenset(map(ObjectId, self._database.purged))

@@ -5,8 +5,18 @@ Rule: state and no verbs.
 
 from __future__ import annotations
 
-from trace_store import checkpoints, context, errors, history, maintenance, merge, revision, secrets
-from trace_store.config import AUTOMATIC_SETTING
+from trace_store import (
+    checkpoints,
+    context,
+    errors,
+    history,
+    maintenance,
+    merge,
+    revision,
+    secrets,
+    trajectories,
+)
+from trace_store.config import AUTOMATIC_SETTING, CAPTURE_SETTING
 from trace_store.environment import Environment
 from trace_store.ident import Randomness
 from trace_store.oid import ObjectId
@@ -21,11 +31,13 @@ if TYPE_CHECKING:
     from trace_store.context.compiler import ContextCompiler
     from trace_store.context.tokens.tokenizer import Tokenizer
     from trace_store.history.draft import CommitResult, Target
+    from trace_store.importers.report import ImportReport
     from trace_store.maintenance.schedule import SealSchedule
     from trace_store.merge.conflicts import Conflict, Resolution, Resolver
     from trace_store.objects.address import Address
     from trace_store.objects.content import Salt
     from trace_store.secrets.guard import Guard
+    from trace_store.trajectories.handle import Trajectories
 
     class Named(Protocol):
         """A value with the id of a commit: the result of a commit, an entry of the log, a branch, a tag."""
@@ -114,12 +126,30 @@ class Handle:
     def _saves_automatically(self) -> bool:
         return self.store.config.get(AUTOMATIC_SETTING) not in (None, "", "off")
 
-    def checkpoint_after(
-        self, contexts: Callable[[], ContextCompiler], result: CommitResult
-    ) -> None:
-        """Make the automatic checkpoints that a new commit calls for."""
+    def after_commit(self, contexts: Callable[[], ContextCompiler], result: CommitResult) -> None:
+        """Make the automatic checkpoints that a new commit calls for, and record its blocks in a trajectory."""
         if self._saves_automatically:
             checkpoints.automatic.after(self.store, contexts, result.oid, result.ref, self.author)
+        if self._captures and result.message_count:
+            self.trajectories.capture.after_commit(result.oid, result.ref or "")
+
+    def after_import(self, report: ImportReport) -> None:
+        """Record the blocks in imported messages in a trajectory."""
+        if self._captures:
+            tips = {each.ref: each.oid for file in report.files for each in file.branches}
+            self.trajectories.capture.after_import(tips)
+
+    @property
+    def trajectories(self) -> Trajectories:
+        """The trajectories of the repository."""
+        subject = trajectories.handle.Trajectories
+        return subject(
+            self.store, author=self.author, guard=self.guard, environment=self.environment
+        )
+
+    @property
+    def _captures(self) -> bool:
+        return self.store.config.get(CAPTURE_SETTING) == "on"
 
     def import_milestones(self) -> ImportMilestones | None:
         """Return what finds the automatic checkpoints that an import calls for; None if they are off."""

@@ -794,6 +794,6 @@ class Line:
 
     def _written(self, result: CommitResult) -> CommitResult:
         result.line = self
-        self._handle.checkpoint_after(lambda: self.contexts, result)
+        self._handle.after_commit(lambda: self.contexts, result)
         self._handle.schedule.seal_if_due()
         return result

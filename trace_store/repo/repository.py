@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store import checkpoints, errors, history, maintenance, repo, search, trajectories
+from trace_store import checkpoints, errors, history, maintenance, repo, search
 from trace_store.environment import Environment
 from trace_store.refs.names import full_name
 from trace_store.repo.handle import Handle, check_flag, check_text
@@ -233,10 +233,7 @@ class Repo(Line):
     @property
     def trajectories(self) -> Trajectories:
         """Trajectories: what agents did and decided during a task."""
-        handle = self._handle
-        return trajectories.handle.Trajectories(
-            handle.store, author=handle.author, guard=handle.guard, environment=handle.environment
-        )
+        return self._handle.trajectories
 
     @property
     def compression(self) -> repo.compression.Compression:

@@ -9,9 +9,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from trace_store.trajectories.capture import Captured
+    from trace_store.trajectories.compact import Compacted
+    from trace_store.trajectories.event_search import FoundEvent
     from trace_store.trajectories.events import Event
-    from trace_store.trajectories.handle import Recorded
+    from trace_store.trajectories.proposals import Proposal
     from trace_store.trajectories.reading import Chapter, Trajectory
+    from trace_store.trajectories.score import Score
     from trace_store.trajectories.sessions import SessionMessage
     from trace_store.trajectories.state import State
     from trace_store.trajectories.tasks.handle import Followed
@@ -102,12 +106,73 @@ def trajectory_event(event: Event) -> dict[str, Any]:
     }
 
 
-def recorded_event(recorded: Recorded) -> dict[str, Any]:
-    """Return an event that was recorded, and the status of its trajectory after it."""
+def found_event(found: FoundEvent) -> dict[str, Any]:
+    """Return an event that a search found, in its latest version."""
     return {
-        "trajectory": recorded.state.id,
-        "status": recorded.state.status,
-        **trajectory_event(recorded.event),
+        "trajectory": found.state.id,
+        "title": found.state.title,
+        **trajectory_event(found.event),
+        "snippet": found.snippet.text,
+        "start": found.snippet.start,
+        "end": found.snippet.end,
+    }
+
+
+def recorded_event(event: Event, state: State) -> dict[str, Any]:
+    """Return an event that was recorded, and the status of its trajectory after it."""
+    return {"trajectory": state.id, "status": state.status, **trajectory_event(event)}
+
+
+def trajectory_score(score: Score) -> dict[str, Any]:
+    """Return how complete a record is."""
+    return {
+        "trajectory": score.trajectory.id,
+        "points": score.points,
+        "lacks": [
+            {
+                "kind": each.kind,
+                "points": each.points,
+                "text": each.text,
+                "events": [event.id.hex for event in each.events],
+            }
+            for each in score.lacks
+        ],
+    }
+
+
+def compacted(each: Compacted, how: str, *, applied: bool) -> dict[str, Any]:
+    """Return what was done with a trajectory, or would be."""
+    return {
+        "trajectory": each.state.id,
+        "title": each.state.title,
+        "status": each.state.status,
+        "updated": known_time(each.state.updated),
+        "action": how,
+        "applied": applied,
+        "events": each.event_count,
+        "kept": each.kept_count,
+    }
+
+
+def trajectory_proposal(proposal: Proposal) -> dict[str, Any]:
+    """Return a decision that a message speaks of."""
+    return proposal.as_map()
+
+
+def captured(found: Captured) -> dict[str, Any]:
+    """Return what a scan recorded."""
+    return {
+        "recorded": [recorded_event(event, state) for event, state in found.recorded],
+        "known": found.known,
+        "bad": [
+            {
+                "address": None if each.address is None else each.address.hex,
+                "number": each.number,
+                "type": each.type,
+                "reason": each.reason,
+            }
+            for each in found.bad
+        ],
     }
 
 

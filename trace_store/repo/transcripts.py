@@ -97,6 +97,7 @@ class Transcripts:
         )
         if milestones is not None:
             milestones.save()
+        handle.after_import(report)
         return report
 
     def discover(self, folder: Path = "", format: str = "") -> List[str]:

@@ -1,8 +1,8 @@
-"""The full-text index: an SQLite file under `cache/` with the words of every message of every branch.
+"""Full-text indexes: SQLite files under `cache/` with the words of every message of every branch, and of trajectories.
 
     names      branches, roles, kinds and tools, which the other tables refer to by number
     commits    the indexed commits
-    tips       the tip of each branch when it was indexed, and whether the branch only ever grew
+    tips       the tips of each branch when it was indexed, and whether the branch only ever grew
     messages   one row for each version in a commit: commit and number, branch, time, role, kind, tools
     words      FTS5 (sqlite.org/fts5.html) over these, without the text, which stays in the objects
 
@@ -17,7 +17,7 @@ shows it once. A merge has no rows for messages that it carries, because the mer
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trace_store.context.snippet import texts_of
@@ -28,11 +28,11 @@ from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import ToolCall
-from trace_store.oid import ObjectId
-from trace_store.refs.names import BRANCHES
+from trace_store.oid import ObjectId, digest
+from trace_store.refs.names import BRANCHES, TRAJECTORIES
 from trace_store.store.handle import Store
 
-VERSION = 4
+VERSION = 5
 BATCH_COMMITS = 2_000
 """Number of commits in a transaction; an interrupted build continues after the last one."""
 MAXIMUM_TEXT = 1 << 20
@@ -52,13 +52,23 @@ CREATE VIRTUAL TABLE words USING fts5(
 );
 """
 
+_NAMES = {BRANCHES: "", TRAJECTORIES: "trajectories"}
+"""What the files of the indexes are named after, by the namespace of refs."""
+
 Progress = Callable[[int, int], None]
+Tips = tuple[ObjectId, ...]
 
 
 class SearchIndex:
-    """The open index of one repository; a context manager."""
+    """The open index of the branches of one repository, or of its trajectories; a context manager.
 
-    def __init__(self, store: Store) -> None:
+    Attributes:
+        namespace: `BRANCHES` or `TRAJECTORIES`; below, each of its refs is called a branch.
+        branches: the tips of each branch at the last `catch_up`, several if clones have diverged.
+        base: the database.
+    """
+
+    def __init__(self, store: Store, namespace: str = BRANCHES) -> None:
         """Open the index, and create it if necessary.
 
         Raises:
@@ -66,7 +76,8 @@ class SearchIndex:
         """
         self._store = store
         self._names: dict[str, int] = {}
-        self.branches: dict[str, ObjectId] = {}  # as of the last `catch_up`
+        self.namespace = namespace
+        self.branches: dict[str, Tips] = {}
         self.base = self._open()
 
     def __enter__(self) -> SearchIndex:
@@ -82,13 +93,14 @@ class SearchIndex:
             ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
         """
         base = self.base
-        tips = self.branches = branches_of(self._store)
-        before = {ref: (tip, grew) for ref, tip, grew in base.execute("SELECT * FROM tips")}
-        moved = [ref for ref, tip in tips.items() if ref not in before or before[ref][0] != tip]
+        tips = self.branches = tips_in(self._store, self.namespace)
+        state = _hash_of(tips)
+        if self._meta("refs") == state:
+            return 0  # with many refs, quicker than a look at each
+        before = {ref: (known, grew) for ref, known, grew in base.execute("SELECT * FROM tips")}
+        moved = [ref for ref in tips if ref not in before or before[ref][0] != b"".join(tips[ref])]
         deleted = [ref for ref in before if ref not in tips and before[ref][1]]
         rows = [(ref, before[ref][0], False) for ref in deleted]
-        if not (moved or rows):
-            return 0
         count = 0
         # A table rather than a list, because the first time it holds all commits.
         base.execute(
@@ -104,9 +116,11 @@ class SearchIndex:
                     count += 1
                     if progress is not None and not count % BATCH_COMMITS:
                         progress(0, count)
-                old_tip, grew = before.get(ref, (b"", True))
-                grew = grew and (not old_tip or old_tip in indexed)  # it descends from its old tip
-                rows.append((ref, bytes(tips[ref]), grew))
+                old, grew = before.get(ref, (b"", True))
+                size = len(tips[ref][0])
+                old_tips = {old[at : at + size] for at in range(0, len(old), size)}
+                grew = grew and old_tips <= indexed  # it descends from its old tips
+                rows.append((ref, b"".join(tips[ref]), grew))
         # The walk yields children first; in reverse order of `at`, parents come first among commits of the same time.
         ordered = base.execute("SELECT oid, ref FROM fresh ORDER BY time, at DESC")
         done = 0
@@ -121,6 +135,7 @@ class SearchIndex:
         base.execute("DROP TABLE fresh")
         with base:
             base.executemany("INSERT OR REPLACE INTO tips VALUES (?, ?, ?)", rows)
+            base.execute("INSERT OR REPLACE INTO meta VALUES ('refs', ?)", (state,))
         total = base.execute("SELECT count(*) FROM commits").fetchone()[0]
         if count > BATCH_COMMITS and 2 * count > total:
             self._compact()
@@ -134,9 +149,9 @@ class SearchIndex:
         except sqlite3.OperationalError:
             pass  # another process is reading, or the disk is full
 
-    def _walk(self, tip: ObjectId, indexed: set[bytes]) -> Iterator[tuple[ObjectId, Commit]]:
-        """Yield a tip's unindexed commits, children first; add the indexed ones that it meets to `indexed`."""
-        waiting = [tip]
+    def _walk(self, tips: Tips, indexed: set[bytes]) -> Iterator[tuple[ObjectId, Commit]]:
+        """Yield the unindexed commits of tips, children first; add the indexed ones that it meets to `indexed`."""
+        waiting = [*tips]
         while waiting:
             oid = waiting.pop()
             if self._is_in("commits", oid) or self._is_in("fresh", oid):
@@ -146,9 +161,25 @@ class SearchIndex:
             yield oid, commit
             waiting += commit.parents
 
-    def growing_branches(self) -> set[str]:
-        """Return the branches that only ever grew, so that they still contain every commit indexed through them."""
-        return {ref for (ref,) in self.base.execute("SELECT ref FROM tips WHERE grew")}
+    def only_grew(self, branch: str) -> bool:
+        """Return True if a branch only ever grew, so that it still contains every commit indexed through it."""
+        found = self.base.execute("SELECT grew FROM tips WHERE ref = ?", (branch,)).fetchone()
+        return found is not None and bool(found[0])
+
+    def count_texts(self, words: Iterable[str]) -> dict[str, int]:
+        """Return the number of texts with each word."""
+        self.base.execute(
+            "CREATE VIRTUAL TABLE IF NOT EXISTS temp.counts USING fts5vocab(main, words, row)"
+        )
+        counts = {}
+        for word in words:
+            found = self.base.execute("SELECT doc FROM counts WHERE term = ?", (word,)).fetchone()
+            counts[word] = found[0] if found else 0
+        return counts
+
+    def _meta(self, key: str) -> str | None:
+        found = self.base.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return None if found is None else str(found[0])
 
     def _is_in(self, table: str, oid: bytes) -> bool:
         found = self.base.execute(f"SELECT 1 FROM {table} WHERE id = ?", (number_of(oid),))
@@ -202,7 +233,7 @@ class SearchIndex:
         store = self._store
         if not store.local:
             return self._prepare(sqlite3.connect(":memory:", isolation_level=None))
-        path = store.layout.search_files()[0]
+        path = store.layout.search_files(_NAMES[self.namespace])[0]
         try:
             store.disk.make_directory(store.layout.cache_dir)
             base = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
@@ -212,7 +243,7 @@ class SearchIndex:
                 base.close()
                 if isinstance(error, sqlite3.OperationalError):
                     raise
-            remove_index(store)
+            remove_index(store, self.namespace)
             return self._prepare(sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None))
         except (sqlite3.OperationalError, TraceError):
             # A read-only repository: use an index in memory.
@@ -281,9 +312,21 @@ def indexed_versions(commit: Commit, oid: bytes) -> Iterator[IndexedVersion]:
             yield IndexedVersion(address, operation.fields["parts"], is_edit=True)
 
 
-def branches_of(store: Store) -> dict[str, ObjectId]:
-    """Return the tip of each branch."""
-    return {ref: tip for ref, tip in store.refs.values().items() if ref.startswith(BRANCHES)}
+def tips_in(store: Store, namespace: str) -> dict[str, Tips]:
+    """Return the tips of each ref in a namespace; of a branch that has diverged only its own."""
+    refs = store.refs
+    tips: dict[str, Tips] = {
+        ref: (tip,) for ref, tip in refs.values().items() if ref.startswith(namespace)
+    }
+    if namespace == TRAJECTORIES:  # their tips join by time
+        tips |= {ref: refs.tips(ref) for ref in refs.diverged() if ref in tips}
+    return tips
+
+
+def _hash_of(tips: Mapping[str, Tips]) -> str:
+    """Return the hash of refs with their tips."""
+    lines = (b"%s %s" % (ref.encode(), b"".join(tips[ref])) for ref in sorted(tips))
+    return digest(b"\n".join(lines)).hex()
 
 
 def number_of(oid: bytes) -> int:
@@ -296,7 +339,7 @@ def digits_of(number: int) -> str:
     return number.to_bytes(8, "big", signed=True).hex()
 
 
-def remove_index(store: Store) -> None:
-    """Remove the index; the next search rebuilds it."""
-    for path in store.layout.search_files():
+def remove_index(store: Store, namespace: str) -> None:
+    """Remove an index; the next search rebuilds it."""
+    for path in store.layout.search_files(_NAMES[namespace]):
         store.disk.remove(path)

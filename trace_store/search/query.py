@@ -35,7 +35,66 @@ from trace_store.store.handle import Store
 
 NEWEST, RANKED = 200, 1_000
 """Number of the latest indexed hits that are sorted by time or bm25."""
+COMMON = 1_000
+"""A word of a question that more texts have, and more than an eighth of all, is left out if there are others."""
 _WORD = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
+_OF_QUESTIONS = frozenset(
+    (
+        *(
+            "a",
+            "an",
+            "and",
+            "are",
+            "as",
+            "at",
+            "be",
+            "by",
+            "can",
+            "could",
+            "did",
+            "do",
+            "does",
+            "for",
+            "from",
+            "had",
+        ),
+        *(
+            "has",
+            "have",
+            "how",
+            "i",
+            "if",
+            "in",
+            "is",
+            "it",
+            "its",
+            "my",
+            "of",
+            "on",
+            "or",
+            "our",
+            "shall",
+            "should",
+        ),
+        *(
+            "that",
+            "the",
+            "their",
+            "them",
+            "there",
+            "these",
+            "they",
+            "this",
+            "to",
+            "us",
+            "was",
+            "we",
+            "were",
+            "what",
+        ),
+        *("when", "where", "which", "who", "why", "will", "with", "would", "you", "your"),
+    )
+)
 _TOKEN = re.compile(r"\w+")
 
 
@@ -117,9 +176,9 @@ def search(
     pattern = _compile_pattern(query) if regex else None
     match = "" if regex else fts_query(query)
     if wanted.path and not regex:
-        match = " AND ".join(filter(None, (match, _term(wanted.path, "*"))))
+        match = " AND ".join(filter(None, (match, term_of(wanted.path, "*"))))
     if not match and (query.strip() or wanted == SearchFilter()) and not regex:
-        raise InvalidInputError("nothing to search for", value=query)
+        raise nothing_to_search_for(query)
     if wanted.role and wanted.role not in ROLES:
         raise InvalidInputError(
             f"unknown role {wanted.role[:40]!r}; expected one of {', '.join(ROLES)}"
@@ -129,9 +188,56 @@ def search(
         _check_filter(wanted, index.branches)
         builder = _HitBuilder(store, index, query, pattern, wanted)
         most = max(limit, RANKED if ranked else NEWEST)
-        with closing(_rows(index.base, match, wanted, most, ranked=ranked)) as rows:
-            hits = (hit for hit in map(builder.hit, rows) if hit is not None)
+        rows = _rows(index.base, match, wanted, most, ranked=ranked)
+        with closing(builder.hits(rows)) as hits:
             return list(islice(hits, limit))
+
+
+def matches(
+    index: SearchIndex,
+    store: Store,
+    match: str,
+    wanted: SearchFilter | None = None,
+    *,
+    query: str = "",
+    beside: Iterable[str] = (),
+    ranked: bool = False,
+) -> Generator[Hit, None, None]:
+    """Return the messages of an index that match an expression, read as needed: the newest or the best first.
+
+    Args:
+        index: an index that has caught up.
+        store: its store.
+        match: an FTS5 expression; "" matches everything.
+        wanted: filters.
+        query: words, of which the first in a text is marked in its snippet.
+        beside: more expressions, each of which some message of the same branch matches.
+        ranked: whether the best come first.
+    """
+    wanted = wanted or SearchFilter()
+    builder = _HitBuilder(store, index, query, None, wanted)
+    most = -1 if ranked else NEWEST
+    return builder.hits(_rows(index.base, match, wanted, most, beside, ranked=ranked))
+
+
+def any_word(index: SearchIndex, text: str) -> str:
+    """Return the FTS5 expression for texts with a word of this one; "" without a word.
+
+    Words of any question, and those that very many texts have, tell little and are left out if there are others.
+    """
+    words = dict.fromkeys(_TOKEN.findall(text.lower()))
+    telling = [word for word in words if word not in _OF_QUESTIONS]
+    counts = index.count_texts(telling or words)
+    texts = index.base.execute("SELECT count(*) FROM messages").fetchone()[0]
+    rare = [word for word, count in counts.items() if count <= max(COMMON, texts // 8)]
+    if not any(map(counts.get, rare)):
+        rare = sorted(counts, key=lambda word: counts[word] or texts)[:3]
+    return " OR ".join(f'"{word}"' for word in rare)
+
+
+def nothing_to_search_for(query: str) -> InvalidInputError:
+    """Return the error for a query without a word."""
+    return InvalidInputError("nothing to search for", value=query)
 
 
 def fts_query(query: str) -> str:
@@ -145,7 +251,7 @@ def fts_query(query: str) -> str:
             alternative = bool(said)
             continue
         star = "*" if not phrase and text.endswith("*") else ""
-        term = _term(text, star)
+        term = term_of(text, star)
         if not term:
             continue
         if minus:
@@ -160,15 +266,21 @@ def fts_query(query: str) -> str:
     return " AND ".join(said) + "".join(f" NOT {term}" for term in excluded)
 
 
-def _term(text: str, star: str = "") -> str:
-    """Return the words of a text as an FTS5 phrase; "" without a word."""
+def term_of(text: str, star: str = "") -> str:
+    """Return the FTS5 expression for the words of a text in a row, the last a prefix with "*"; "" without a word."""
     if not any(character.isalnum() or character == "_" for character in text):
         return ""
     return '"' + text.rstrip("*").replace('"', '""') + '"' + star
 
 
 def _rows(
-    base: sqlite3.Connection, match: str, wanted: SearchFilter, newest: int, *, ranked: bool
+    base: sqlite3.Connection,
+    match: str,
+    wanted: SearchFilter,
+    newest: int,
+    beside: Iterable[str] = (),
+    *,
+    ranked: bool,
 ) -> Generator[sqlite3.Row, None, None]:
     base.row_factory = sqlite3.Row
     tests: list[str] = []
@@ -202,6 +314,9 @@ def _rows(
         test("m.time >= ?", wanted.since)
     if wanted.until is not None:
         test("m.time <= ?", wanted.until)
+    for each in beside:
+        matching = "SELECT rowid FROM words WHERE words MATCH ?"
+        test(f"m.ref IN (SELECT ref FROM messages WHERE id IN ({matching}))", each)
     source = "words JOIN messages m ON m.id = words.rowid" if match else "messages m"
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
     order = "words.rowid" if match else "m.id"
@@ -271,17 +386,24 @@ class _HitBuilder:
         self, store: Store, index: SearchIndex, query: str, pattern: Any, wanted: SearchFilter
     ) -> None:
         self._store = store
-        self._growing = index.growing_branches()
+        self._index = index
+        self._growing: dict[str, bool] = {}
         self._query = query
         self._pattern = pattern
         self._wanted = wanted
+        self._namespace = index.namespace
         self._tips = index.branches
         self._commits = commits_of(store)
         self._contexts = ContextCompiler(store)
         self._branches: dict[ObjectId, str | None] = {}
         self._seen: set[tuple[Address, int]] = set()  # with the hash of the text
 
-    def hit(self, row: sqlite3.Row) -> Hit | None:
+    def hits(self, rows: Generator[sqlite3.Row, None, None]) -> Generator[Hit, None, None]:
+        """Yield the hits of rows, and close them."""
+        with closing(rows):
+            yield from (hit for hit in map(self._hit, rows) if hit is not None)
+
+    def _hit(self, row: sqlite3.Row) -> Hit | None:
         made_by = self._commit(row["made_by"])
         branch = None if made_by is None else self._branch(made_by, row["branch"])
         if made_by is None or branch is None:
@@ -320,14 +442,18 @@ class _HitBuilder:
 
     def _branch(self, commit: ObjectId, first: str) -> str | None:
         """Return a branch that contains a commit, preferably the one it was indexed through."""
-        if first in self._growing:
+        if first not in self._growing:
+            self._growing[first] = self._index.only_grew(first)
+        if self._growing[first]:
             return first
         if commit not in self._branches:
-            others = (ref for ref in self._tips if ref != first)
+            # An event belongs to one trajectory; a message may be on many branches.
+            shares = self._namespace == BRANCHES
+            others = (ref for ref in self._tips if ref != first) if shares else ()
             leading = (
                 ref
                 for ref in chain([first] if first in self._tips else [], others)
-                if self._commits.is_ancestor(commit, self._tips[ref])
+                if any(self._commits.is_ancestor(commit, tip) for tip in self._tips[ref])
             )
             self._branches[commit] = next(leading, None)
         return self._branches[commit]
@@ -335,7 +461,7 @@ class _HitBuilder:
     def _labels(self, branch: str, address: Address) -> frozenset[str]:
         """Return the labels of a message in the context of a branch."""
         try:
-            return self._contexts.fold(self._tips[branch]).entry(address).labels
+            return self._contexts.fold(self._tips[branch][0]).entry(address).labels
         except MessageNotFoundError:
             return frozenset()
 

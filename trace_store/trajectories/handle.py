@@ -24,11 +24,15 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
     from trace_store.secrets.guard import Guard
     from trace_store.store.handle import Store
+    from trace_store.trajectories.capture import Capture
+    from trace_store.trajectories.compact import Compacted
+    from trace_store.trajectories.event_search import FoundEvent
     from trace_store.trajectories.events import Alternative, Event
     from trace_store.trajectories.exports import Exports
     from trace_store.trajectories.git import Git
     from trace_store.trajectories.git_notes import NotesReport
     from trace_store.trajectories.reading import Chapter, Trajectory
+    from trace_store.trajectories.score import Score
     from trace_store.trajectories.sessions import SessionMessage
     from trace_store.trajectories.state import State
     from trace_store.trajectories.tasks.handle import Tasks
@@ -329,6 +333,63 @@ class Trajectories:
         if (least := wanted.get("confidence")) is not None:
             wanted["confidence"] = ev.check_confidence(least)
         return reading.list_trajectories(self._store, reading.Filter(since=since, **wanted))
+
+    @property
+    def capture(self) -> Capture:
+        """Events that agents write into their output, and decisions that they speak of."""
+        named = self._environment.variables(CURRENT).get(CURRENT, "")
+        return trajectories.capture.Capture(self._store, self._recorder, named, self._agent(""))
+
+    def search(self, query: str, *, limit: int = 20, **wanted: str) -> Sequence[FoundEvent]:
+        """Return the events that match a query, the newest first; links to commits are left out.
+
+        Args:
+            query: words, phrases and exclusions, as in `Repo.search`; may be "" with a condition.
+            limit: maximum number of events.
+            wanted: conditions, as in `event_search.EventFilter`: tag, task, file, commit, agent.
+
+        Raises:
+            InvalidInputError: the query has no word.
+            StateError: full-text search is not available.
+        """
+        found = trajectories.event_search
+        return found.search_events(self._store, query, found.EventFilter(**wanted), limit)
+
+    def similar(self, question: str, *, limit: int = 5, **wanted: str) -> Sequence[FoundEvent]:
+        """Return past decisions on questions like one, the most similar first.
+
+        Args:
+            question: what is to be decided; decisions with its rare words come first.
+            limit: maximum number of decisions.
+            wanted: conditions, as in `search`.
+
+        Raises:
+            As `search`.
+        """
+        found = trajectories.event_search
+        return found.similar_decisions(self._store, question, found.EventFilter(**wanted), limit)
+
+    def score(self, trajectory: str = "") -> Score:
+        """Return how complete a record is, 0 to 100, and what it lacks; raises as `find`."""
+        return trajectories.score.score_trajectory(self._store, self.read(trajectory))
+
+    def compact(
+        self, *, older_than: str = "90d", how: str = "archive", apply: bool = False
+    ) -> Sequence[Compacted]:
+        """Archive, summarise or delete the trajectories that ended some time ago, the oldest first.
+
+        Args:
+            older_than: the time since the last event, such as "90d".
+            how: `archive` moves them to the trash, `summarise` keeps how they started and ended, decisions, findings,
+                links and the retrospective, and moves the rest to the trash, `delete` leaves nothing in the trash.
+            apply: False only returns what would be done.
+
+        Raises:
+            InvalidInputError: `older_than` is no duration, or `how` is unknown.
+        """
+        return trajectories.compact.compact(
+            self._store, self._recorder, older_than, how, self._author, apply=apply
+        )
 
     def why(self, target: str, *, folder: str | Git = ".", limit: int = 10) -> Sequence[Reason]:
         """Return the trajectories and decisions behind a change of the code, the newest commit first.

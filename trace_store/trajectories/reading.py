@@ -252,12 +252,13 @@ def find_state(store: Store, name: str) -> State:
     return state_of(store, found[0][1])
 
 
-def choose(store: Store, named: str = "") -> State:
-    """Return the trajectory that is meant: the named one, that of HEAD's branch, or the only active one.
+def choose(store: Store, named: str = "", branch: str = "") -> State:
+    """Return the trajectory that is meant: the named one, that of a branch or HEAD's branch, or the only active one.
 
     Args:
         store: the repository's store.
         named: its id or the beginning of it, as given by the caller; "" for none.
+        branch: the full name of a branch, which goes before HEAD's; "" for none.
 
     Raises:
         StateError: none is active, or several are; the message lists them.
@@ -266,11 +267,12 @@ def choose(store: Store, named: str = "") -> State:
     if named:
         return find_state(store, named)
     active = list_trajectories(store, Filter(status=ACTIVE))
-    branch = store.refs.head().ref
-    of_branch = [state for state in active if branch and state.branch == branch]
-    for candidates in (of_branch, active):
-        if len(candidates) == 1:
-            return candidates[0]
+    for name in (branch, store.refs.head().ref):
+        of_branch = [state for state in active if name and state.branch == name]
+        if len(of_branch) == 1:
+            return of_branch[0]
+    if len(active) == 1:
+        return active[0]
     if not active:
         raise errors.StateError("no trajectory is active", code=errors.ErrorCode.NO_TRAJECTORY)
     listed = "; ".join(f"{state.id} {state.title[:60]!r}" for state in active[:8])

@@ -7,7 +7,7 @@ events of another clone, the next event follows both.
 
 from __future__ import annotations
 
-from trace_store import errors, trajectories
+from trace_store import errors, history, trajectories
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import value
 from trace_store.ident import Randomness, check_author
@@ -38,12 +38,22 @@ SESSION = "session"
 PREFIX = "traj_"
 _ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 _ID_LENGTH = 12
-_HASHES = frozenset(("commit", "patch_id", "event"))
+_HASHES = frozenset(("commit", "patch_id", "event", "source"))
 _FIELDS = _HASHES | {
     *("type", "content", "title", "description", "project", "tags", "task", "branch", "role"),
     *("system", "id", "url", "question", "reasoning", "alternatives", "option", "reason"),
     *("confidence", "significance", "summary", "approach", "challenges", "learnings"),
-    *("suggestions", "time_spent", "subject", "files", "authored", "changes", "to", "from"),
+    *(
+        "suggestions",
+        "time_spent",
+        "subject",
+        "files",
+        "authored",
+        "changes",
+        "to",
+        "from",
+        "block",
+    ),
 }
 """Names of fields that say nothing about their values; those of `_HASHES` hold hashes made by git or Trace."""
 
@@ -101,7 +111,12 @@ class Recorder:
         return _Draft(self._guard, NewEvent(data, ev.STARTED)).data
 
     def record(
-        self, ref: str, new: Sequence[NewEvent], *, is_new: bool = False
+        self,
+        ref: str,
+        new: Sequence[NewEvent],
+        *,
+        is_new: bool = False,
+        replaces: tuple[ObjectId, ...] = (),
     ) -> list[tuple[Event, State]]:
         """Record events in one transaction; return each with the state after it.
 
@@ -109,12 +124,14 @@ class Recorder:
             ref: the full name of the trajectory's ref.
             new: the events, oldest first.
             is_new: whether they start the trajectory.
+            replaces: the trajectory's tips, if they replace its events; these move to the trash.
 
         Raises:
             StateError: an event cannot follow, because the trajectory has ended or has not.
             RefNotFoundError: there is no such trajectory.
             AlreadyExistsError: it is to be started, but exists.
             SecretFoundError: an event holds a secret, and the guard refuses secrets.
+            RefChangedError: the trajectory that they replace has other tips by now.
         """
         store = self._store
         drafts = [_Draft(self._guard, each) for each in new]
@@ -128,13 +145,21 @@ class Recorder:
                 raise errors.AlreadyExistsError(f"{name_of(ref)} exists already", ref=ref)
             if not (is_new or tips):
                 raise not_found(name_of(ref))
-            state = trajectories.reading.state_of(store, tips) if tips else State(name_of(ref))
+            state = State(name_of(ref))
+            if replaces:
+                if tips != replaces:
+                    raise errors.RefChangedError(f"{name_of(ref)} has new events", ref=ref)
+                parents = ()
+            elif tips:
+                state = trajectories.reading.state_of(store, tips)
             objects: list[tuple[ObjectId, bytes]] = []
             for draft in drafts:
                 oid, state = draft.commit(parents, state, store.clock.now(), objects)
                 made.append((draft.event(oid), state))
                 parents = (oid,)
             edits = [RefEdit(ref, parents[0], tips[0] if tips else None)] if drafts else []
+            if replaces:
+                edits += [history.trash.keep_in_trash(ref, tip) for tip in tips]
             return Transaction(objects, edits, said)
 
         store.transact(build, author=drafts[-1].new.agent if drafts else "")

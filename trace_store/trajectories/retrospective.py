@@ -66,19 +66,19 @@ def draft_retrospective(
     """
     events = [json.dumps(each.data, ensure_ascii=False) for each in trajectory.events]
     lines = [each.line for each in messages if each.line]
-    kept = _newest(events, _QUOTED_CHARACTERS)
+    kept = newest(events, _QUOTED_CHARACTERS)
     question = {
         "title": trajectory.state.title,
         "description": trajectory.state.description,
         "status": trajectory.state.status,
         "events": [json.loads(each) for each in kept],
-        "messages": _newest(lines, _QUOTED_CHARACTERS - sum(map(len, kept))),
+        "messages": newest(lines, _QUOTED_CHARACTERS - sum(map(len, kept))),
     }
     dialogue = Dialogue(model, _SYSTEM, _ANSWER_TOKENS)
     return dialogue.ask(json.dumps(question, ensure_ascii=False), _read_answer)
 
 
-def _newest(texts: Sequence[str], characters: int) -> list[str]:
+def newest(texts: Sequence[str], characters: int) -> list[str]:
     """Return the last texts that have no more than some characters together."""
     first = len(texts)
     while first and (characters := characters - len(texts[first - 1])) >= 0:

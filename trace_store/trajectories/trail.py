@@ -76,7 +76,7 @@ class Plan:
 
 def render(whole: Trajectory) -> dict[str, Any]:
     """Return a trajectory as trail's JSON values."""
-    left = next((left for each in _facts(whole) if (left := each.get(LEFTOVER))), {})
+    left: Mapping[str, Any] = next((x for each in _facts(whole) if (x := each.get(LEFTOVER))), {})
     document = _object(_document(whole), left)
     last = whole.retrospective
     if last is not None:

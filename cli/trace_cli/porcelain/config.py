@@ -40,6 +40,7 @@ def config(
         automatic_checkpoint_limit     how many of each trigger are kept
         automatic_checkpoint_days      for how many days
         automatic_checkpoint_tokens    a checkpoint each time the context passes a multiple of this
+        trajectory_capture             on or off: record blocks in new messages (see `trace tr capture --help`)
         trash_retention  how long the trash keeps things: by hand, or such as "30 days"
         trash_count      how many refs the trash keeps
         trash_size       maximum size of data held only by the trash: 500k, 100M or 2G

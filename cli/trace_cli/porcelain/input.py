@@ -5,7 +5,9 @@ Rule: an error names file, line and column.
 
 from __future__ import annotations
 
+from trace_cli.failures import usage_error
 from trace_store import errors, providers
+from trace_store.ident import count_of, is_count
 from trace_store.objects.message import Message
 
 TYPE_CHECKING = False
@@ -134,3 +136,20 @@ def _decoded(data: bytes, name: str) -> str:
 
 def _refused(constant: str) -> Any:
     raise ValueError(f"{constant} is not a JSON number")
+
+
+def places_in(text: str, count: int, option: str) -> list[int]:
+    """Return the places, from 0, that a text such as `1,3-5` or `all` names; `option` takes it."""
+    if text == "all":
+        return list(range(count))
+    found: list[int] = []
+    for piece in text.split(","):
+        first, dash, last = (each.strip() for each in piece.partition("-"))
+        last = last if dash else first
+        if not (is_count(first) and is_count(last)):
+            raise usage_error(f"{option} takes numbers such as 1,3-5, not {text[:40]!r}")
+        if not 1 <= count_of(first) <= count_of(last) <= count:
+            proposals = "1 proposal" if count == 1 else f"{count} proposals"
+            raise usage_error(f"there are {proposals}; {piece.strip()} is not among them")
+        found += range(count_of(first) - 1, count_of(last))
+    return list(dict.fromkeys(found))

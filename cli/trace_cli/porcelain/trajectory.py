@@ -70,7 +70,7 @@ def record(
         made = write(repo.trajectories, about)
         finish(invocation, repo)
     if as_json:
-        write_record(invocation, records.recorded_event(made))
+        write_record(invocation, records.recorded_event(made.event, made.state))
     elif not quiet:
         title = one_line(made.state.title, 60)
         invocation.line(f"{made.event.id} {safe(made.event.type)} in {made.state.id} ({title})")
@@ -268,7 +268,14 @@ GROUP = Group(
         "task": "trajectory_task:task",
         "sync": "trajectory_task:sync",
         "list": list_,
+        "capture": "trajectory_capture:capture",
+        "feed": "trajectory_capture:feed",
+        "propose": "trajectory_capture:propose",
         "show": "trajectory_show:show",
+        "search": "trajectory_search:search",
+        "similar": "trajectory_search:similar",
+        "score": "trajectory_search:score",
+        "compact": "trajectory_search:compact",
         "link": "trajectory_git:link",
         "hook": "trajectory_git:hook",
         "timeline": "trajectory_export:timeline",

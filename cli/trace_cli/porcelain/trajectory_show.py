@@ -53,7 +53,7 @@ def status(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
     for line in table(invocation, (), rows, LEFT * 2, [("dim", "")] * len(rows)):
         invocation.line(line)
     told = [
-        (date(each.time)[11:16], safe(each.agent), safe(each.type), one_line(_said(each), 100))
+        (date(each.time)[11:16], safe(each.agent), safe(each.type), one_line(said(each), 100))
         for each in last
     ]
     shades = [("dim", "", STYLES.get(each.type, ""), "") for each in last]
@@ -168,7 +168,7 @@ def _event_lines(invocation: Invocation, event: Event, number: int | None) -> It
     if event.confidence is not None:
         marks.insert(0, f"confidence {event.confidence:g}")
     more = f" ({safe(', '.join(filter(None, marks)))})" if any(marks) else ""
-    first, *rest = _said(event).split("\n")
+    first, *rest = said(event).split("\n")
     at = date(event.time)[11:16]
     yield f"  {at}  {name} {paint(invocation, which, 'yellow')} {safe(event.agent)}: {first}{more}"
     for line in rest:
@@ -226,21 +226,21 @@ def _counts(state: State) -> str:
     return ", ".join([*found, counted(state.count(), "event")])
 
 
-def _said(event: Event) -> str:
+def said(event: Event) -> str:
     """Return what an event says, escaped."""
     data: Mapping[str, Any] = event.data
-    said = event.content or str(data.get("title", "") or data.get("summary", ""))
+    text = event.content or str(data.get("title", "") or data.get("summary", ""))
     if event.type == ev.DECISION and event.question:
-        said = f"{event.question} → {said}"
+        text = f"{event.question} → {text}"
     elif event.type == ev.SENT:
-        said = f"to {data.get('to', '')}: {said}"
+        text = f"to {data.get('to', '')}: {text}"
     elif event.type == ev.RECEIVED:
-        said = f"from {data.get('from', '')}: {said}"
+        text = f"from {data.get('from', '')}: {text}"
     elif event.type == ev.LINKED:
-        said = f"{event.commit[:12]} {data.get('subject', '')}"
+        text = f"{event.commit[:12]} {data.get('subject', '')}"
     elif event.type == ev.AMENDED:
-        said = ", ".join(sorted(data.get("changes", ())))
-    return safe(said)
+        text = ", ".join(sorted(data.get("changes", ())))
+    return safe(text)
 
 
 def _block(text: str, indent: str) -> list[str]:

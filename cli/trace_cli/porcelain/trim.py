@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
 from trace_cli.porcelain.common import (
@@ -14,6 +12,7 @@ from trace_cli.porcelain.common import (
     finish,
     opened,
 )
+from trace_cli.porcelain.input import places_in
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, heat_bar, number, share, table
@@ -198,7 +197,9 @@ def suggest_command(
     with opened(invocation, quiet=quiet) as repo:
         found = repo.compression.suggest(ref=branch)
         if chosen is not None:
-            picked = [found.proposals[n] for n in _numbers(chosen, len(found.proposals))]
+            picked = [
+                found.proposals[n] for n in places_in(chosen, len(found.proposals), "--apply")
+            ]
             result = repo.compression.apply(picked, message=message, ref=branch)
             finish(invocation, repo)
             if as_json:
@@ -214,24 +215,6 @@ def suggest_command(
             write_record(invocation, records.suggestions(found))
         elif not quiet:
             _show(invocation, found, most)
-
-
-def _numbers(text: str, count: int) -> list[int]:
-    """Return the places, from 0, that a text such as `1,3-5` names."""
-    if text == "all":
-        return list(range(count))
-    found: list[int] = []
-    for piece in text.split(","):
-        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", piece)
-        if match is None:
-            raise usage_error(f"--apply takes numbers such as 1,3-5, not {text[:40]!r}")
-        first, last = int(match[1]), int(match[2] or match[1])
-        if not 1 <= first <= last <= count:
-            raise usage_error(
-                f"there are {counted(count, 'proposal')}; {piece.strip()} is not among them"
-            )
-        found += range(first - 1, last)
-    return list(dict.fromkeys(found))
 
 
 def _show(invocation: Invocation, found: Suggestions, most: int | None) -> None:

@@ -163,8 +163,10 @@ def number(value: int) -> str:
 
 
 def counted(value: int, noun: str) -> str:
-    """Return "1 message", "2,000 messages"."""
-    return f"{value:,} {noun}{'' if value == 1 else 's'}"
+    """Return "1 message", "2,000 messages", "3 trajectories"."""
+    if value == 1:
+        return f"1 {noun}"
+    return f"{value:,} {noun[:-1]}ies" if noun.endswith("ory") else f"{value:,} {noun}s"
 
 
 def size(size_bytes: int) -> str:

@@ -1,0 +1,215 @@
+"""Subcommands of `trace trajectory` that find in agents' output what to record."""
+
+from __future__ import annotations
+
+import codecs
+
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
+from trace_cli.porcelain.common import JSON, QUIET, SECRETS, finish, opened
+from trace_cli.porcelain.input import places_in
+from trace_cli.porcelain.trajectory import AGENT, TRAJECTORY
+from trace_cli.porcelain.trajectory_show import said
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import short_address, write_record
+from trace_cli.render.tables import counted, paint
+from trace_store import llm
+from trace_store.repo import trajectory_records as records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_cli.runtime import Invocation
+    from trace_store.trajectories.capture import BadBlock
+    from trace_store.trajectories.events import Event
+    from trace_store.trajectories.proposals import Proposal
+    from trace_store.trajectories.state import State
+
+PIECE = 64 * 1024
+STRICT = Option("--strict", "strict", "Exit with 7 if a block is bad")
+
+
+@takes(
+    Argument(
+        "REVISION", "branch", "The branch; HEAD's if not given", OPTIONAL, completes="REVISION"
+    ),
+    Option("--all", "all", "Scan all branches"),
+    TRAJECTORY,
+    STRICT,
+    SECRETS,
+    JSON,
+    QUIET,
+)
+def capture(
+    invocation: Invocation,
+    *,
+    branch: str | None,
+    all: bool,
+    trajectory: str,
+    strict: bool,
+    secrets: str,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Record what agents wrote in blocks into their messages.
+
+    A block is `[[TRAJECTORY:decision]] {"question": "Where?", "chosen": "in memory"} [[/TRAJECTORY]]`, with any type of
+    event, or `[[RETROSPECTIVE]] summary: Done [[/RETROSPECTIVE]]`. Inside is JSON, or lines `field: value`. Each block
+    is recorded once; only messages since the last scan are read. `trace config trajectory_capture on` does this after
+    each commit and import.
+
+        trace trajectory capture --all
+    """
+    if branch is not None and all:
+        raise usage_error("give REVISION or --all, not both")
+    with opened(invocation, quiet=quiet, secrets=secrets) as repo:
+        capturing, where = repo.trajectories.capture, {"trajectory": trajectory}
+        found = capturing.scan_all(**where) if all else capturing.scan(branch or "HEAD", **where)
+        finish(invocation, repo)
+    if as_json:
+        write_record(invocation, records.captured(found))
+    elif not quiet:
+        for event, state in found.recorded:
+            _print_recorded(invocation, event, state)
+        if not found.recorded:
+            invocation.note("no new blocks")
+    _tell_bad(invocation, found.bad)
+    return EXIT_INVALID if strict and found.bad else EXIT_OK
+
+
+@takes(
+    Option("--tee", "tee", "Copy the input to standard output, unchanged"),
+    TRAJECTORY,
+    AGENT,
+    STRICT,
+    SECRETS,
+    QUIET,
+)
+def feed(
+    invocation: Invocation,
+    *,
+    tee: bool,
+    trajectory: str,
+    agent: str,
+    strict: bool,
+    secrets: str,
+    quiet: bool,
+) -> int:
+    """Record the blocks in an agent's output as they end, from standard input.
+
+    Blocks are as in `trace trajectory capture`. Bad ones are reported at the end.
+
+        agent -p "Fix the bug" | trace trajectory feed --tee | less
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    with opened(invocation, quiet=quiet, secrets=secrets) as repo:
+        stream = repo.trajectories.capture.feed(trajectory=trajectory, agent=agent)
+        while piece := invocation.stdin.read1(PIECE):  # type: ignore[attr-defined]
+            if tee:
+                invocation.write(piece)
+                invocation.flush()
+            stream.write(decoder.decode(piece))
+        stream.write(decoder.decode(b"", final=True))
+        stream.close()
+        finish(invocation, repo)
+    if not quiet:
+        invocation.note(f"{counted(len(stream.recorded), 'block')} recorded")
+    _tell_bad(invocation, stream.bad)
+    return EXIT_INVALID if strict and stream.bad else EXIT_OK
+
+
+@takes(
+    Argument(
+        "REVISION", "branch", "The branch; HEAD's if not given", OPTIONAL, completes="REVISION"
+    ),
+    Option("--ask", "ask", "Let the model of `trace config model` find them"),
+    Option("--accept", "chosen", "Record those of the last list, such as 1,3-5 or all", "NUMBERS"),
+    TRAJECTORY,
+    SECRETS,
+    JSON,
+    QUIET,
+)
+def propose(
+    invocation: Invocation,
+    *,
+    branch: str | None,
+    ask: bool,
+    chosen: str | None,
+    trajectory: str,
+    secrets: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """List decisions that messages speak of; --accept records some of them.
+
+    They are found by their wording, or with --ask by a model. Nothing is recorded unless you accept it; the event then
+    names the message as its source.
+
+        trace trajectory propose
+        trace trajectory propose --accept 1,3-5
+    """
+    if chosen is not None and (ask or branch is not None):
+        raise usage_error("--accept goes by the last list: give neither REVISION nor --ask")
+    with opened(invocation, quiet=quiet, secrets=secrets) as repo:
+        if chosen is not None:
+            count = len(repo.trajectories.capture.proposed())
+            numbers = places_in(chosen, count, "--accept") if count else []
+            made = repo.trajectories.capture.accept(
+                [place + 1 for place in numbers], trajectory=trajectory
+            )
+            finish(invocation, repo)
+            _print_all_recorded(invocation, made, as_json=as_json, quiet=quiet)
+            return
+        model = None
+        if ask:
+            settings = llm.settings.read_settings(repo.store.disk, invocation.environment)
+            model = llm.http_model.HttpModel(settings)
+        found = repo.trajectories.capture.propose(branch or "HEAD", model=model)
+    _print_proposals(invocation, found, as_json=as_json, quiet=quiet)
+
+
+def _print_proposals(
+    invocation: Invocation, found: Sequence[Proposal], *, as_json: bool, quiet: bool
+) -> None:
+    for each in found:
+        if as_json:
+            write_record(invocation, records.trajectory_proposal(each))
+            continue
+        text = f"{each.question} → {each.chosen}" if each.question else each.chosen
+        name = paint(invocation, short_address(each.address), "yellow")
+        invocation.line(f"{each.number:>3}  {name}  {one_line(text, 300)}")
+        if each.reasoning and each.reasoning not in text:
+            invocation.line(f"     {one_line(each.reasoning, 300)}")
+        for option in each.alternatives:
+            if option not in text:
+                invocation.line(f"     not {one_line(option, 200)}")
+    if not (found or as_json or quiet):
+        invocation.note("no new decisions were found")
+
+
+def _print_all_recorded(
+    invocation: Invocation, made: Sequence[tuple[Event, State]], *, as_json: bool, quiet: bool
+) -> None:
+    for event, state in made:
+        if as_json:
+            write_record(invocation, records.recorded_event(event, state))
+        elif not quiet:
+            _print_recorded(invocation, event, state)
+    if not (made or as_json or quiet):
+        invocation.note("recorded already")
+
+
+def _print_recorded(invocation: Invocation, event: Event, state: State) -> None:
+    name = paint(invocation, short_address(event.id), "yellow")
+    title = one_line(state.title, 60)
+    invocation.line(
+        f"{name} {safe(event.type)} in {state.id} ({title}): {one_line(said(event), 100)}"
+    )
+
+
+def _tell_bad(invocation: Invocation, bad: Sequence[BadBlock]) -> None:
+    for each in bad:
+        where = f" of {short_address(each.address)}" if each.address else ""
+        reason = one_line(each.reason, 200)
+        invocation.note(f"block {each.number}{where} ({safe(each.type)}) not recorded: {reason}")

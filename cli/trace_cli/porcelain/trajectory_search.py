@@ -1,0 +1,159 @@
+"""Subcommands of `trace trajectory` that search, and that keep the records in order."""
+
+from __future__ import annotations
+
+from trace_cli.arguments import ANY, OPTIONAL, SOME, Argument, Option, takes
+from trace_cli.porcelain.common import JSON, QUIET, finish, opened
+from trace_cli.porcelain.trajectory_show import said
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import short_address, write_record
+from trace_cli.render.tables import counted, date, marked, paint
+from trace_store.repo import trajectory_records as records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_cli.runtime import Invocation
+    from trace_store.trajectories.event_search import FoundEvent
+
+SHOWN_EVENTS = 4
+PAST = {"archive": "archived", "summarise": "summarised", "delete": "deleted"}
+FILTERS = (
+    Option("--tag", "tag", "Only with this tag, of the event or its trajectory", "TAG", default=""),
+    Option("--task", "task", "Only in trajectories of this task", "ID", default=""),
+    Option("--file", "file", "Only in those whose commits changed it", "PATH", default=""),
+    Option("--commit", "commit", "Only in those linked to this commit", "COMMIT", default=""),
+    Option("--agent", "agent", "Only what this agent recorded", "NAME", default=""),
+)
+
+
+@takes(
+    Argument("WORDS", "words", "What to search for; optional with a filter", ANY),
+    *FILTERS,
+    Option("-n --limit", "limit", "Stop after this many", "N", number=True, least=1, default=20),
+    JSON,
+)
+def search(
+    invocation: Invocation, *, words: list[str], limit: int, as_json: bool, **wanted: str
+) -> None:
+    """Search what was recorded in all trajectories, newest first.
+
+    Decisions, findings, chapters, notes and retrospectives are found, also in earlier versions. Words are ANDed, as in
+    `trace search`. The first search builds an index in `.trace/cache`; each search updates it.
+
+        trace trajectory search token refresh --file src/auth
+    """
+    with opened(invocation) as repo:
+        found = repo.trajectories.search(" ".join(words), limit=limit, **wanted)
+    _print(invocation, found, as_json=as_json)
+
+
+@takes(
+    Argument("QUESTION", "words", "What is to be decided", SOME),
+    *FILTERS,
+    Option("-n --limit", "limit", "Show at most this many", "N", number=True, least=1, default=5),
+    JSON,
+)
+def similar(
+    invocation: Invocation, *, words: list[str], limit: int, as_json: bool, **wanted: str
+) -> None:
+    """Show past decisions on questions like this one, the most similar first.
+
+    A decision needs one word in common; rare words count more than frequent ones.
+
+        trace trajectory similar "Where do we keep the tokens?"
+    """
+    with opened(invocation) as repo:
+        found = repo.trajectories.similar(" ".join(words), limit=limit, **wanted)
+    _print(invocation, found, as_json=as_json)
+
+
+@takes(
+    Argument("ID", "trajectory", "Which one", OPTIONAL, default="", completes="TRAJECTORY"),
+    JSON,
+)
+def score(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
+    """Show how complete a record is, from 0 to 100, and what it lacks.
+
+    It judges the record, not the work: decisions with question, reasoning and alternatives, a retrospective, linked
+    commits, recorded while the work happened, without paths of someone's home folder.
+    """
+    with opened(invocation) as repo:
+        found = repo.trajectories.score(trajectory)
+    if as_json:
+        write_record(invocation, records.trajectory_score(found))
+        return
+    state = found.trajectory.state
+    invocation.line(f"{paint(invocation, state.id, 'yellow')} {one_line(state.title, 60)}")
+    invocation.line(f"{found.points} of 100")
+    for lack in found.lacks:
+        names = ", ".join(short_address(event.id) for event in lack.events[:SHOWN_EVENTS])
+        more = ", …" if len(lack.events) > SHOWN_EVENTS else ""
+        where = f" ({names}{more})" if names else ""
+        invocation.line(f"  -{lack.points:<3} {safe(lack.text)}{where}")
+
+
+@takes(
+    Option("--older-than", "older_than", "Since the last event", "DURATION", default="90d"),
+    Option(
+        "--how",
+        "how",
+        "archive: to the trash; summarise: keep decisions, findings, links and the retrospective; or delete",
+        "WAY",
+        default="archive",
+        choices=("archive", "summarise", "delete"),
+    ),
+    Option("--apply", "apply", "Do it; otherwise it is only shown"),
+    JSON,
+    QUIET,
+)
+def compact(
+    invocation: Invocation, *, older_than: str, how: str, apply: bool, as_json: bool, quiet: bool
+) -> None:
+    """Archive, summarise or delete trajectories that ended long ago.
+
+    What `archive` and `summarise` take away is in the trash, and `trace trash restore` brings an archived one back. If
+    several clones share the repository, compact in one of them when all have the same events.
+
+        trace trajectory compact --older-than 90d --how summarise --apply
+    """
+    with opened(invocation, quiet=quiet) as repo:
+        done = repo.trajectories.compact(older_than=older_than, how=how, apply=apply)
+        if apply:
+            finish(invocation, repo)
+    for each in done:
+        if as_json:
+            write_record(invocation, records.compacted(each, how, applied=apply))
+        elif not quiet:
+            name = paint(invocation, each.state.id, "yellow")
+            kept = f", {each.kept_count} kept" if how == "summarise" else ""
+            events = f"{counted(each.event_count, 'event')}{kept}"
+            title = one_line(each.state.title, 60)
+            invocation.line(f"{name} {date(each.state.updated)[:10]} {title} ({events})")
+    if not (quiet or as_json):
+        what = counted(len(done), "trajectory")
+        verb = "ended that long ago" if not done else PAST[how]
+        would = "would be " if done and not apply else ""
+        invocation.note(f"{what} {would}{verb}" + ("; --apply does it" if would else ""))
+
+
+def _print(invocation: Invocation, found: Sequence[FoundEvent], *, as_json: bool) -> None:
+    if as_json:
+        for each in found:
+            write_record(invocation, records.found_event(each))
+        return
+    invocation.page()
+    for each in found:
+        event, state = each.event, each.state
+        about = f"{date(event.time)[:16]}  {safe(event.type)} by {safe(event.agent)}"
+        where = f"in {state.id} ({one_line(state.title, 60)})"
+        invocation.line(f"{paint(invocation, str(event.id), 'yellow')}  {about} {where}")
+        hit = each.snippet.text[each.snippet.start : each.snippet.end]
+        lines = [one_line(said(event), 200), one_line(event.reasoning, 200)]
+        if not any(hit in line for line in lines):
+            lines.append(marked(invocation, each.snippet))
+        for line in filter(None, lines):
+            invocation.line(f"    {line}")
+    if not found:
+        invocation.note("nothing was found")

@@ -1,0 +1,128 @@
+"""Retention: old trajectories are archived, summarised or deleted. Only ended ones are, and the trash keeps what goes.
+
+A summary is a new history of the same trajectory: how it started and ended, decisions, findings, links and the last
+retrospective, at their times and in their latest versions.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors, history
+from trace_store.contracts import RefEdit, Transaction
+from trace_store.frozen import value
+from trace_store.ident import parse_duration
+from trace_store.refs.names import TRAJECTORIES
+from trace_store.trajectories import events as ev
+from trace_store.trajectories import reading
+from trace_store.trajectories.recording import NewEvent
+from trace_store.trajectories.state import FACTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_store.contracts import RefReader
+    from trace_store.store.handle import Store
+    from trace_store.trajectories.reading import Trajectory
+    from trace_store.trajectories.recording import Recorder
+    from trace_store.trajectories.state import State
+
+ARCHIVE, SUMMARISE, DELETE = "archive", "summarise", "delete"
+WAYS = (ARCHIVE, SUMMARISE, DELETE)
+_KEPT = (ev.DECISION, ev.FINDING)
+
+
+@value
+class Compacted:
+    """A trajectory that was compacted, or would be.
+
+    Attributes:
+        state: its state before.
+        event_count: number of its events before.
+        kept_count: number of events after; 0 if it goes.
+    """
+
+    state: State
+    event_count: int
+    kept_count: int
+
+
+def compact(
+    store: Store, recorder: Recorder, older_than: str, how: str, author: str, *, apply: bool
+) -> list[Compacted]:
+    """Compact the trajectories that ended some time ago, the oldest first.
+
+    Args:
+        store: the repository's store.
+        recorder: writes the summaries.
+        older_than: a duration since the last event, such as "90d".
+        how: one of `WAYS`; only `delete` leaves nothing in the trash.
+        author: who does it.
+        apply: False only returns what would be done.
+
+    Raises:
+        InvalidInputError: `older_than` is no duration, or `how` is unknown.
+        ObjectNotFoundError, CorruptObjectError: an object is missing or damaged.
+        RefChangedError: someone recorded in a trajectory meanwhile.
+    """
+    age = parse_duration(older_than)
+    if age is None:
+        raise errors.InvalidInputError(
+            f"not a duration: {older_than[:40]!r}", argument="older_than"
+        )
+    if how not in WAYS:
+        raise errors.InvalidInputError(
+            f"compact can {', '.join(WAYS)}, not {how[:40]!r}", argument="how"
+        )
+    latest = store.clock.now() - age
+    due = [
+        state
+        for state in reversed(reading.list_trajectories(store))
+        if not state.is_active and state.updated <= latest
+    ]
+    if how == SUMMARISE:
+        return _summarise(store, recorder, due, apply=apply)
+    if apply and due:
+        refs = [TRAJECTORIES + state.id for state in due]
+        if how == ARCHIVE:
+            history.branches.delete_refs(store, refs, author=author, what="trajectory")
+        else:
+            _delete(store, refs, author)
+    return [Compacted(state, state.count(), 0) for state in due]
+
+
+def _summarise(
+    store: Store, recorder: Recorder, due: Sequence[State], *, apply: bool
+) -> list[Compacted]:
+    done = []
+    for state in due:
+        ref = TRAJECTORIES + state.id
+        tips = store.refs.tips(ref)
+        whole = reading.read_trajectory(store, state.id)
+        kept = summary_of(whole)
+        if len(kept) < len(whole.events):
+            if apply:
+                recorder.record(ref, kept, replaces=tips)
+            done.append(Compacted(state, len(whole.events), len(kept)))
+    return done
+
+
+def summary_of(whole: Trajectory) -> list[NewEvent]:
+    """Return the events of the summary of an ended trajectory."""
+    started, *later = whole.events
+    facts = {name: found for name, found in whole.state.as_map().items() if name in FACTS}
+    last = whole.of_type(ev.COMPLETED, ev.ABANDONED)[-1:]
+    kept = {event.id for event in (*whole.of_type(*_KEPT), *whole.links)}
+    kept |= {event.id for event in [whole.retrospective] if event is not None}
+    chosen = [event for event in later if event.id in kept]
+    return [
+        NewEvent({**started.data, **facts}, started.agent, started.time, started.session),
+        *(NewEvent(each.data, each.agent, each.time, each.session) for each in (*chosen, *last)),
+    ]
+
+
+def _delete(store: Store, refs: Sequence[str], author: str) -> None:
+    def build(reader: RefReader) -> Transaction:
+        edits = [RefEdit(ref, None, tips[0]) for ref in refs if (tips := reader.tips(ref))]
+        return Transaction((), edits, f"trajectory: deleted {len(edits)}")
+
+    store.transact(build, author=author)
