@@ -130,12 +130,12 @@ class Handle:
         """Make the automatic checkpoints that a new commit calls for, and record its blocks in a trajectory."""
         if self._saves_automatically:
             checkpoints.automatic.after(self.store, contexts, result.oid, result.ref, self.author)
-        if self._captures and result.message_count:
+        if result.message_count and self.store.config.get(CAPTURE_SETTING) == "on":
             self.trajectories.capture.after_commit(result.oid, result.ref or "")
 
     def after_import(self, report: ImportReport) -> None:
         """Record the blocks in imported messages in a trajectory."""
-        if self._captures:
+        if self.store.config.get(CAPTURE_SETTING) == "on":
             tips = {each.ref: each.oid for file in report.files for each in file.branches}
             self.trajectories.capture.after_import(tips)
 
@@ -146,10 +146,6 @@ class Handle:
         return subject(
             self.store, author=self.author, guard=self.guard, environment=self.environment
         )
-
-    @property
-    def _captures(self) -> bool:
-        return self.store.config.get(CAPTURE_SETTING) == "on"
 
     def import_milestones(self) -> ImportMilestones | None:
         """Return what finds the automatic checkpoints that an import calls for; None if they are off."""
