@@ -138,8 +138,8 @@ BELOW = {
         "trajectory": "trajectories trajectories.events.Task",
         "trajectory_end": "trajectories trajectories.events",
         "trajectory_events": "trajectories.events",
-        "trajectory_export": "trajectories.views",
-        "trajectory_show": "frozen.replace trajectories.events",
+        "trajectory_import": "trajectories.trail_import",
+        "trajectory_show": "frozen.replace trajectories.events trajectories.reading",
         "trash": "history.trash_entries.kinds_of_refs",
     },
     "formats and models of providers: no repository is involved": {
@@ -152,6 +152,7 @@ BELOW = {
         "config": "context.tokens llm",
         "input": "providers",
         "model": "llm",
+        "trajectory_capture": "llm",
         "trajectory_end": "llm",
     },
     "hooks in the git repository of the code": {

@@ -56,8 +56,8 @@ class Recorded:
     state: State
 
 
-class Trajectories:
-    """The trajectories of a repository.
+class Recording:
+    """The verbs that record events.
 
     Where `trajectory` is "", the one that is meant is that of `TRACE_TRAJECTORY`, else the only active one that was
     started on HEAD's branch, else the only active one. Where `agent` is "", it is that of `TRACE_AGENT`, else the
@@ -141,6 +141,34 @@ class Trajectories:
         data = event_data(type, content, fields)
         (recorded,) = self.record_all(state.id, [data], agent, time=time, session=session)
         return recorded
+
+    def record_all(
+        self,
+        trajectory: str,
+        new: Sequence[Mapping[str, Any]],
+        agent: str = "",
+        *,
+        time: int | None = None,
+        session: ObjectId | None = None,
+    ) -> Sequence[Recorded]:
+        """Record events of one agent in one step.
+
+        Args:
+            trajectory: its id.
+            new: the events, as `events.event_data` returns them.
+            agent: who did it.
+            time: when they happened, in milliseconds since the epoch; None: now.
+            session: the tip of the agent's branch at that time.
+
+        Raises:
+            As `record`.
+        """
+        who, session = self._agent(agent), session or self._session()
+        events = [NewEvent(data, who, time, session) for data in new]
+        if not events:
+            return []
+        made = self._recorder.record(TRAJECTORIES + trajectory, events)
+        return [Recorded(event, after) for event, after in made]
 
     def decide(
         self,
@@ -309,6 +337,16 @@ class Trajectories:
         """Return the whole trajectory that is meant; raises as `find`."""
         return reading.read_trajectory(self._store, self.find(trajectory).id)
 
+    def _agent(self, given: str) -> str:
+        return given or self._environment.variables(AGENT).get(AGENT, "") or self._author
+
+    def _session(self) -> ObjectId | None:
+        return self._store.refs.head().oid
+
+
+class Trajectories(Recording):
+    """The trajectories of a repository, to record in and to read: `repo.trajectories`."""
+
     def session_messages(self, chapter: Chapter) -> Sequence[SessionMessage]:
         """Return the messages of the agents' sessions during a chapter, by time."""
         return trajectories.sessions.session_messages(self._store, chapter)
@@ -410,34 +448,6 @@ class Trajectories:
         """Links to commits of the code, and notes on them."""
         return Code(self, self._store)
 
-    def record_all(
-        self,
-        trajectory: str,
-        new: Sequence[Mapping[str, Any]],
-        agent: str = "",
-        *,
-        time: int | None = None,
-        session: ObjectId | None = None,
-    ) -> Sequence[Recorded]:
-        """Record events of one agent in one step.
-
-        Args:
-            trajectory: its id.
-            new: the events, as `events.event_data` returns them.
-            agent: who did it.
-            time: when they happened, in milliseconds since the epoch; None: now.
-            session: the tip of the agent's branch at that time.
-
-        Raises:
-            As `record`.
-        """
-        who, session = self._agent(agent), session or self._session()
-        events = [NewEvent(data, who, time, session) for data in new]
-        if not events:
-            return []
-        made = self._recorder.record(TRAJECTORIES + trajectory, events)
-        return [Recorded(event, after) for event, after in made]
-
     def import_trail(self, *paths: str | os.PathLike[str], dry_run: bool = False) -> TrailImport:
         """Import trajectories of the program trail, and return what became of each file.
 
@@ -461,12 +471,6 @@ class Trajectories:
         """The tasks that trajectories work on, in the systems that hold them."""
         handle = trajectories.tasks.handle
         return handle.Tasks(self._store, self._recorder, self._environment, self._agent(""))
-
-    def _agent(self, given: str) -> str:
-        return given or self._environment.variables(AGENT).get(AGENT, "") or self._author
-
-    def _session(self) -> ObjectId | None:
-        return self._store.refs.head().oid
 
 
 class Code:
