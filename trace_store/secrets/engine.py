@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from functools import cache
 
 import re2
 
@@ -63,6 +64,49 @@ class SecretFinding:
     id: str
 
 
+class _Patterns:
+    """Triggers and patterns of rules and known secrets.
+
+    RE2 builds its automaton while it matches, so patterns that were used before match faster.
+    """
+
+    __slots__ = ("_compiled", "_unless", "escapes", "known", "meets", "rules")
+
+    def __init__(self, rules: Sequence[Rule], known: Sequence[bytes]) -> None:
+        self.rules = rules
+        self.known = known
+        self._compiled: dict[int, Any] = {}
+        self._unless: dict[int, Any] = {}
+        triggers = re2.Set.SearchSet(_options())
+        for rule in rules:
+            triggers.Add(trigger_of(rule).encode())
+        for spelled in known:
+            triggers.Add(_escaped(spelled))
+        self.escapes = triggers.Add(ESCAPED.encode())
+        triggers.Compile()
+        self.meets = triggers.Match
+
+    def pattern(self, number: int) -> Any:
+        """Return the pattern of a rule."""
+        found = self._compiled.get(number)
+        if found is None:
+            found = self._compiled[number] = compiled(self.rules[number].pattern)
+        return found
+
+    def unless(self, number: int) -> Any:
+        """Return the pattern that disproves a rule."""
+        found = self._unless.get(number)
+        if found is None:
+            found = self._unless[number] = compiled(self.rules[number].unless)
+        return found
+
+
+@cache
+def _standard_patterns() -> _Patterns:
+    """Patterns of Trace's own rules, shared by all repositories of a process; known secrets are never among them."""
+    return _Patterns(RULES, ())
+
+
 class Scanner:
     """Finds and redacts secrets."""
 
@@ -84,29 +128,25 @@ class Scanner:
         Raises:
             InvalidInputError: the trigger of a rule is not a valid pattern.
         """
-        self._rules = RULES if rules is None else tuple(rules)
-        self._known = [spelled for each in known for spelled in spellings(each)]
+        spelled = [each for secret in known for each in spellings(secret)]
+        own = rules is not None and tuple(rules) != RULES
+        self._patterns = (
+            _Patterns(RULES if rules is None else tuple(rules), spelled)
+            if own or spelled
+            else _standard_patterns()
+        )
         self._allowed = frozenset(allowed)
         self._key = key
-        self._compiled: dict[int, Any] = {}
-        self._unless_patterns: dict[int, Any] = {}
-        self._triggers = re2.Set.SearchSet(_options())
-        for rule in self._rules:
-            self._triggers.Add(trigger_of(rule).encode())
-        for spelled in self._known:
-            self._triggers.Add(_escaped(spelled))
-        self._escapes = self._triggers.Add(ESCAPED.encode())
-        self._triggers.Compile()
-        self.meets = self._triggers.Match
+        self.meets = self._patterns.meets
         """Returns a true value if some bytes need a closer look."""
 
     def __repr__(self) -> str:
-        return f"Scanner({len(self._rules)} rules)"
+        return f"Scanner({len(self.rules)} rules)"
 
     @property
     def rules(self) -> Sequence[Rule]:
         """The rules, most specific first."""
-        return self._rules
+        return self._patterns.rules
 
     def find_bytes(self, data: bytes, hits: Sequence[int] | None = None) -> list[SecretFinding]:
         """Return the secrets in bytes, which need not be UTF-8; `hits` is the result of `meets`, if known."""
@@ -114,7 +154,7 @@ class Scanner:
         if not hits:
             return []
         place = None
-        if self._escapes in hits:
+        if self._patterns.escapes in hits:
             view = UnescapedText(data)
             data, place = view.data, view.place
             hits = self.meets(data) or ()
@@ -127,17 +167,11 @@ class Scanner:
             id_ = finding_id(self._key_bytes(), data[start:end])
             if id_ in self._allowed:
                 continue
-            name = self._rules[order].name if order < len(self._rules) else KNOWN_RULE
+            name = self.rules[order].name if order < len(self.rules) else KNOWN_RULE
             if place is not None:
                 start, end = place(start), place(end)
             found.append(SecretFinding(name, start, end, id_))
         return found
-
-    def _unless(self, number: int) -> Any:
-        pattern = self._unless_patterns.get(number)
-        if pattern is None:
-            pattern = self._unless_patterns[number] = compiled(self._rules[number].unless)
-        return pattern
 
     def _key_bytes(self) -> bytes:
         if not isinstance(self._key, bytes):
@@ -147,16 +181,15 @@ class Scanner:
     def _candidates(self, data: bytes, hits: Sequence[int]) -> list[tuple[int, int, int]]:
         """Return (number of the rule, start, end) of possible secrets."""
         found: list[tuple[int, int, int]] = []
-        rules = self._rules
+        patterns = self._patterns
+        rules = patterns.rules
         for hit in hits:
             if hit >= len(rules):
-                if hit != self._escapes:
-                    found += _find_all(data, self._known[hit - len(rules)], len(rules))
+                if hit != patterns.escapes:
+                    found += _find_all(data, patterns.known[hit - len(rules)], len(rules))
                 continue
             check = rules[hit].check
-            pattern = self._compiled.get(hit)
-            if pattern is None:
-                pattern = self._compiled[hit] = compiled(rules[hit].pattern)
+            pattern = patterns.pattern(hit)
             group = min(pattern.groups, 1)
             for match in pattern.finditer(data):
                 start, end = match.span(group)
@@ -165,7 +198,7 @@ class Scanner:
                     continue
                 if _is_in_base64(data, start, end):
                     continue
-                if rules[hit].unless and self._unless(hit).search(
+                if rules[hit].unless and patterns.unless(hit).search(
                     data[max(0, start - _NEAR) : start]
                 ):
                     continue
