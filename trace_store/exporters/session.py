@@ -159,12 +159,13 @@ def _below(store: Store, ref: str) -> Iterator[Below]:
 class _Reader:
     """Reader of a session's records, on demand."""
 
-    __slots__ = ("_contexts", "_store", "_tip")
+    __slots__ = ("_contexts", "_facts", "_store", "_tip")
 
     def __init__(self, contexts: ContextCompiler, tip: ObjectId) -> None:
         self._store = contexts.store
         self._contexts = contexts
         self._tip = tip
+        self._facts: Facts | None = None
 
     def records(self, commit: ObjectId) -> list[bytes]:
         return unpurged_records(self._contexts.read_commit(commit), self._store.objects.read)
@@ -175,6 +176,12 @@ class _Reader:
         return any(named is not None and named[1] == session for named in names)
 
     def facts(self) -> Facts:
+        # Some writers ask twice, and each time the records of up to 128 commits would be parsed.
+        if self._facts is None:
+            self._facts = self._read_facts()
+        return self._facts
+
+    def _read_facts(self) -> Facts:
         commits = map(self._contexts.read_commit, first_parent_chain(self._contexts, self._tip))
         kept = [commit for commit in commits if SOURCE_KEY in commit.meta]  # newest first
         facts = dict.fromkeys(_PATHS, "")
