@@ -1,6 +1,7 @@
 """Settings that all tests share."""
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
@@ -26,3 +27,9 @@ _OWN = tempfile.mkdtemp(prefix="trace-user-")
 atexit.register(shutil.rmtree, _OWN, ignore_errors=True)
 os.environ["XDG_CONFIG_HOME"] = os.path.join(_OWN, "config")
 os.environ["XDG_DATA_HOME"] = os.path.join(_OWN, "data")
+
+
+def pytest_collection_finish() -> None:
+    """Keep what all tests share out of each collection: modules, and the tests themselves."""
+    gc.collect()
+    gc.freeze()
