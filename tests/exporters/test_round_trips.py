@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -85,15 +87,50 @@ def round_trip(session: ExportSession, name: str) -> tuple[ExportSession, Words]
 def of_file(data: bytes, format: str) -> Iterator[ExportSession]:
     """The sessions of a transcript, and of all branches beside them."""
     _, store = import_bytes(data, format)
-    for ref, _ in store.refs.iterate("refs/heads/sessions/"):
-        yield read_session(store, ref)
+    return in_store(store)
 
 
 def of_path(path: Path) -> Iterator[ExportSession]:
     store = Store.memory()
     import_paths(store, [str(path)])
+    return in_store(store)
+
+
+def in_store(store: Store) -> Iterator[ExportSession]:
     for ref, _ in store.refs.iterate("refs/heads/sessions/"):
         yield read_session(store, ref)
+
+
+# What is written into every format is made once.
+
+
+@cache
+def with_everything() -> ExportSession:
+    return rich_session()
+
+
+@cache
+def exported_from(name: str) -> tuple[ExportSession, ...]:
+    """The sessions of a session with everything, written in a format."""
+    exported = write(with_everything(), name)
+    assert exported is not None
+    return tuple(of_file(exported.to_bytes(), name))
+
+
+@cache
+def smallest() -> Mapping[str, ExportSession]:
+    return {what: make() for what, (_, make) in CASES.items()}
+
+
+@cache
+def damaged() -> tuple[ExportSession, ...]:
+    """The sessions of all transcripts that are broken."""
+    found: list[ExportSession] = []
+    for damage in DAMAGES:
+        store = Store.memory()
+        import_paths(store, ["-"], format="claude-code", stdin=io.BytesIO(damage.data()))
+        found += in_store(store)
+    return tuple(found)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -110,7 +147,7 @@ def test_nothing_is_lost_but_what_is_listed(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_session_with_everything(name: str) -> None:
-    found = round_trip(rich_session(), name)
+    found = round_trip(with_everything(), name)
     assert found is not None
     assert_valid_requests([turn.message for turn in found[0].turns], found[0].tools)
 
@@ -118,7 +155,7 @@ def test_a_session_with_everything(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in CHECKS])
 def test_what_came_back_comes_back_again(name: str) -> None:
     """What a format gave back once it gives back always. Requests do not tell whose reasoning theirs was."""
-    found = round_trip(rich_session(), name)
+    found = round_trip(with_everything(), name)
     assert found is not None
     again = round_trip(found[0], name)
     assert again is not None
@@ -131,27 +168,15 @@ def test_what_came_back_comes_back_again(name: str) -> None:
 def test_from_every_format_into_this_one(name: str) -> None:
     """What each writer makes is an invented transcript of its format; all of them go into this one."""
     for other in NAMES:
-        exported = write(rich_session(), other)
-        assert exported is not None
-        for session in of_file(exported.to_bytes(), other):
+        for session in exported_from(other):
             found = round_trip(session, name)
             assert found is not None, other
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_from_transcripts_that_are_broken(name: str) -> None:
-    for damage in DAMAGES:
-        data = damage.data()
-        store = Store.memory()
-        _import(store, data)
-        for ref, _ in store.refs.iterate("refs/heads/sessions/"):
-            round_trip(read_session(store, ref), name)
-
-
-def _import(store: Store, data: bytes) -> None:
-    import io
-
-    import_paths(store, ["-"], format="claude-code", stdin=io.BytesIO(data))
+    for session in damaged():
+        round_trip(session, name)
 
 
 @pytest.mark.parametrize("path", each_chosen_file())
@@ -284,8 +309,8 @@ def test_equal_sessions_give_equal_files_wherever_they_were_imported(
 def lost(name: str) -> set[str]:
     """What of all things that may be lost is lost in a format."""
     found = set()
-    for what, (word, make) in CASES.items():
-        exported = write(make(), name)
+    for what, (word, _) in CASES.items():
+        exported = write(smallest()[what], name)
         if exported is None or counted(exported)[word]:
             found.add(what)
     return found
@@ -293,8 +318,8 @@ def lost(name: str) -> set[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_smallest_sessions(name: str) -> None:
-    for _, make in CASES.values():
-        round_trip(make(), name)
+    for session in smallest().values():
+        round_trip(session, name)
 
 
 def test_every_word_of_losses_is_of_use() -> None:
