@@ -186,6 +186,18 @@ sound_arguments = st.one_of(
     st.sampled_from(["{}", '{"a":1}', '{"a": 1.50}', ""]),
     st.dictionaries(st.text(max_size=3), st.integers(), max_size=2).map(json.dumps),
 )
+# Made once: Hypothesis checks a new strategy at its first draw.
+signed = st.sampled_from(["Eosx", "gAAA"])
+spoken = plain_texts.filter(bool).map(Text)
+few_spoken = st.lists(spoken, max_size=1)
+fronts = st.lists(plain_texts.filter(bool), max_size=2)
+plain_parts = plain_texts.map(Text)
+sound_parts = st.one_of(plain_parts, sound_images)
+asked_parts = st.lists(sound_parts, min_size=1, max_size=3)
+# Chat completions move images out of results, and that is a repair.
+result_parts = {
+    form: st.lists(plain_parts if form == "openai" else sound_parts, max_size=3) for form in MODELS
+}
 
 
 @st.composite
@@ -193,12 +205,11 @@ def sound_contexts(draw: st.DrawFn, form: str) -> list[Message]:
     """A context that a provider takes as it stands: front, then people, models and tools in turn."""
     found = [
         Message(draw(st.sampled_from(["system", "developer"])), [Text(text)])
-        for text in draw(st.lists(plain_texts.filter(bool), max_size=2))
+        for text in draw(fronts)
     ]
     number = 0
     for _ in range(draw(st.integers(1, 4))):
-        inside = st.one_of(plain_texts.map(Text), sound_images)
-        asked = draw(st.lists(inside, min_size=1, max_size=3))
+        asked = draw(asked_parts)
         found.append(Message("user", asked, name=draw(st.sampled_from(["", "ada"]))))
         for _ in range(draw(st.integers(0, 3))):
             said, number = draw(_answers(form, number))
@@ -207,18 +218,31 @@ def sound_contexts(draw: st.DrawFn, form: str) -> list[Message]:
 
 
 @st.composite
-def _answers(draw: st.DrawFn, form: str, number: int) -> tuple[list[Message], int]:
-    """What a model says at a time, in one message or two, and the results of its calls."""
-    signed = st.sampled_from(["Eosx", "gAAA"])
+def _framed(draw: st.DrawFn) -> list[Part]:
+    """A text and the phase it is of, as Responses tells it."""
+    phase = draw(st.sampled_from(["commentary", "final_answer"]))
+    return [Opaque("openai", f'{{"type":"message","phase":"{phase}"}}'.encode()), draw(spoken)]
+
+
+def _pieces(form: str) -> st.SearchStrategy[list[list[Part]]]:
+    """What a model says, in the blocks of its provider."""
     thoughts = st.builds(Reasoning, plain_texts, signed)
-    spoken = plain_texts.filter(bool).map(Text)
     pieces = st.one_of(
         spoken.map(lambda part: [part]),
         thoughts.map(lambda part: [part]),
         st.sampled_from([[own] for own in OWN_BLOCKS[form]]),
-        *([_framed(spoken)] if form == "openai-responses" else []),
+        *([_framed()] if form == "openai-responses" else []),
     )
-    parts: list[Part] = [part for each in draw(st.lists(pieces, max_size=3)) for part in each]
+    return st.lists(pieces, max_size=3)
+
+
+PIECES = {form: _pieces(form) for form in MODELS}
+
+
+@st.composite
+def _answers(draw: st.DrawFn, form: str, number: int) -> tuple[list[Message], int]:
+    """What a model says at a time, in one message or two, and the results of its calls."""
+    parts: list[Part] = [part for each in draw(PIECES[form]) for part in each]
     calls: list[Part] = []
     for _ in range(draw(st.integers(0, 2))):
         number += 1
@@ -226,7 +250,7 @@ def _answers(draw: st.DrawFn, form: str, number: int) -> tuple[list[Message], in
         arguments = draw(plain_texts if text else sound_arguments)
         name = draw(st.sampled_from(["Bash", "read"]))
         calls.append(ToolCall(f"call_{number}", name, arguments, "text" if text else "json"))
-        calls += draw(st.lists(spoken, max_size=1))
+        calls += draw(few_spoken)
     if not calls or draw(st.booleans()):
         parts.append(draw(spoken))
     where = draw(st.integers(0, 2)) if len(calls) > 1 else 0
@@ -237,10 +261,8 @@ def _answers(draw: st.DrawFn, form: str, number: int) -> tuple[list[Message], in
     ]
     if where:
         said.append(Message("assistant", calls[len(calls) - where :], model=model))
-    # Chat completions move images out of results, and that is a repair.
-    inside = st.one_of(plain_texts.map(Text), *([] if form == "openai" else [sound_images]))
     answers = [
-        ToolResult(call.id, draw(st.lists(inside, max_size=3)), is_error)
+        ToolResult(call.id, draw(result_parts[form]), is_error)
         for call in calls
         if isinstance(call, ToolCall)
         for is_error in [draw(st.booleans()) and form != "anthropic"]
@@ -249,16 +271,9 @@ def _answers(draw: st.DrawFn, form: str, number: int) -> tuple[list[Message], in
     if draw(st.booleans()):
         said += [Message("tool", [answer]) for answer in answers]
     elif answers:
-        more = draw(st.lists(spoken, max_size=1))
+        more = draw(few_spoken)
         said.append(Message("user", [*more, *answers]))
     return said, number
-
-
-@st.composite
-def _framed(draw: st.DrawFn, spoken: st.SearchStrategy[Text]) -> list[Part]:
-    """A text and the phase it is of, as Responses tells it."""
-    phase = draw(st.sampled_from(["commentary", "final_answer"]))
-    return [Opaque("openai", f'{{"type":"message","phase":"{phase}"}}'.encode()), draw(spoken)]
 
 
 likely_contexts = st.one_of(contexts, *(sound_contexts(form) for form in MODELS))
