@@ -44,9 +44,7 @@ def size(moderate: int, full: int) -> int:
 
 def words(count_bytes: int) -> str:
     """Return text that says something new all the way, as long as asked for."""
-    chooser = Random(7)
-    text = " ".join(f"{chooser.getrandbits(40):x}" for _ in range(count_bytes // 10 + 1))
-    return text[:count_bytes]
+    return Random(7).randbytes(count_bytes // 2 + 1).hex(" ", 5)[:count_bytes]
 
 
 def line(text: str) -> str:
