@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -35,6 +36,8 @@ from trace_store.store.handle import Store
 from trace_store.testing.disks import FailingDisk
 
 TAG = "refs/tags/v1"
+Lines = tuple[list[str], list[str]]
+Prepare = Callable[[Path], Lines]
 
 
 def tip_files(folder: Path, ref: str = MAIN) -> list[str]:
@@ -42,8 +45,7 @@ def tip_files(folder: Path, ref: str = MAIN) -> list[str]:
     return sorted(os.listdir(path)) if path.exists() else []
 
 
-def prepare(folder: Path) -> tuple[list[str], list[str]]:
-    """Make a store with sealed and unsealed work, and return the messages of two branches."""
+def make(folder: Path) -> Lines:
     store = new_store(folder)
     for number in range(3):
         append(store, f"sealed {number}")
@@ -59,7 +61,20 @@ def prepare(folder: Path) -> tuple[list[str], list[str]]:
     return expected
 
 
-def check(folder: Path, expected: tuple[list[str], list[str]]) -> None:
+@pytest.fixture(scope="module")
+def prepare(tmp_path_factory: pytest.TempPathFactory) -> Prepare:
+    """Put a store with sealed and unsealed work into a folder, and return the messages of two branches."""
+    made = tmp_path_factory.mktemp("prepared")
+    expected = make(made)
+
+    def copied(folder: Path) -> Lines:
+        shutil.copytree(made, folder, dirs_exist_ok=True)
+        return expected
+
+    return copied
+
+
+def check(folder: Path, expected: Lines) -> None:
     """Open, look, go on, seal, and look again."""
     with reopen(folder) as store:
         assert main_line(store) == expected[0]
@@ -80,7 +95,7 @@ def check(folder: Path, expected: tuple[list[str], list[str]]) -> None:
         assert errors(store) == []
 
 
-def test_a_seal_makes_everything_visible_to_git(tmp_path: Path) -> None:
+def test_a_seal_makes_everything_visible_to_git(tmp_path: Path, prepare: Prepare) -> None:
     expected = prepare(tmp_path)
     with reopen(tmp_path) as store:
         report = seal(store)
@@ -98,7 +113,9 @@ def test_a_seal_makes_everything_visible_to_git(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("partly", [False, True])
-def test_the_disk_fails_at_every_step_of_a_seal(tmp_path: Path, partly: bool) -> None:
+def test_the_disk_fails_at_every_step_of_a_seal(
+    tmp_path: Path, partly: bool, prepare: Prepare
+) -> None:
     """Each of the steps of a seal may be repeated."""
     for at in range(1, 400, 3 if partly else 1):
         folder = tmp_path / str(at)
@@ -120,7 +137,7 @@ def test_the_disk_fails_at_every_step_of_a_seal(tmp_path: Path, partly: bool) ->
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_a_process_is_killed_at_every_step_of_a_seal(tmp_path: Path) -> None:
+def test_a_process_is_killed_at_every_step_of_a_seal(tmp_path: Path, prepare: Prepare) -> None:
     """kill -9 in the middle of a seal: the store opens, is clean, and continues."""
     for at in range(1, 400):
         folder = tmp_path / str(at)
@@ -173,7 +190,7 @@ class OrderedDisk(Disk):
         return done
 
 
-def test_the_order_of_a_seal(tmp_path: Path) -> None:
+def test_the_order_of_a_seal(tmp_path: Path, prepare: Prepare) -> None:
     """Ref files change only after the pack is durable; journals go only at the next seal."""
     prepare(tmp_path)
     disk = OrderedDisk()
@@ -395,7 +412,7 @@ class MeddledDisk(FailingDisk):
         super().close(fd)
 
 
-def test_a_seal_in_the_midst_of_another(tmp_path: Path) -> None:
+def test_a_seal_in_the_midst_of_another(tmp_path: Path, prepare: Prepare) -> None:
     """The lock file is deleted: the first seal does not undo the second."""
     met = set()
     for at in range(1, 400):
@@ -432,7 +449,7 @@ def test_a_seal_in_the_midst_of_another(tmp_path: Path) -> None:
     raise AssertionError("the seal never came to its end")
 
 
-def test_what_git_adds_during_a_seal_stays(tmp_path: Path) -> None:
+def test_what_git_adds_during_a_seal_stays(tmp_path: Path, prepare: Prepare) -> None:
     """It takes no lock, and may do so at any step."""
     for at in range(1, 400):
         folder = tmp_path / str(at)
