@@ -192,34 +192,30 @@ def has_too_many_elements(data: bytes | memoryview) -> bool:
     if size <= MAXIMUM_TOTAL_ELEMENTS:
         return False
     skips = _skips()
-    at = count = 0
-    while at < size and count <= MAXIMUM_TOTAL_ELEMENTS:
-        width, fixed = skips[data[at]]
+    at = 0
+    for _ in range(MAXIMUM_TOTAL_ELEMENTS + 1):
+        if at >= size:
+            return False
         # Skip the content; the elements of arrays and maps follow their header.
-        at += (
-            1
-            + width
-            + (fixed if fixed >= 0 else int.from_bytes(data[at + 1 : at + 1 + width], "big"))
-        )
-        count += 1
-    return count > MAXIMUM_TOTAL_ELEMENTS
+        skip = skips[data[at]]
+        if skip < 0:
+            skip = 1 - skip + int.from_bytes(data[at + 1 : at + 1 - skip], "big")
+        at += skip
+    return True
 
 
-def _skips() -> list[tuple[int, int]]:
-    """Return, by first byte, the sizes of an element's length field and content.
-
-    A content size of -1 means that the length field has it.
-    """
-    skips = [(0, 0)] * 256
+def _skips() -> list[int]:
+    """Return, by first byte, the size of an element, or the negative size of its length field."""
+    skips = [1] * 256
     for length in range(32):
-        skips[0xA0 + length] = (0, length)
+        skips[0xA0 + length] = 1 + length
     for first, width in ((0xC4, 1), (0xC5, 2), (0xC6, 4), (0xD9, 1), (0xDA, 2), (0xDB, 4)):
-        skips[first] = (width, -1)
+        skips[first] = -width
     for first, fixed in (
         *((0xCA, 4), (0xCB, 8), (0xCC, 1), (0xCD, 2), (0xCE, 4), (0xCF, 8)),
         *((0xD0, 1), (0xD1, 2), (0xD2, 4), (0xD3, 8), (0xDC, 2), (0xDD, 4), (0xDE, 2), (0xDF, 4)),
     ):
-        skips[first] = (0, fixed)
+        skips[first] = 1 + fixed
     return skips
 
 

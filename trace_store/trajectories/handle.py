@@ -337,6 +337,10 @@ class Recording:
         """Return the whole trajectory that is meant; raises as `find`."""
         return reading.read_trajectory(self._store, self.find(trajectory).id)
 
+    def session_messages(self, chapter: Chapter) -> Sequence[SessionMessage]:
+        """Return the messages of the agents' sessions during a chapter, by time."""
+        return trajectories.sessions.session_messages(self._store, chapter)
+
     def _agent(self, given: str) -> str:
         return given or self._environment.variables(AGENT).get(AGENT, "") or self._author
 
@@ -346,10 +350,6 @@ class Recording:
 
 class Trajectories(Recording):
     """The trajectories of a repository, to record in and to read: `repo.trajectories`."""
-
-    def session_messages(self, chapter: Chapter) -> Sequence[SessionMessage]:
-        """Return the messages of the agents' sessions during a chapter, by time."""
-        return trajectories.sessions.session_messages(self._store, chapter)
 
     def list(self, *, since: int | str | None = None, **wanted: Any) -> list[State]:
         """Return trajectories, the one with the newest event first.
