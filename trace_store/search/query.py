@@ -231,7 +231,7 @@ def any_word(index: SearchIndex, text: str) -> str:
     texts = index.base.execute("SELECT count(*) FROM messages").fetchone()[0]
     rare = [word for word, count in counts.items() if count <= max(COMMON, texts // 8)]
     if not any(map(counts.get, rare)):
-        rare = sorted(counts, key=lambda word: counts[word] or texts)[:3]
+        rare = sorted(counts, key=lambda word: counts[word] or texts)[:2]
     return " OR ".join(f'"{word}"' for word in rare)
 
 
