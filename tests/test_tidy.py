@@ -26,9 +26,8 @@ FUNCTION_LINES = 60
 PUBLIC_METHODS = 20
 FRONT_DOOR_METHODS = {
     ("trace_store/repo/line.py", "Line"): 30,
-    ("trace_store/trajectories/handle.py", "Trajectories"): 25,
 }
-"""Higher limits for front doors, which have one short method for each verb."""
+"""The higher limit of `Line`, which has one short method for each verb."""
 FRONT_DOOR_NAMES = 30
 
 AT_THE_TOP = {
