@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -150,7 +151,7 @@ def test_other_hooks_are_called_and_come_back_to_the_byte(tmp_path: Path) -> Non
     project.trace("trajectory", "hook", "git", "--dry-run")
     assert hooks_of(folder) == before
     project.hook()
-    program_ = [shutil.which("python3") or "python3", "-m", "trace_cli"]
+    program_ = [sys.executable, "-m", "trace_cli"]
     git_hooks.install(Git(str(project.folder)), program_, trailer=True)
     project.start("Sign in")
     old = project.commit("first", app_py="1\n")
@@ -250,7 +251,7 @@ def test_a_folder_that_cannot_be_written_is_named(project: Project) -> None:
 
 
 def test_a_trailer_names_the_trajectory(project: Project) -> None:
-    command = [shutil.which("python3") or "python3", "-m", "trace_cli"]
+    command = [sys.executable, "-m", "trace_cli"]
     git_hooks.install(Git(str(project.folder)), command, trailer=True)
     id_ = project.start("Sign in")
     project.commit("change", app_py="2\n")

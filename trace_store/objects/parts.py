@@ -115,6 +115,9 @@ class Data(Text):
     def _values(self) -> tuple[object, ...]:
         return self.schema, self.text
 
+    def __repr__(self) -> str:
+        return f"Data({self.schema!r}, {self.text!r})"
+
 
 _ESCAPES = {
     **{code: f"\\u{code:04x}" for code in range(0x20)},

@@ -141,7 +141,7 @@ class _Step:
         self._disk.make_directory(os.path.dirname(self.path))
         temporary = f"{self.path}.{os.getpid()}.tmp"
         self._disk.remove(temporary)
-        create_file(self._disk, temporary, script, mode=PROGRAM)
+        create_file(self._disk, temporary, script, durable=False, mode=PROGRAM)
         if keeps and not self._disk.link(self.path, self._kept):
             self._disk.rename(self.path, self._kept)
         self._disk.rename(temporary, self.path)

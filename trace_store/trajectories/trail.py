@@ -76,8 +76,8 @@ class Plan:
 
 def render(whole: Trajectory) -> dict[str, Any]:
     """Return a trajectory as trail's JSON values."""
-    left: Mapping[str, Any] = next((x for each in _facts(whole) if (x := each.get(LEFTOVER))), {})
-    document = _object(_document(whole), left)
+    kept = (each.get(LEFTOVER) for each in _facts(whole))
+    document = _object(_document(whole), next(filter(None, kept), None))
     last = whole.retrospective
     if last is not None:
         document["retrospective"] = _object(_retrospective(last), last.data.get(LEFTOVER))

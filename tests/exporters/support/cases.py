@@ -8,7 +8,7 @@ from tests.exporters.support.sessions import SCHEMA, png, repository
 from trace_store.exporters.contract import ExportSession
 from trace_store.exporters.session import read_session
 from trace_store.objects.message import Message
-from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from trace_store.objects.parts import Data, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.repo.repository import Repo
 
 CLAUDE, GPT, GEMINI = "claude-opus-4-6", "gpt-5", "gemini-3-pro"
@@ -115,6 +115,10 @@ CASES: dict[str, tuple[str, Callable[[], ExportSession]]] = {
     "developer messages": ("message-role", lambda: of(Message("developer", "Be brief."), USER)),
     "system messages later on": ("message-role", lambda: of(USER, Message("system", "Be brief."))),
     "kinds of messages": ("message-kind", lambda: of(Message("user", "Do so.", kind="artifact"))),
+    "schemas of data": (
+        "data-schema",
+        lambda: of(USER, Message("assistant", [Data("example/1", {"a": 1})])),
+    ),
     "names of speakers": ("message-name", lambda: of(Message("user", "Hi.", name="ada"))),
     "models": ("message-model", lambda: of(USER, Message("assistant", "v1", model=CLAUDE))),
     "ids of messages": ("message-id", lambda: of(USER, Message("assistant", "v1", id="msg_1"))),

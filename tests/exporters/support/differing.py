@@ -23,7 +23,16 @@ from trace_store.importers.import_file import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.importers.report import FileReport
 from trace_store.importers.sniff import HEAD_BYTES
-from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.objects.parts import (
+    Data,
+    Image,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from trace_store.providers.media import split_image
 from trace_store.store.handle import Store
 
@@ -176,6 +185,7 @@ class _Differ:
 
     def _changed(self, one: Part, other: Part) -> None:
         if isinstance(one, Text) and isinstance(other, Text):
+            self.words["data-schema"] += isinstance(one, Data) and not isinstance(other, Data)
             self.words["control-character"] += _characters(one.text, _bare(one.text, other.text))
         elif isinstance(one, Image):
             self.words["image-form"] += one != other
@@ -278,7 +288,9 @@ def _adds_nothing(turn: Turn) -> bool:
 
 
 def _kind(part: Part) -> type[Part]:
-    """The type of a part; a URL in Gemini's form may be an image."""
+    """The type of a part; a URL in Gemini's form may be an image, and data is text."""
+    if isinstance(part, Data):
+        return Text
     return Image if isinstance(part, Opaque) and _address(part) else type(part)
 
 
