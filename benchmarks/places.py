@@ -16,7 +16,7 @@ from benchmarks.installation import Installation
 from benchmarks.model import Work
 from benchmarks.peers.git import ENVIRONMENT, git
 from benchmarks.peers.parted import FOLDER
-from benchmarks.peers.trace import NOBODY
+from benchmarks.peers.trace import BENCHMARK_ENVIRONMENT
 from trace_store import Repo, history
 
 KEPT_BESIDE = ("index", "cache", "local/published*")
@@ -56,7 +56,7 @@ class TracePlace:
         self.folder = folder
         self.program = here.trace
         self.environment = here.environment
-        with Repo.open(folder, create=False, environment=NOBODY) as repo:
+        with Repo.open(folder, create=False, environment=BENCHMARK_ENVIRONMENT) as repo:
             history.switch.switch(repo.store, start, author="bench")
         self._saved = Saved(folder / ".trace", folder.with_name("saved"))
 
@@ -69,7 +69,7 @@ class TracePlace:
                 _remove(path)
 
     def work(self) -> Work:
-        with Repo.open(self.folder, create=False, environment=NOBODY) as repo:
+        with Repo.open(self.folder, create=False, environment=BENCHMARK_ENVIRONMENT) as repo:
             return Work(len(repo.compile()), sum(1 for _ in repo.log()))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.model import Turn
-from benchmarks.peers.trace import NOBODY, Trace
+from benchmarks.peers.trace import BENCHMARK_ENVIRONMENT, Trace
 from trace_store import Repo
 
 FIRST_MILLISECOND = 1_700_000_000_000
@@ -29,7 +29,7 @@ class TraceDecisions:
 
     def build(self, folder: Path, turns: Iterable[Turn]) -> None:
         """Record a decision for each message."""
-        with Repo.init(folder, durability="fast", environment=NOBODY) as repo:
+        with Repo.init(folder, durability="fast", environment=BENCHMARK_ENVIRONMENT) as repo:
             id_ = repo.trajectories.start("Benchmark").id
             for number, _ in enumerate(turns):
                 repo.trajectories.decide(
@@ -39,7 +39,7 @@ class TraceDecisions:
 
     def count(self, folder: Path) -> int:
         """Return how many decisions can be read."""
-        with Repo.open(folder, create=False, environment=NOBODY) as repo:
+        with Repo.open(folder, create=False, environment=BENCHMARK_ENVIRONMENT) as repo:
             return len(repo.trajectories.read().decisions)
 
 

@@ -27,7 +27,7 @@ from benchmarks.compact import PACKAGE, dumps
 from benchmarks.messages import marked
 from benchmarks.model import Turn, Unavailable
 from benchmarks.peers.git import ENVIRONMENT, FIRST_SECOND, IDENTITY, git
-from benchmarks.peers.trace import NOBODY, Trace, as_message
+from benchmarks.peers.trace import BENCHMARK_ENVIRONMENT, Trace, as_message
 from trace_store import Repo, history
 from trace_store.maintenance.repack import pack
 
@@ -79,7 +79,7 @@ class PartedTrace:
         """Append without syncs, make the branches, then seal and pack."""
         last: deque[tuple[bytes, Turn]] = deque(maxlen=MANY + 1)
         size = 0
-        with Repo.init(folder, durability="fast", environment=NOBODY) as repo:
+        with Repo.init(folder, durability="fast", environment=BENCHMARK_ENVIRONMENT) as repo:
             for turn in _with_notes(turns):
                 size += 1
                 last.append((repo.commit([as_message(turn)]).oid, turn))

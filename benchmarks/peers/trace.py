@@ -52,7 +52,7 @@ from trace_store.odb.compression import compress, decompress
 from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES
 
 decompress(compress(b"", level=1), 0)  # imports the compression library
-NOBODY = Environment(author="benchmark")
+BENCHMARK_ENVIRONMENT = Environment(author="benchmark")
 
 
 class Trace:
@@ -71,7 +71,7 @@ class Trace:
 
     def build(self, folder: Path, turns: Iterable[Turn]) -> None:
         """Append without syncs, then seal and pack."""
-        with Repo.init(folder, durability="fast", environment=NOBODY) as repo:
+        with Repo.init(folder, durability="fast", environment=BENCHMARK_ENVIRONMENT) as repo:
             for turn in turns:
                 repo.commit([as_message(turn)])
             pack(repo.store, frame_bytes=self._frame_bytes)
@@ -166,7 +166,7 @@ class Unpacked(Trace):
 
     def build(self, folder: Path, turns: Iterable[Turn]) -> None:
         """Append without syncs, and leave everything in the journal."""
-        repo = Repo.init(folder, durability="fast", environment=NOBODY)
+        repo = Repo.init(folder, durability="fast", environment=BENCHMARK_ENVIRONMENT)
         for turn in turns:
             repo.commit([as_message(turn)])
         write_ids(folder, [_content_id(each) for each in repo.compile().messages])
@@ -183,7 +183,7 @@ class TraceWriter:
 
     def __init__(self, folder: Path, mode: str) -> None:
         durability, _, compiled = mode.partition(", ")
-        self._repo = Repo.open(folder, durability=durability, environment=NOBODY)
+        self._repo = Repo.open(folder, durability=durability, environment=BENCHMARK_ENVIRONMENT)
         self.append = self._append_and_compile if compiled else self._append
 
     def prepare(self, turn: Turn) -> Message:
@@ -251,7 +251,7 @@ def _characters(found: Iterable[Part]) -> int:
 
 
 def _open(folder: Path) -> Repo:
-    return Repo.open(folder, create=False, environment=NOBODY)
+    return Repo.open(folder, create=False, environment=BENCHMARK_ENVIRONMENT)
 
 
 @functools.cache

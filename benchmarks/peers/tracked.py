@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.compact import PACKAGE, dumps
 from benchmarks.model import Turn
 from benchmarks.peers.git import git
-from benchmarks.peers.trace import NOBODY, Trace, as_message
+from benchmarks.peers.trace import BENCHMARK_ENVIRONMENT, Trace, as_message
 from trace_store import Repo
 
 MESSAGES_A_COMMIT = 40
@@ -63,7 +63,7 @@ class TrackedTrace(TrackedLines):
 
     def steps(self, user: Path, turns: Iterable[Turn]) -> Iterator[None]:
         """Append messages, one a commit of Trace, and seal."""
-        with Repo.init(user, durability="fast", environment=NOBODY) as repo:
+        with Repo.init(user, durability="fast", environment=BENCHMARK_ENVIRONMENT) as repo:
             for some in _parts(turns):
                 for turn in some:
                     repo.commit([as_message(turn)])

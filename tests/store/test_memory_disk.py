@@ -153,7 +153,7 @@ def test_many_appends_to_a_file_cost_little() -> None:
 def test_a_repository_in_memory_does_what_one_on_disk_does() -> None:
     with Repo.memory(author="test") as repo:
         repo.append("user", "keep this")
-        repo.append("user", "hunter2 is the password of nobody")
+        repo.append("user", "the password is hunter2")
         repo.seal()
         assert repo.status().unsealed_bytes == 0
         plan = repo.maintenance.plan_purge(texts=["hunter2"])

@@ -327,7 +327,7 @@ def git_dir(disk: Disk, root: str) -> str | None:
 
 
 def git_dir_of(disk: Disk, path: str) -> str:
-    """Return the directory that a `.git` stands for: in a worktree or submodule, it is a file that names it.
+    """Return git's directory, given the path of a `.git`, which in a worktree or submodule is a file with its path.
 
     Raises:
         StorageError: it cannot be read.

@@ -161,7 +161,7 @@ class _Step:
 def _folder(git: Git) -> tuple[str, bool]:
     """Return the folder of git's hooks, and whether husky manages it.
 
-    husky writes the hooks in `.husky/_` anew at each of its runs; they call those in `.husky`, which are the user's.
+    husky overwrites the hooks in `.husky/_` at each run. They call the user's hooks in `.husky`.
     """
     path = git.ask("rev-parse", "--git-path", "hooks").removesuffix("\n")
     folder = os.path.normpath(os.path.join(git.folder, path))

@@ -22,7 +22,7 @@ class _Missing:
 
 
 MISSING = _Missing()
-"""Stands for no value, which differs from null."""
+"""Marks a key that is absent, which is not the same as a key with the value null."""
 
 
 def leftover(original: Any, derived: Any) -> dict[str, Any]:

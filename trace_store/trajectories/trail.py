@@ -283,7 +283,7 @@ class _Reader:
         self._now = self._first_time()
         self._events: list[NewEvent] = []
         self._originals: list[object] = []
-        """For each event the part of the document that it stands for; None for no part of its own."""
+        """For each event, the JSON value that it was read from; None if no single value holds it."""
         self._joining: list[tuple[int, str, str]] = []
         """Time, name and role of the agents that have not joined yet."""
 

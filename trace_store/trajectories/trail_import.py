@@ -231,7 +231,7 @@ def _is_implied(event: NewEvent, whole: Trajectory) -> bool:
 
 
 def _amendments(whole: Trajectory, matched: Iterable[tuple[NewEvent, Event]]) -> list[NewEvent]:
-    """Return amendments of what trail says now of events that came from it."""
+    """Return an amendment for each imported event that trail has changed since the last import."""
     if not any(trail.LEFTOVER in event.data for event in whole.events):
         return []
     found = []

@@ -156,7 +156,7 @@ def export(
 
 
 def _original(here: Repo, revision: str, *, file: str) -> SourceFile | None:
-    """Return the imported file of a session; None if it was not kept but can be written anew in its format.
+    """Return the imported file of a session; None if it was not kept, but a writer can create it from the messages.
 
     Raises:
         RevisionNotFoundError: there is no such session, or its file was not kept and no writer has its format.

@@ -1,4 +1,4 @@
-"""A task system on the web that answers as it is told, and programs that print what they are told."""
+"""A fake task service and fake programs, whose answers each test chooses."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Jira:
             NotFoundError: there is no such issue, or the user may not see it.
             TaskError: Jira is unreachable, refuses, or gave an invalid answer.
             StateError: there is no address or no token.
-            InvalidInputError: the address or the token is not valid, or the id is none of Jira.
+            InvalidInputError: the address, the token or the id is not valid.
         """
         told = self._environment.variables(URL_VARIABLE, EMAIL)
         if URL_VARIABLE not in told:
