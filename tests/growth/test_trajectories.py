@@ -13,7 +13,6 @@ from tests.growth.support.stores import Place, QuickDisk, QuickRecordingDisk
 from tests.support.examples import FULL
 from trace_store import Repo
 from trace_store.maintenance.repack import pack
-from trace_store.refs.names import TRAJECTORIES
 from trace_store.store.handle import Store
 from trace_store.trajectories.events import event_data
 from trace_store.trajectories.recording import NewEvent, Recorder
@@ -50,7 +49,7 @@ def with_events(folder: Path, count: int) -> None:
         state = repo.trajectories.start("Sign in", agent="ada")
         data = [event_data("note", f"note {number}") for number in range(count - 1)]
         events = [NewEvent(each, "ada") for each in data]
-        Recorder(store).record(TRAJECTORIES + state.id, events)
+        Recorder(store).record(state.id, events)
         repo.seal()
         pack(store)
 

@@ -115,11 +115,11 @@ def test_a_scan_records_each_block_once(repo: Repo) -> None:
         tr.capture.scan()
     tr.start("Sign in")
     found = tr.capture.scan()
-    assert [event.type for event, _ in found.recorded] == [
+    assert [made.event.type for made in found.recorded] == [
         *("decision", "retrospective", "note", "chapter"),
     ]
     assert [(bad.number, bad.type) for bad in found.bad] == [(4, "note"), (6, "error")]
-    event = found.recorded[0][0]
+    event = found.recorded[0].event
     assert event.data["source"].startswith(said.oid.hex()[:12])
     assert event.session == said.oid
     again = tr.capture.scan()
@@ -136,7 +136,7 @@ def test_a_fork_records_nothing_twice(repo: Repo) -> None:
     repo.branches.create("idea")
     repo.append("assistant", "[[TRAJECTORY:note]] two [[/TRAJECTORY]]", ref="idea")
     found = tr.capture.scan_all()
-    assert sorted(event.content for event, _ in found.recorded) == ["one", "two"]
+    assert sorted(made.event.content for made in found.recorded) == ["one", "two"]
     assert tr.capture.scan("idea").recorded == ()
 
 

@@ -20,7 +20,7 @@ from trace_store.errors import (
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.gc import gc
 from trace_store.trajectories.events import Alternative, Task
-from trace_store.trajectories.handle import Recorded
+from trace_store.trajectories.recording import Recorded
 from trace_store.trajectories.state import Agent
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

@@ -41,7 +41,7 @@ def test_sentences_are_proposed_and_accepted(spoken: Repo) -> None:
     assert tr.read().decisions == []
     with pytest.raises(errors.InvalidInputError, match="no proposal 3"):
         capture.accept([1, 3])
-    ((event, _),) = capture.accept([1])
+    event = capture.accept([1])[0].event
     assert event.data["source"] == first.address.hex
     assert spoken.message(event.data["source"]).message.text == SAID
     assert capture.accept([1]) == []

@@ -12,7 +12,7 @@ from tests.growth.support.counting import calls_of
 from tests.support.command_line import Trace
 from trace_store import Repo, errors
 from trace_store.trajectories.event_search import FoundEvent
-from trace_store.trajectories.recording import NewEvent, Recorder, trajectory_ref
+from trace_store.trajectories.recording import NewEvent, Recorder
 
 
 def contents(found: Sequence[FoundEvent]) -> list[str]:
@@ -132,7 +132,7 @@ def test_search_reads_only_what_it_shows(repo: Repo) -> None:
         for number in range(count):
             state = recorder.start({"title": f"task {number}"}, "ada")
             data = {"type": "decision", "question": "Where?", "content": "in memory"}
-            recorder.record(trajectory_ref(state.id), [NewEvent(data, "ada")])
+            recorder.record(state.id, [NewEvent(data, "ada")])
         repo.seal()
         repo.trajectories.search("memory")
         costs.append(calls_of(lambda: repo.trajectories.search("memory", limit=3)).total())

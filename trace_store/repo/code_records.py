@@ -24,7 +24,7 @@ def trajectory_link(event: Event) -> dict[str, Any]:
         "subject": data.get("subject", ""),
         "files": data.get("files", []),
         "branch": data.get("branch") or None,
-        "authored": known_time(data.get("authored", 0)),
+        "made": known_time(data.get("made", 0)),
     }
 
 
@@ -33,7 +33,7 @@ def reason(each: Reason) -> dict[str, Any]:
     return {
         "commit": each.commit.id,
         "subject": each.commit.subject,
-        "authored": known_time(each.commit.authored),
+        "made": known_time(each.commit.made),
         "how": each.how,
         "trajectory": each.trajectory.id,
         "title": each.trajectory.title,

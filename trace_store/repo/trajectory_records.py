@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trace_store.trajectories.events import Event
     from trace_store.trajectories.proposals import Proposal
     from trace_store.trajectories.reading import Chapter, Trajectory
+    from trace_store.trajectories.recording import Recorded
     from trace_store.trajectories.score import Score
     from trace_store.trajectories.sessions import SessionMessage
     from trace_store.trajectories.state import State
@@ -118,9 +119,10 @@ def found_event(found: FoundEvent) -> dict[str, Any]:
     }
 
 
-def recorded_event(event: Event, state: State) -> dict[str, Any]:
+def recorded_event(made: Recorded) -> dict[str, Any]:
     """Return an event that was recorded, and the status of its trajectory after it."""
-    return {"trajectory": state.id, "status": state.status, **trajectory_event(event)}
+    state = made.state
+    return {"trajectory": state.id, "status": state.status, **trajectory_event(made.event)}
 
 
 def trajectory_score(score: Score) -> dict[str, Any]:
@@ -162,7 +164,7 @@ def trajectory_proposal(proposal: Proposal) -> dict[str, Any]:
 def captured(found: Captured) -> dict[str, Any]:
     """Return what a scan recorded."""
     return {
-        "recorded": [recorded_event(event, state) for event, state in found.recorded],
+        "recorded": list(map(recorded_event, found.recorded)),
         "known": found.known,
         "bad": [
             {

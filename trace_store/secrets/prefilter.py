@@ -128,8 +128,8 @@ def may_hold(content: bytes, known: Sequence[bytes]) -> bool:
     # A secret that is recognised by its form alone is long and has no blanks.
     if max(map(len, content.split()), default=0) >= _SHORTEST_TOKEN and _may_hold_token(content):
         return True
-    if content.count(b":") > 3:
-        return True  # .pgpass
+    if content.count(b":") - content.count(b'":') > 3:
+        return True  # .pgpass; a colon behind a quote is one of JSON
     low = content.lower()
     if b"=" in low or b":" in low or any(map(low.__contains__, _LISTS)):
         for word in NAMES:

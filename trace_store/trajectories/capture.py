@@ -13,7 +13,7 @@ from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
 from trace_store.objects.message import load_message
 from trace_store.oid import ObjectId, is_full_id
-from trace_store.refs.names import BRANCHES, TRAJECTORIES
+from trace_store.refs.names import BRANCHES
 from trace_store.revision import branch_of, resolve_commit
 from trace_store.trajectories import reading
 from trace_store.trajectories.blocks import MARK, BlockReader, blocks_in, read_block
@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from trace_store.objects.commit import Commit
     from trace_store.store.handle import Store
     from trace_store.trajectories.blocks import Block
-    from trace_store.trajectories.events import Event
     from trace_store.trajectories.proposals import Proposal
-    from trace_store.trajectories.recording import Recorder
+    from trace_store.trajectories.recording import Recorded, Recorder
     from trace_store.trajectories.state import State
 
 
@@ -56,12 +55,12 @@ class Captured:
     """The result of a scan.
 
     Attributes:
-        recorded: the new events, each with its trajectory after it.
+        recorded: the new events.
         bad: blocks that were not recorded.
         known: number of blocks that had been recorded before.
     """
 
-    recorded: tuple[tuple[Event, State], ...]
+    recorded: tuple[Recorded, ...]
     bad: tuple[BadBlock, ...]
     known: int
 
@@ -148,7 +147,7 @@ class Capture:
         """Return the last list of proposals; empty if there is none."""
         return trajectories.proposals.last_list(self._store)
 
-    def accept(self, numbers: Sequence[int], *, trajectory: str = "") -> list[tuple[Event, State]]:
+    def accept(self, numbers: Sequence[int], *, trajectory: str = "") -> list[Recorded]:
         """Record proposals of the last list; those that are recorded already are left out.
 
         Args:
@@ -161,8 +160,8 @@ class Capture:
             RefNotFoundError: there is no such trajectory.
         """
         new = trajectories.proposals.accepted(self._store, numbers)
-        ref = TRAJECTORIES + self._choose(trajectory).id
-        return self._recorder.record(ref, new) if new else []
+        id_ = self._choose(trajectory).id
+        return self._recorder.record(id_, new) if new else []
 
     def feed(self, *, trajectory: str = "", agent: str = "") -> Feed:
         """Return what records the blocks in a stream as they end.
@@ -202,15 +201,15 @@ class Capture:
                 bad.append(_bad(text.address, block, error))
                 continue
             new.append(NewEvent(data, text.author, text.time, text.commit))
-        made: list[tuple[Event, State]] = []
+        made: list[Recorded] = []
         if new:
-            made = self._recorder.record(TRAJECTORIES + self._choose(trajectory, ref).id, new)
+            made = self._recorder.record(self._choose(trajectory, ref).id, new)
         return Captured(tuple(made), tuple(bad), len(found) - len(new) - len(bad))
 
     def _choose(self, trajectory: str, ref: str = "") -> State:
         return reading.choose(self._store, trajectory or self._named, branch=ref)
 
-    def record_block(self, block: Block, trajectory: str, agent: str) -> tuple[Event, State]:
+    def record_block(self, block: Block, trajectory: str, agent: str) -> Recorded:
         """Record a block of a stream.
 
         Raises:
@@ -218,16 +217,14 @@ class Capture:
             As `scan`.
         """
         event = NewEvent(read_block(block), agent, None, self._store.refs.head().oid)
-        state = self._choose(trajectory)
-        (made,) = self._recorder.record(TRAJECTORIES + state.id, [event])
-        return made
+        return self._recorder.record(self._choose(trajectory).id, [event])[0]
 
 
 class Feed:
     """Records the blocks in a stream.
 
     Attributes:
-        recorded: the events so far, each with its trajectory after it.
+        recorded: the events so far.
         bad: the blocks that were not recorded.
     """
 
@@ -236,7 +233,7 @@ class Feed:
         self._trajectory = trajectory
         self._agent = agent
         self._reader = BlockReader()
-        self.recorded: list[tuple[Event, State]] = []
+        self.recorded: list[Recorded] = []
         self.bad: list[BadBlock] = []
 
     def write(self, text: str) -> None:
@@ -254,7 +251,7 @@ class Feed:
             except errors.TraceError as error:
                 self.bad.append(_bad(None, block, error))
             else:
-                self._trajectory = made[1].id
+                self._trajectory = made.state.id
                 self.recorded.append(made)
 
 

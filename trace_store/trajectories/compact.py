@@ -95,13 +95,12 @@ def _summarise(
 ) -> list[Compacted]:
     done = []
     for state in due:
-        ref = TRAJECTORIES + state.id
-        tips = store.refs.tips(ref)
+        tips = store.refs.tips(TRAJECTORIES + state.id)
         whole = reading.read_trajectory(store, state.id)
         kept = summary_of(whole)
         if len(kept) < len(whole.events):
             if apply:
-                recorder.record(ref, kept, replaces=tips)
+                recorder.record(state.id, kept, replaces=tips)
             done.append(Compacted(state, len(whole.events), len(kept)))
     return done
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
 
 SCHEMA = "trace.event/1"
+SESSION = "session"
+"""The link from an event to the tip of the agent's branch."""
 STARTED, JOINED, CHAPTER = "started", "joined", "chapter"
 DECISION, FINDING, NOTE = "decision", "finding", "note"
 ERROR, PROMPT, THINKING = "error", "prompt", "thinking"

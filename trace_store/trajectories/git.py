@@ -35,7 +35,7 @@ class CodeCommit:
 
     Attributes:
         id: its id, in hex.
-        authored: when the change was made, in milliseconds since the epoch; a rebase keeps it.
+        made: when the change was made, in milliseconds since the epoch; a rebase keeps it.
         committed: when this commit was made.
         subject: the first line of its message.
         files: what it changed, relative to the repository; of a merge what differs from all parents.
@@ -43,7 +43,7 @@ class CodeCommit:
     """
 
     id: str
-    authored: int
+    made: int
     committed: int
     subject: str
     files: tuple[str, ...] = ()
@@ -223,7 +223,7 @@ def _commits(tokens: list[str]) -> Iterator[CodeCommit]:
         if not tokens[at].startswith(_START):
             at += 1
             continue
-        id_, authored, committed, subject, trailers = tokens[at : at + _FIELDS]
+        id_, made, committed, subject, trailers = tokens[at : at + _FIELDS]
         at += _FIELDS
         files: list[str] = []
         while at < len(tokens) and not tokens[at].startswith(_START):
@@ -232,7 +232,7 @@ def _commits(tokens: list[str]) -> Iterator[CodeCommit]:
                 files.append(file)
             at += 1
         named = tuple(name for each in trailers.split(",") if (name := each.strip()))
-        times = int(authored) * 1000, int(committed) * 1000
+        times = int(made) * 1000, int(committed) * 1000
         yield CodeCommit(id_.removeprefix(_START), *times, subject, tuple(files), named)
 
 

@@ -81,7 +81,7 @@ def _with_section(note: str, id: str, section: str) -> str:
 
 
 def _section(trajectory: Trajectory, link: Event) -> str:
-    time = moment(link.time, link.data.get("authored", link.time))
+    time = moment(link.time, link.data.get("made", link.time))
     lines = [f"**{_line(trajectory.state.title)}** (`{trajectory.id}`)", ""]
     for event in decisions_before(trajectory, time):
         lines += _decision(event)

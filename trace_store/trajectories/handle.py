@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 
 from trace_store import errors, trajectories
-from trace_store.frozen import value
 from trace_store.ident import parse_moment
-from trace_store.refs.names import TRAJECTORIES
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading
 from trace_store.trajectories.events import Task, event_data
-from trace_store.trajectories.recording import NewEvent, Recorder
+from trace_store.trajectories.recording import NewEvent, Recorded, Recorder
 from trace_store.trajectories.state import FACTS
 
 TYPE_CHECKING = False
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from trace_store.trajectories.capture import Capture
     from trace_store.trajectories.compact import Compacted
     from trace_store.trajectories.event_search import FoundEvent
-    from trace_store.trajectories.events import Alternative, Event
+    from trace_store.trajectories.events import Alternative
     from trace_store.trajectories.exports import Exports
     from trace_store.trajectories.git import Git
     from trace_store.trajectories.git_notes import NotesReport
@@ -41,19 +39,6 @@ if TYPE_CHECKING:
 
 AGENT, CURRENT = "TRACE_AGENT", "TRACE_TRAJECTORY"
 """The variables with the name of the agent, and with the trajectory that is meant."""
-
-
-@value
-class Recorded:
-    """An event that was recorded.
-
-    Attributes:
-        event: the event.
-        state: the trajectory after it.
-    """
-
-    event: Event
-    state: State
 
 
 class Recording:
@@ -167,8 +152,7 @@ class Recording:
         events = [NewEvent(data, who, time, session) for data in new]
         if not events:
             return []
-        made = self._recorder.record(TRAJECTORIES + trajectory, events)
-        return [Recorded(event, after) for event, after in made]
+        return self._recorder.record(trajectory, events)
 
     def decide(
         self,
@@ -272,11 +256,7 @@ class Recording:
             told = trajectories.retrospective.read_retrospective(retrospective)
             spent = self._store.clock.now() - state.started
             ends.insert(0, {"type": ev.RETROSPECTIVE, **told, "time_spent": spent})
-        who, session = self._agent(agent), self._session()
-        made = self._recorder.record(
-            TRAJECTORIES + state.id, [NewEvent(each, who, None, session) for each in ends]
-        )
-        return Recorded(*made[-1])
+        return self.record_all(state.id, ends, agent)[-1]
 
     def abandon(self, reason: str = "", **more: Any) -> Recorded:
         """End a trajectory that was given up; raises as `record`."""

@@ -73,7 +73,7 @@ def link_data(git: Git, commits: Sequence[CodeCommit]) -> list[Mapping[str, Any]
                 "subject": commit.subject,
                 "files": commit.files[:MAXIMUM_FILES],
                 "branch": place.branch if commit.id == place.head else "",
-                "authored": commit.authored,
+                "made": commit.made,
             },
         )
         for commit in commits

@@ -16,16 +16,9 @@ from trace_store.objects.parts import Data
 from trace_store.oid import MINIMUM_PREFIX, ObjectId
 from trace_store.refs.names import TRAJECTORIES
 from trace_store.trajectories import events as ev
-from trace_store.trajectories.events import Event
-from trace_store.trajectories.recording import (
-    PREFIX,
-    SESSION,
-    name_of,
-    not_found,
-    state_at,
-    trajectory_ref,
-)
-from trace_store.trajectories.state import ABANDONED, ACTIVE, State
+from trace_store.trajectories.events import SESSION, Event
+from trace_store.trajectories.ids import PREFIX, name_of, not_found, trajectory_ref
+from trace_store.trajectories.state import ABANDONED, ACTIVE, META, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -202,7 +195,7 @@ def state_of(store: Store, tips: Sequence[ObjectId]) -> State:
 
     No commit has that of several tips, so it is computed from all of their events.
     """
-    state = state_at(store, tips[0])
+    state = State.read(read_commit(tips[0], store.objects.read).meta.get(META))
     if len(tips) == 1:
         return state
     joined = State(

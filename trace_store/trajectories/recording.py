@@ -7,21 +7,21 @@ events of another clone, the next event follows both.
 
 from __future__ import annotations
 
-from trace_store import errors, history, trajectories
+from trace_store import errors, history
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import value
-from trace_store.ident import Randomness, check_author
+from trace_store.ident import check_author
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
-from trace_store.objects.commit import Commit, read_commit
+from trace_store.objects.commit import Commit
 from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import store_message
 from trace_store.objects.parts import Data
 from trace_store.oid import ObjectId, hash_object
-from trace_store.ref_names import is_ref_name
-from trace_store.refs.names import TRAJECTORIES, check_text
 from trace_store.trajectories import events as ev
-from trace_store.trajectories.events import SCHEMA, Event, event_data, event_message
+from trace_store.trajectories.events import SCHEMA, SESSION, Event, event_data, event_message
+from trace_store.trajectories.ids import PREFIX, new_id, not_found, trajectory_ref
+from trace_store.trajectories.reading import state_of
 from trace_store.trajectories.state import META, State
 
 TYPE_CHECKING = False
@@ -32,30 +32,6 @@ if TYPE_CHECKING:
     from trace_store.contracts import RefReader
     from trace_store.secrets.guard import Guard
     from trace_store.store.handle import Store
-
-SESSION = "session"
-"""The link from an event to the tip of the agent's branch."""
-PREFIX = "traj_"
-_ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"
-_ID_LENGTH = 12
-_HASHES = frozenset(("commit", "patch_id", "event", "source"))
-_FIELDS = _HASHES | {
-    *("type", "content", "title", "description", "project", "tags", "task", "branch", "role"),
-    *("system", "id", "url", "question", "reasoning", "alternatives", "option", "reason"),
-    *("confidence", "significance", "summary", "approach", "challenges", "learnings"),
-    *(
-        "suggestions",
-        "time_spent",
-        "subject",
-        "files",
-        "authored",
-        "changes",
-        "to",
-        "from",
-        "block",
-    ),
-}
-"""Names of fields that say nothing about their values; those of `_HASHES` hold hashes made by git or Trace."""
 
 
 @value
@@ -73,6 +49,19 @@ class NewEvent:
     agent: str
     time: int | None = None
     session: ObjectId | None = None
+
+
+@value
+class Recorded:
+    """An event that was recorded.
+
+    Attributes:
+        event: the event.
+        state: the trajectory after it.
+    """
+
+    event: Event
+    state: State
 
 
 class Recorder:
@@ -101,10 +90,8 @@ class Recorder:
         data = event_data(ev.STARTED, "", {**facts, "branch": head.ref or ""})
         if not data.get("title"):
             raise errors.InvalidInputError("a trajectory needs a title", argument="title")
-        ref = trajectory_ref(id or PREFIX + new_id())
         event = NewEvent(data, agent, time, head.oid)
-        (_, state), *_ = self.record(ref, [event], is_new=True)
-        return state
+        return self.record(id or PREFIX + new_id(), [event], is_new=True)[-1].state
 
     def screened(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the data of an event as it would be stored, without secrets; raises as `record`."""
@@ -112,50 +99,51 @@ class Recorder:
 
     def record(
         self,
-        ref: str,
+        id: str,
         new: Sequence[NewEvent],
         *,
         is_new: bool = False,
         replaces: tuple[ObjectId, ...] = (),
-    ) -> list[tuple[Event, State]]:
-        """Record events in one transaction; return each with the state after it.
+    ) -> list[Recorded]:
+        """Record events in one transaction, and return them.
 
         Args:
-            ref: the full name of the trajectory's ref.
+            id: the id of the trajectory.
             new: the events, oldest first.
             is_new: whether they start the trajectory.
             replaces: the trajectory's tips, if they replace its events; these move to the trash.
 
         Raises:
+            InvalidInputError: the id cannot be one.
             StateError: an event cannot follow, because the trajectory has ended or has not.
             RefNotFoundError: there is no such trajectory.
             AlreadyExistsError: it is to be started, but exists.
             SecretFoundError: an event holds a secret, and the guard refuses secrets.
             RefChangedError: the trajectory that they replace has other tips by now.
         """
-        store = self._store
+        store, ref = self._store, trajectory_ref(id)
         drafts = [_Draft(self._guard, each) for each in new]
         said = f"trajectory: {drafts[-1].subject}" if drafts else ""
-        made: list[tuple[Event, State]] = []
+        made: list[Recorded] = []
 
         def build(refs: RefReader) -> Transaction:
             made.clear()
             parents = tips = refs.tips(ref)
             if is_new and tips:
-                raise errors.AlreadyExistsError(f"{name_of(ref)} exists already", ref=ref)
+                raise errors.AlreadyExistsError(f"{id} exists already", ref=ref)
             if not (is_new or tips):
-                raise not_found(name_of(ref))
-            state = State(name_of(ref))
+                raise not_found(id)
+            state = State(id)
             if replaces:
                 if tips != replaces:
-                    raise errors.RefChangedError(f"{name_of(ref)} has new events", ref=ref)
+                    raise errors.RefChangedError(f"{id} has new events", ref=ref)
                 parents = ()
             elif tips:
-                state = trajectories.reading.state_of(store, tips)
+                state = state_of(store, tips)
             objects: list[tuple[ObjectId, bytes]] = []
             for draft in drafts:
                 oid, state = draft.commit(parents, state, store.clock.now(), objects)
-                made.append((draft.event(oid), state))
+                made.append(Recorded(draft.event(oid), state))
                 parents = (oid,)
             edits = [RefEdit(ref, parents[0], tips[0] if tips else None)] if drafts else []
             if replaces:
@@ -171,14 +159,10 @@ class _Draft:
 
     def __init__(self, guard: Guard | None, new: NewEvent) -> None:
         self.new = new
-        is_plain = guard is None or not _may_hold_secret(guard, new.data)
-        gathering = ObjectCollector() if guard is None or is_plain else guard.gathering()
-        self.data: Mapping[str, Any] = new.data
-        if not is_plain:
-            text = event_message(new.data).text
-            kept = gathering.text(text)
-            if kept != text:
-                self.data = Data(SCHEMA, kept).value
+        gathering = ObjectCollector() if guard is None else guard.gathering()
+        text = event_message(new.data).text
+        kept = gathering.text(text)
+        self.data = new.data if kept == text else Data(SCHEMA, kept).value
         self._author = check_author(new.agent)
         self._operation = ops.add([store_message(event_message(self.data), gathering.put)])
         self._gathering = gathering
@@ -227,62 +211,3 @@ class _Draft:
             self.data,
             self.new.session,
         )
-
-
-def _may_hold_secret(guard: Guard, data: Mapping[str, Any]) -> bool:
-    """Return True if an event needs a closer look; the scanner loads slowly, and few events do."""
-    words: list[str] = []
-    return not _gather(data, words) or bool(guard.meets("\n".join(words).encode()))
-
-
-def _gather(data: object, words: list[str]) -> bool:
-    """Collect the texts of an event; return False if it has a field whose name may tell what its value is."""
-    if isinstance(data, str):
-        words.append(data)
-    elif isinstance(data, dict):
-        return data.keys() <= _FIELDS and all(
-            _gather(each, words) for name, each in data.items() if name not in _HASHES
-        )
-    elif isinstance(data, list | tuple):
-        return all(_gather(each, words) for each in data)
-    return True
-
-
-def state_at(store: Store, tip: ObjectId) -> State:
-    """Return the state of a trajectory at one of its commits.
-
-    Raises:
-        ObjectNotFoundError, CorruptObjectError: the commit is missing or damaged.
-    """
-    return State.read(read_commit(tip, store.objects.read).meta.get(META))
-
-
-def new_id() -> str:
-    """Return a random id, without the prefix."""
-    digits = int.from_bytes(Randomness().take(8), "big")
-    return "".join(_ID_CHARACTERS[digits >> 5 * n & 31] for n in range(_ID_LENGTH))
-
-
-def trajectory_ref(id: str) -> str:
-    """Return the full name of a trajectory's ref.
-
-    Raises:
-        InvalidInputError: the id cannot be one.
-    """
-    check_text(id)
-    name = id.removeprefix(TRAJECTORIES)
-    if "/" in name or not is_ref_name(TRAJECTORIES + name):
-        raise errors.InvalidInputError(f"not an id of a trajectory: {id[:80]!r}", value=id)
-    return TRAJECTORIES + name
-
-
-def name_of(ref: str) -> str:
-    """Return the id of the trajectory with a ref."""
-    return ref.removeprefix(TRAJECTORIES)
-
-
-def not_found(id: str) -> errors.RefNotFoundError:
-    """Return the error for a trajectory that does not exist."""
-    return errors.RefNotFoundError(
-        f"no trajectory {id[:80]!r}", code=errors.ErrorCode.TRAJECTORY_NOT_FOUND, name=id
-    )

@@ -15,7 +15,8 @@ from trace_store.importers.files import files_in, is_folder
 from trace_store.importers.formats.trail import FOLDERS
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading, trail
-from trace_store.trajectories.recording import NewEvent, trajectory_ref
+from trace_store.trajectories.ids import trajectory_ref
+from trace_store.trajectories.recording import NewEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -150,15 +151,14 @@ class _Import:
             return ImportedFile(path, REFUSED, id_, error=_at(path, error))
 
     def _trajectory(self, path: str, plan: trail.Plan) -> ImportedFile:
-        ref = trajectory_ref(plan.id)
-        is_new = not self._store.refs.tips(ref)
+        is_new = not self._store.refs.tips(trajectory_ref(plan.id))
         new = list(plan.events)
         if not is_new:
             new = self._missing(reading.read_trajectory(self._store, plan.id), plan)
         elif self._dry_run and plan.id in self._seen:
             new, is_new = [], False
         if new and not self._dry_run:
-            self._recorder.record(ref, new, is_new=is_new)
+            self._recorder.record(plan.id, new, is_new=is_new)
         elif new and not is_new:
             state = reading.find_state(self._store, plan.id)
             for each in new:  # an event that cannot follow raises an error here, too
@@ -182,7 +182,7 @@ class _Import:
             if any(each.data == stored for each in whole.of_type(ev.LINKED)):
                 return ImportedFile(path, UNCHANGED, named)
             if not self._dry_run:
-                self._recorder.record(trajectory_ref(named), [new])
+                self._recorder.record(named, [new])
         return ImportedFile(path, CONTINUED, named, 1)
 
     def _missing(self, whole: Trajectory, plan: trail.Plan) -> list[NewEvent]:

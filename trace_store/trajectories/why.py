@@ -167,7 +167,7 @@ class _Matches:
     def _patches(self, history: Sequence[CodeCommit], git: Git) -> Mapping[str, str]:
         """Return the ids of the changes of commits that are not linked, by commit."""
         first = min(
-            (link.data.get("authored", 0) for found in self._changes.values() for _, link in found),
+            (link.data.get("made", 0) for found in self._changes.values() for _, link in found),
             default=None,
         )
         if first is None:
@@ -191,7 +191,7 @@ class _Matches:
                 if data.get("commit") in here or data.get("patch_id", "") in changes or not files:
                     continue
                 for commit in unknown:
-                    if commit.committed >= data.get("authored", 0) and files <= {*commit.files}:
+                    if commit.committed >= data.get("made", 0) and files <= {*commit.files}:
                         found.setdefault(commit.id, []).append((trajectory, link))
                         break
         return found
@@ -210,8 +210,8 @@ def _by_trajectory(
 def _reason(
     store: Store, trajectory: Trajectory, commit: CodeCommit, how: str, found: Sequence[Event]
 ) -> Reason:
-    moments = {moment(link.time, link.data.get("authored", link.time)) for link in found}
-    moments = moments or {moment(commit.committed + _SECOND, commit.authored)}
+    moments = {moment(link.time, link.data.get("made", link.time)) for link in found}
+    moments = moments or {moment(commit.committed + _SECOND, commit.made)}
     last = max(moments)
     behind: dict[str, Event] = {}
     for each in moments:
@@ -222,14 +222,14 @@ def _reason(
     return Reason(commit, how, trajectory.state, str(chapters[-1]) if chapters else "", decisions)
 
 
-def moment(linked: int, authored: int) -> int:
+def moment(linked: int, made: int) -> int:
     """Return when a change was made, in milliseconds since the epoch.
 
     Args:
         linked: when it was linked.
-        authored: git's time, in whole seconds.
+        made: git's time, in whole seconds.
     """
-    return min(linked, authored + _SECOND)
+    return min(linked, made + _SECOND)
 
 
 def decisions_before(trajectory: Trajectory, time: int) -> list[Event]:
@@ -237,7 +237,7 @@ def decisions_before(trajectory: Trajectory, time: int) -> list[Event]:
 
     They are those after the linked change before it; without any, the last one before it, or else the first one.
     """
-    earlier = (moment(link.time, link.data.get("authored", 0)) for link in trajectory.links)
+    earlier = (moment(link.time, link.data.get("made", 0)) for link in trajectory.links)
     since = max((each for each in earlier if each < time), default=0)
     before = [event for event in trajectory.decisions if event.time <= time]
     return [e for e in before if e.time > since] or before[-1:] or trajectory.decisions[:1]

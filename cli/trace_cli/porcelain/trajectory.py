@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.trajectories.handle import Recorded, Trajectories
+    from trace_store.trajectories.handle import Trajectories
+    from trace_store.trajectories.recording import Recorded
 
 HELP = """A trajectory says why the code is as it is, and is recorded while it happens.
 
@@ -70,7 +71,7 @@ def record(
         made = write(repo.trajectories, about)
         finish(invocation, repo)
     if as_json:
-        write_record(invocation, records.recorded_event(made.event, made.state))
+        write_record(invocation, records.recorded_event(made))
     elif not quiet:
         title = one_line(made.state.title, 60)
         invocation.line(f"{made.event.id} {safe(made.event.type)} in {made.state.id} ({title})")

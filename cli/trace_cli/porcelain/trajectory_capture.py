@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.trajectories.capture import BadBlock
-    from trace_store.trajectories.events import Event
     from trace_store.trajectories.proposals import Proposal
-    from trace_store.trajectories.state import State
+    from trace_store.trajectories.recording import Recorded
 
 PIECE = 64 * 1024
 STRICT = Option("--strict", "strict", "Exit with 7 if a block is bad")
@@ -70,8 +69,8 @@ def capture(
     if as_json:
         write_record(invocation, records.captured(found))
     elif not quiet:
-        for event, state in found.recorded:
-            _print_recorded(invocation, event, state)
+        for made in found.recorded:
+            _print_recorded(invocation, made)
         if not found.recorded:
             invocation.note("no new blocks")
     _tell_bad(invocation, found.bad)
@@ -189,23 +188,21 @@ def _print_proposals(
 
 
 def _print_all_recorded(
-    invocation: Invocation, made: Sequence[tuple[Event, State]], *, as_json: bool, quiet: bool
+    invocation: Invocation, recorded: Sequence[Recorded], *, as_json: bool, quiet: bool
 ) -> None:
-    for event, state in made:
+    for made in recorded:
         if as_json:
-            write_record(invocation, records.recorded_event(event, state))
+            write_record(invocation, records.recorded_event(made))
         elif not quiet:
-            _print_recorded(invocation, event, state)
-    if not (made or as_json or quiet):
+            _print_recorded(invocation, made)
+    if not (recorded or as_json or quiet):
         invocation.note("recorded already")
 
 
-def _print_recorded(invocation: Invocation, event: Event, state: State) -> None:
-    name = paint(invocation, short_address(event.id), "yellow")
-    title = one_line(state.title, 60)
-    invocation.line(
-        f"{name} {safe(event.type)} in {state.id} ({title}): {one_line(said(event), 100)}"
-    )
+def _print_recorded(invocation: Invocation, made: Recorded) -> None:
+    event, name = made.event, paint(invocation, short_address(made.event.id), "yellow")
+    where = f"{made.state.id} ({one_line(made.state.title, 60)})"
+    invocation.line(f"{name} {safe(event.type)} in {where}: {one_line(said(event), 100)}")
 
 
 def _tell_bad(invocation: Invocation, bad: Sequence[BadBlock]) -> None:

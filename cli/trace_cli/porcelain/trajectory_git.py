@@ -232,7 +232,7 @@ def _tell_reason(invocation: Invocation, reason: Reason) -> None:
     commit, state = reason.commit, reason.trajectory
     how = "" if reason.how == trajectories.why.LINKED else f"  ({reason.how})"
     name = paint(invocation, commit.id[:SHOWN_ID], "yellow")
-    invocation.line(f"{name}  {date(commit.authored)[:10]}  {one_line(commit.subject, 100)}{how}")
+    invocation.line(f"{name}  {date(commit.made)[:10]}  {one_line(commit.subject, 100)}{how}")
     chapter = f", chapter {one_line(reason.chapter, 60)}" if reason.chapter else ""
     invocation.line(f"  {state.id}  {one_line(state.title, 80)} ({state.status}){chapter}")
     for basis in reason.decisions:

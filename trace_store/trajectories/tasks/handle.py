@@ -6,7 +6,6 @@ import os
 
 from trace_store import errors
 from trace_store.frozen import replace, value
-from trace_store.refs.names import TRAJECTORIES
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading
 from trace_store.trajectories.events import Task, event_data
@@ -235,7 +234,7 @@ class Tasks:
         elif action != ev.AMENDED:
             new.append(event_data(action))
         events = [NewEvent(data, agent or self._agent) for data in new]
-        return self._recorder.record(TRAJECTORIES + state.id, events)[-1][1]
+        return self._recorder.record(state.id, events)[-1].state
 
 
 def _changes(state: State, now: Task) -> dict[str, Any]:
