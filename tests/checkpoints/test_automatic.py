@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import trace_store
-from trace_store import Message, Repo, Store, Text, ToolCall, ToolResult
+from trace_store import FixedClock, Message, Repo, Store, Text, ToolCall, ToolResult
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.tokens.tokenizer import TiktokenTokenizer
 from trace_store.errors import InvalidInputError
@@ -93,6 +93,20 @@ def test_an_import_counts_no_tokens_but_takes_those_of_usage_reports(
         repo.transcripts.import_(file)
     passed = [16_100, 16_700, 17_000, 17_400, 17_500, 17_600, 17_700]
     assert made(repo) == [("tokens", f"{count:,} tokens") for count in passed]
+
+
+def test_those_of_one_moment_stay_in_their_order(tmp_path: Path) -> None:
+    lines = SAMPLE.read_text().splitlines(keepends=True)
+    file = tmp_path / "session.jsonl"
+    with Repo(Store.memory(clock=FixedClock(step=0)), author="Ada") as repo:
+        repo.store.config.set("automatic_checkpoints", "tokens")
+        repo.store.config.set("automatic_checkpoint_tokens", "100")
+        for count in (len(lines) - 3, len(lines)):
+            file.write_text("".join(lines[:count]))
+            repo.transcripts.import_(file)
+        counts = [reason for _, reason in made(repo)]
+    assert len(counts) == 7
+    assert counts == sorted(counts)
 
 
 def test_an_import_in_pieces_finds_the_same_milestones(tmp_path: Path) -> None:

@@ -52,6 +52,8 @@ _EARLIER_COMMITS = 60
 """Number of commits before the new ones in which calls, prompts and the last usage report are looked for."""
 _TOPIC_PROMPTS, _TOPIC_CHARACTERS, _TOPIC_WORDS, _TOPIC_OVERLAP = 3, 1_000, 8, 0.1
 _DAY = 86_400_000
+_AHEAD = 1_000
+"""How many milliseconds the times of checkpoints may be ahead of the clock."""
 _STAMP = str.maketrans("T", "-", "-:.Z")
 _NAME = AUTOMATIC + r"(\d{8}-\d{9})-([a-z-]+)-([0-9a-f]{12})"
 _NO_MARKS = dict.fromkeys(map(ord, "-T:.Z"))
@@ -332,9 +334,12 @@ def _write(store: Store, found: Found, author: str) -> list[str]:
     there = dict(store.refs.iterate(AUTOMATIC))
     rows = [match.group(1, 2, 3, 0) for name in there if (match := re.fullmatch(_NAME, name))]
     known = {(trigger, commit) for _, trigger, commit, _ in rows}
+    newest = max((stamp for stamp, *_ in rows), default="")
+    # Each has a millisecond of its own, so those of an earlier call may be some milliseconds ahead of the clock.
+    first = next((now + n for n in range(_AHEAD) if _stamp(now + n) > newest), now)
     due: dict[str, tuple[str | None, Milestone]] = {}
-    for at, (ref, each) in enumerate(found):
-        stamp, trigger, commit = _stamp(now + at), each.trigger, each.commit.short()
+    for at, (ref, each) in enumerate(found, first):
+        stamp, trigger, commit = _stamp(at), each.trigger, each.commit.short()
         if (trigger, commit) not in known:
             name = f"{AUTOMATIC}{stamp}-{trigger}-{commit}"
             known.add((trigger, commit))
