@@ -26,7 +26,7 @@ from trace_store.objects.message import Message
 from trace_store.objects.parts import Reasoning, Text
 from trace_store.store.handle import Store
 from trace_store.trajectories.events import Task
-from trace_store.trajectories.views.forms import FORMS, export
+from trace_store.trajectories.exports import FORMS, export
 from trace_store.trajectories.views.pull_request import MAXIMUM_CHARACTERS
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

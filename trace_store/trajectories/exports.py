@@ -9,6 +9,8 @@ import json
 import os
 
 from trace_store import errors, exporters, trajectories
+from trace_store.exporters.contract import Exported, Loss
+from trace_store.exporters.overview import pretty
 from trace_store.files import Disk
 from trace_store.frozen import replace, value
 from trace_store.secrets import modes
@@ -21,16 +23,46 @@ from trace_store.trajectories.views.view import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any
 
     from trace_store.environment import Environment
-    from trace_store.exporters.contract import Exported
     from trace_store.exporters.files import SavedFile
     from trace_store.store.handle import Store
     from trace_store.trajectories.events import Event
 
     Path = str | os.PathLike[str]
+
+PULL_REQUEST, TRAIL, AGENT_TRACE = "pr", "trail", "agent-trace"
+
+
+@value
+class Form:
+    """A form.
+
+    Attributes:
+        ending: the end of a suggested file name.
+        write: returns the text of a trajectory.
+    """
+
+    ending: str
+    write: Callable[[View], str]
+
+
+FORMS = {
+    "page": Form(".html", lambda view: views.page.page_html(view)),
+    "markdown": Form(".md", lambda view: views.markdown.page_markdown(view)),
+    "timeline": Form("-timeline.txt", lambda view: views.timeline.timeline_text(view)),
+    "timeline-html": Form("-timeline.html", lambda view: views.page.timeline_html(view)),
+    PULL_REQUEST: Form("-pr.md", lambda view: views.pull_request.pull_request(view)),
+}
+"""Forms for readers."""
+DATA_FORMS = {
+    TRAIL: Form(".json", lambda view: _json(trajectories.trail.render(view.trajectory))),
+    AGENT_TRACE: Form(".trace.json", lambda view: _json(_attribution(view))),
+}
+"""Forms for programs."""
+SYNONYMS = {"html": "page", "json": TRAIL}
 
 
 @value
@@ -97,10 +129,10 @@ class Exports:
             StateError: the folder is in no git repository, or git is not installed; or as in `Trajectories.find`.
             RefNotFoundError: there is no such trajectory.
         """
-        if since and form != views.forms.PULL_REQUEST:
+        if since and form != PULL_REQUEST:
             raise errors.InvalidInputError("since is for a pull request alone", argument="since")
         new = _commits_since(folder, since) if since else None
-        return views.forms.export(self.view(trajectory, thinking=thinking), form, new)
+        return export(self.view(trajectory, thinking=thinking), form, new)
 
     def timeline(
         self,
@@ -132,7 +164,7 @@ class Exports:
             view.trajectory.id: view for view in (self.view(n, thinking=thinking) for n in names)
         }
         text = views.markdown.bundle(list(shown.values()))
-        return views.forms.exported(text, "trajectories.md")
+        return _file(text, "trajectories.md")
 
     def save(self, exported: Exported, path: Path, *, overwrite: bool = False) -> SavedFile:
         """Write what was exported to a file, or under its suggested name to a folder.
@@ -156,7 +188,7 @@ class Exports:
         view = self.view(trajectory, thinking=thinking)
         files = [
             (os.path.join(*name.split("/")), text.encode("utf-8", "backslashreplace"))
-            for name, text in views.folder.folder_files(view, trajectories.trail.render)
+            for name, text in views.markdown.folder_files(view, trajectories.trail.render)
         ]
         disk, top = Disk(), os.path.abspath(path)
         taken = [name for name, _ in files if disk.exists(os.path.join(top, name))]
@@ -166,10 +198,56 @@ class Exports:
         for folder in dict.fromkeys(os.path.dirname(os.path.join(top, name)) for name, _ in files):
             disk.make_directory(folder)
         for name, data in files:
-            saved = exporters.contract.Exported(data, (), name)
+            saved = Exported(data, (), name)
             exporters.files.save_file(disk, os.path.join(top, name), saved, overwrite=overwrite)
         names, size = tuple(name for name, _ in files), sum(len(data) for _, data in files)
         return SavedFolder(top, names, size)
+
+
+def export(view: View, form: str, new: Collection[str] | None = None) -> Exported:
+    """Return a trajectory in a form.
+
+    Args:
+        view: the trajectory.
+        form: one of FORMS or DATA_FORMS.
+        new: with `pr`: the commits to be merged; None: all.
+
+    Raises:
+        InvalidInputError: there is no such form.
+    """
+    known = FORMS | DATA_FORMS
+    found = known.get(SYNONYMS.get(form, form))
+    if found is None:
+        names = ", ".join(known)
+        raise errors.InvalidInputError(
+            f"a trajectory has no form {form[:40]!r}: its forms are {names}", argument="form"
+        )
+    text = found.write(view)
+    if form == PULL_REQUEST and new is not None:
+        text = views.pull_request.pull_request(view, new)
+    lost = _losses(view) if found is DATA_FORMS[TRAIL] else ()
+    return _file(text, f"{view.trajectory.id}{found.ending}", lost)
+
+
+def _file(text: str, name: str, losses: tuple[Loss, ...] = ()) -> Exported:
+    """Return a text as a file with a suggested name."""
+    return Exported(text.encode("utf-8", "backslashreplace"), losses, name)
+
+
+def _losses(view: View) -> tuple[Loss, ...]:
+    thoughts = (Loss("thought", view.hidden_thoughts),) if view.hidden_thoughts else ()
+    return (*trajectories.trail.losses(view.trajectory), *thoughts)
+
+
+def _json(given: Mapping[str, Any]) -> str:
+    return pretty(given) + "\n"
+
+
+def _attribution(view: View) -> Mapping[str, Any]:
+    found = trajectories.trail.attribution(view.trajectory)
+    if found is None:
+        raise errors.NotFoundError(f"{view.trajectory.id} has no record of Agent Trace")
+    return found
 
 
 def _commits_since(folder: str, revision: str) -> frozenset[str]:

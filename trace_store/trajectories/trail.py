@@ -6,6 +6,7 @@ that was read is written as it was.
 
 from __future__ import annotations
 
+import json
 import re
 
 from trace_store import errors
@@ -14,11 +15,10 @@ from trace_store.frozen import value
 from trace_store.ident import check_author, format_time
 from trace_store.importers.parts import time_of
 from trace_store.objects.address import Address
-from trace_store.oid import ObjectId
+from trace_store.oid import ObjectId, hash_object
 from trace_store.trajectories import events as ev
 from trace_store.trajectories.events import Event, event_data
 from trace_store.trajectories.ids import PREFIX, trajectory_ref
-from trace_store.trajectories.leftover import MISSING, leftover, restored
 from trace_store.trajectories.reading import Trajectory
 from trace_store.trajectories.recording import NewEvent
 from trace_store.trajectories.state import ABANDONED, ACTIVE, COMPLETED, State
@@ -58,6 +58,16 @@ LOSSES = {
     "title-end": "the end of a title of more than 500 characters",
 }
 """What trail cannot hold; see `losses`."""
+
+_DIGEST_CHARACTERS = 16
+
+
+class _Missing:
+    __slots__ = ()
+
+
+MISSING = _Missing()
+"""Marks a key that is absent, which is not the same as a key with the value null."""
 
 
 @value
@@ -531,3 +541,47 @@ def _alternatives(given: object) -> list[dict[str, str]]:
                 {"option": _text(each, "option"), **({"reason": reason} if reason else {})}
             )
     return found
+
+
+def leftover(original: Any, derived: Any) -> dict[str, Any]:
+    """Return what `derived` lacks to be the original, as JSON values; empty if nothing.
+
+    Trace's own fields cannot tell a missing list from an empty one, for example. Such a difference is stored beside
+    them. It counts only while the fields have the values that they had then.
+    """
+    if isinstance(original, dict) and isinstance(derived, dict):
+        inside = {
+            name: found
+            for name in sorted(original.keys() | derived.keys())
+            if (found := leftover(original.get(name, MISSING), derived.get(name, MISSING)))
+        }
+        return {"in": inside} if inside else {}
+    was = _digest(derived)
+    if was == _digest(original):
+        return {}
+    return {
+        **({} if was is None else {"was": was}),
+        **({} if isinstance(original, _Missing) else {"is": original}),
+    }
+
+
+def restored(derived: Any, left: object) -> Any:
+    """Return the original, or `derived` where it changed since; MISSING if there was no value."""
+    if not isinstance(left, dict):
+        return derived
+    inside = left.get("in")
+    if isinstance(inside, dict):
+        if not isinstance(derived, dict):
+            return derived
+        found = {name: restored(derived.get(name, MISSING), each) for name, each in inside.items()}
+        return {name: each for name, each in {**derived, **found}.items() if each is not MISSING}
+    if not left.keys() & {"was", "is"} or left.get("was") != _digest(derived):
+        return derived
+    return left.get("is", MISSING)
+
+
+def _digest(value: Any) -> str | None:
+    if isinstance(value, _Missing):
+        return None
+    text = json.dumps(value, ensure_ascii=True, sort_keys=True)
+    return hash_object(text.encode("ascii")).hex()[:_DIGEST_CHARACTERS]

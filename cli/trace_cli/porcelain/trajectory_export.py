@@ -13,7 +13,7 @@ from trace_cli.render.records import write_data, write_record
 from trace_cli.render.tables import counted, paint, size, terminal_width
 from trace_store import errors
 from trace_store.repo import trajectory_records as records
-from trace_store.trajectories.views.forms import DATA_FORMS, FORMS, PULL_REQUEST, SYNONYMS, TRAIL
+from trace_store.trajectories.exports import DATA_FORMS, FORMS, PULL_REQUEST, SYNONYMS, TRAIL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import os
+import re
 
 from trace_store import errors
+from trace_store.files import read_file
 from trace_store.frozen import replace, value
+from trace_store.refs.summary import git_dir
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading
 from trace_store.trajectories.events import Task, event_data
 from trace_store.trajectories.recording import NewEvent
-from trace_store.trajectories.tasks import branch, systems
+from trace_store.trajectories.tasks import systems
 from trace_store.trajectories.tasks.record import DONE, ENDED, Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from trace_store.environment import Environment
+    from trace_store.files import Disk
     from trace_store.store.handle import Store
     from trace_store.trajectories.recording import Recorder
     from trace_store.trajectories.state import State
     from trace_store.trajectories.tasks.record import TaskRecord
+
+HEAD_BYTES = 4_096
+_BRANCH = "ref: refs/heads/"
+_BEADS = re.compile(r"(?:^|[/_-])(bd-[a-z0-9]+(?:\.[0-9]+)*)(?=[/_-]|$)")
+_KEY = re.compile(r"(?:^|[/_-])([A-Z][A-Z0-9]{0,9}-[0-9]{1,9})(?=[/_-]|$)")
+_SMALL_KEY = re.compile(r"(?:^|/)([a-z][a-z0-9]{1,9}-[0-9]{1,9})(?=[/_-]|$)")
+_NUMBER = re.compile(r"(?:^|/)(?:gh-|issue-|#)?([1-9][0-9]{0,6})(?=[/_-]|$)")
 
 
 @value
@@ -101,8 +112,8 @@ class Tasks:
             InvalidInputError: the system is unknown.
             StorageError: git's files cannot be read.
         """
-        name = branch.git_branch(self._store.disk, self._place.root)
-        for text, words in branch.named_tasks(name):
+        name = git_branch(self._store.disk, self._place.root)
+        for text, words in named_tasks(name):
             task = self.named(text, system=system)
             # Without a system, a word in lower case is no id.
             if task is not None and (task.system or system or text in name):
@@ -254,3 +265,28 @@ def _action(state: State, before: Task, now: Task) -> str:
     if not state.is_active and before.state in ENDED and now.state not in ENDED:
         return ev.REOPENED
     return ev.AMENDED if _changes(state, now) else ""
+
+
+def git_branch(disk: Disk, root: str) -> str:
+    """Return the branch that git has checked out around a folder; "" if there is none.
+
+    Raises:
+        StorageError: git's files cannot be read.
+    """
+    folder = git_dir(disk, root)
+    head = (
+        None if folder is None else read_file(disk, os.path.join(folder, "HEAD"), limit=HEAD_BYTES)
+    )
+    told = (head or b"").decode("utf-8", "replace").strip()
+    return told.removeprefix(_BRANCH) if told.startswith(_BRANCH) else ""
+
+
+def named_tasks(branch: str) -> Iterator[tuple[str, str]]:
+    """Yield what may be a task in the name of a branch, likely ones first, and the words after it.
+
+    Issue trackers suggest branches in lower case; their ids are upper case.
+    """
+    for pattern, prefix in ((_BEADS, ""), (_KEY, ""), (_NUMBER, "#"), (_SMALL_KEY, "")):
+        for found in pattern.finditer(branch):
+            name = found[1].upper() if pattern is _SMALL_KEY else prefix + found[1]
+            yield name, " ".join(re.split(r"[/_-]+", branch[found.end() :])).strip()

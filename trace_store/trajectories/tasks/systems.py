@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import cast
 
 from trace_store import errors
@@ -11,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from importlib.metadata import EntryPoint
+    from typing import NoReturn
 
     from trace_store.trajectories.events import Task
     from trace_store.trajectories.tasks.record import Place, TaskSystem
@@ -20,7 +22,33 @@ GROUP = "trace.tasks"
 PLAIN = "plain"
 CLASSES = {"beads": "Beads", "github": "GitHub", "linear": "Linear", "jira": "Jira"}
 """The class in the module of each system, in the order in which they are tried; then others, then `plain`."""
+_ID = re.compile(r"[A-Z][A-Z0-9_]*-[0-9]+")
 _module = submodules("trace_store.trajectories.tasks")
+
+
+class Plain:
+    """Ids such as `ENG-456`, while no system for them is configured."""
+
+    name, is_local = "plain", True
+
+    def __init__(self, place: Place) -> None:
+        pass
+
+    def detect(self, text: str) -> str:
+        """Return the id, if the text is one."""
+        return text if _ID.fullmatch(text) else ""
+
+    def resolve(self, id: str) -> NoReturn:
+        """Raise, as there is nobody to ask.
+
+        Raises:
+            StateError: always.
+        """
+        raise errors.StateError(
+            f"no task system is configured for {id[:80]!r}",
+            code=errors.ErrorCode.NO_TASK_SYSTEM,
+            id=id,
+        )
 
 
 def system_names() -> list[str]:
@@ -34,8 +62,10 @@ def system_named(name: str, place: Place) -> TaskSystem:
     Raises:
         InvalidInputError: it is unknown, or its package cannot be loaded.
     """
-    if name in CLASSES or name == PLAIN:
-        made: Callable[[Place], TaskSystem] = getattr(_module(name), CLASSES.get(name, "Plain"))
+    if name == PLAIN:
+        return Plain(place)
+    if name in CLASSES:
+        made: Callable[[Place], TaskSystem] = getattr(_module(name), CLASSES[name])
         return made(place)
     for point in _others():
         if point.name == name:

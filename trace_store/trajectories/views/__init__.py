@@ -7,8 +7,6 @@ from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.trajectories.views import folder as folder
-    from trace_store.trajectories.views import forms as forms
     from trace_store.trajectories.views import markdown as markdown
     from trace_store.trajectories.views import page as page
     from trace_store.trajectories.views import pull_request as pull_request

@@ -1,12 +1,14 @@
-"""Trajectories in Markdown: a page, and several pages in one file.
+"""Trajectories in Markdown: a page, several pages in one file, and a folder of files.
 
 Invariant: recorded text never becomes page structure; see `exporters.markdown`.
 """
 
 from __future__ import annotations
 
+import json
+
 from trace_store.exporters.markdown import collapse, fence, line, paragraphs
-from trace_store.exporters.overview import count_noun, excerpt
+from trace_store.exporters.overview import count_noun, excerpt, pretty
 from trace_store.exporters.prose import TEXT, code_of, normalise_newlines, reveal, split_prose
 from trace_store.trajectories import events as ev
 from trace_store.trajectories.views.view import (
@@ -26,15 +28,17 @@ from trace_store.trajectories.views.view import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from trace_store.trajectories.events import Event
-    from trace_store.trajectories.reading import Chapter
+    from trace_store.trajectories.reading import Chapter, Trajectory
     from trace_store.trajectories.views.view import View
 
 MAXIMUM_MESSAGES = 200
 """How many messages of a chapter are shown."""
 _HEADING_CHARACTERS = 200
+_NAME_CHARACTERS = 50
 
 
 def page_markdown(view: View, level: int = 1) -> str:
@@ -208,3 +212,32 @@ def _hex(commit: str) -> str:
 def _revealed(text: str) -> str:
     """Show invisible characters by code."""
     return reveal(text, lambda c: f"<{code_of(c)}>")[0]
+
+
+def folder_files(
+    view: View, render: Callable[[Trajectory], Mapping[str, Any]]
+) -> Iterator[tuple[str, str]]:
+    """Yield the path in the folder, with slashes, and the text of each file.
+
+    Args:
+        view: the trajectory.
+        render: returns the whole trajectory as JSON values, for `trajectory.json`.
+    """
+    yield "README.md", page_markdown(view)
+    yield "trajectory.json", pretty(render(view.trajectory)) + "\n"
+    for number, (chapter, messages) in enumerate(view.chapters, 1):
+        name = f"{number:02}-{file_name(chapter.title or 'start')}.md"
+        yield f"chapters/{name}", chapter_markdown(chapter, messages)
+    for number, event in enumerate(view.events, 1):
+        raw = event.data.get("raw")
+        if isinstance(raw, str):
+            yield f"artifacts/{number:04}-{file_name(event.type)}.txt", raw
+        elif raw is not None:
+            text = json.dumps(raw, ensure_ascii=True, indent=2) + "\n"
+            yield f"artifacts/{number:04}-{file_name(event.type)}.json", text
+
+
+def file_name(title: str) -> str:
+    """Return a title as a part of a file's name that every file system takes."""
+    words = "".join(c if c.isascii() and c.isalnum() else " " for c in title.lower()).split()
+    return "-".join(words)[:_NAME_CHARACTERS].strip("-") or "untitled"
