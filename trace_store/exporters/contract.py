@@ -78,7 +78,7 @@ class Loss:
 
     def __str__(self) -> str:
         noun = self.what.replace("-", " ")
-        counted = f"{self.count:,} {noun if self.count == 1 else _plural(noun)}"
+        counted = f"{self.count:,} {noun if self.count == 1 else plural(noun)}"
         return f"{counted} ({self.detail})" if self.detail else counted
 
 
@@ -317,7 +317,8 @@ def models_of(turns: Sequence[Turn]) -> list[str]:
     return list(dict.fromkeys(turn.message.model for turn in turns if turn.message.model))
 
 
-def _plural(noun: str) -> str:
+def plural(noun: str) -> str:
+    """Return the plural of a noun that ends as those of reports do."""
     if noun.endswith("s"):
         return noun
-    return f"{noun.removesuffix('y')}ies" if noun.endswith("ty") else f"{noun}s"
+    return f"{noun.removesuffix('y')}ies" if noun.endswith(("ry", "ty")) else f"{noun}s"

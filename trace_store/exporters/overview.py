@@ -11,7 +11,15 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
-from trace_store.exporters.contract import AGENTS, COPIES, REWINDS, ExportSession, Turn, models_of
+from trace_store.exporters.contract import (
+    AGENTS,
+    COPIES,
+    REWINDS,
+    ExportSession,
+    Turn,
+    models_of,
+    plural,
+)
 from trace_store.frozen import value
 from trace_store.ident import format_time
 from trace_store.objects.address import Address
@@ -236,7 +244,7 @@ def _tools(session: ExportSession) -> str:
 
 def count_noun(value: int, noun: str) -> str:
     """Return "1 message", "2,000 messages"."""
-    return f"{value:,} {noun}{'' if value == 1 else 's'}"
+    return f"{value:,} {noun if value == 1 else plural(noun)}"
 
 
 def line_count(content: str) -> int:

@@ -48,7 +48,7 @@ def page_markdown(view: View, level: int = 1) -> str:
 
 def bundle(views: Sequence[View]) -> str:
     """Return the pages of several trajectories as one, with a table of contents."""
-    blocks = [f"# {count_noun(len(views), 'trajectory').replace('ys', 'ies')}"]
+    blocks = [f"# {count_noun(len(views), 'trajectory')}"]
     blocks.append(
         "\n".join(
             f"{number}. [{one_line(view.title)}](#t{number}), {one_line(view.trajectory.state.status)}"
