@@ -1,8 +1,8 @@
 """Recording: each event becomes one commit at the end of its trajectory.
 
-The commit links the tip of the agent's branch at that time, so the messages that led to a decision stay with it.
-Several processes may write to one trajectory; each event follows the one that was written before it. If git brought the
-events of another clone, the next event follows both.
+The commit links the tip of the agent's branch at that time, and so the messages that led to a decision. Several
+processes may write to one trajectory; the parent of an event is the event written before it. If git fetched the events
+of another clone, the ref has two tips, and the next event has both as parents.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _FIELDS = _HASHES | {
         "block",
     ),
 }
-"""Names of fields that say nothing about their values; those of `_HASHES` hold hashes made by git or Trace."""
+"""Field names that do not mark a secret, as `password` would; `_HASHES` hold hashes made by git or Trace."""
 
 
 @value
@@ -90,7 +90,7 @@ class Recorder:
         Args:
             facts: title, description, project, tags and task, as JSON values.
             agent: who starts it.
-            id: its id; "" takes a new one.
+            id: its id; "" for a new one.
             time: when, in milliseconds since the epoch; None: now.
 
         Raises:
@@ -107,7 +107,7 @@ class Recorder:
         return state
 
     def screened(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the data of an event as it would be stored, without secrets; raises as `record`."""
+        """Return the data of an event as it would be stored, with secrets redacted; raises as `record`."""
         return _Draft(self._guard, NewEvent(data, ev.STARTED)).data
 
     def record(
@@ -124,14 +124,14 @@ class Recorder:
             ref: the full name of the trajectory's ref.
             new: the events, oldest first.
             is_new: whether they start the trajectory.
-            replaces: the trajectory's tips, if they replace its events; these move to the trash.
+            replaces: the tips of the history that the new events replace; it moves to the trash. () to append.
 
         Raises:
-            StateError: an event cannot follow, because the trajectory has ended or has not.
+            StateError: an event is not allowed, because the trajectory has ended, or is still active.
             RefNotFoundError: there is no such trajectory.
-            AlreadyExistsError: it is to be started, but exists.
+            AlreadyExistsError: `is_new` is given, but the trajectory exists.
             SecretFoundError: an event holds a secret, and the guard refuses secrets.
-            RefChangedError: the trajectory that they replace has other tips by now.
+            RefChangedError: `replaces` are not the tips any more.
         """
         store = self._store
         drafts = [_Draft(self._guard, each) for each in new]
@@ -167,7 +167,7 @@ class Recorder:
 
 
 class _Draft:
-    """An event with its content stored, to be committed on top of any tip."""
+    """An event whose content is encoded, ready to be committed on any tip."""
 
     def __init__(self, guard: Guard | None, new: NewEvent) -> None:
         self.new = new
@@ -230,13 +230,13 @@ class _Draft:
 
 
 def _may_hold_secret(guard: Guard, data: Mapping[str, Any]) -> bool:
-    """Return True if an event needs a closer look; the scanner loads slowly, and few events do."""
+    """Return True if an event must be scanned. Few events must, and the scanner is slow to load."""
     words: list[str] = []
     return not _gather(data, words) or bool(guard.meets("\n".join(words).encode()))
 
 
 def _gather(data: object, words: list[str]) -> bool:
-    """Collect the texts of an event; return False if it has a field whose name may tell what its value is."""
+    """Collect the texts of an event; return False at an unknown field, whose name may mark a secret."""
     if isinstance(data, str):
         words.append(data)
     elif isinstance(data, dict):
@@ -267,7 +267,7 @@ def trajectory_ref(id: str) -> str:
     """Return the full name of a trajectory's ref.
 
     Raises:
-        InvalidInputError: the id cannot be one.
+        InvalidInputError: the id is not valid.
     """
     check_text(id)
     name = id.removeprefix(TRAJECTORIES)
