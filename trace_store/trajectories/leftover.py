@@ -1,7 +1,7 @@
-"""What a JSON value holds beyond another one, so that the first can be restored from the second.
+"""Differences between two JSON values, so that the original can be restored from the derived one.
 
-A trajectory that comes from another program is stored in Trace's own fields. What these cannot tell apart, such as a
-missing list and an empty one, is stored beside them. It counts only as long as the fields say what they said then.
+An imported trajectory is stored in Trace's own fields. Details that these fields lose, such as whether a list was
+missing or empty, are stored beside them as leftovers. A leftover applies only while its field is unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MISSING = _Missing()
 
 
 def leftover(original: Any, derived: Any) -> dict[str, Any]:
-    """Return what `derived` lacks to be the original, as JSON values; empty if nothing."""
+    """Return the differences that turn `derived` into `original`, as JSON values; empty if they are equal."""
     if isinstance(original, dict) and isinstance(derived, dict):
         inside = {
             name: found
@@ -44,7 +44,7 @@ def leftover(original: Any, derived: Any) -> dict[str, Any]:
 
 
 def restored(derived: Any, left: object) -> Any:
-    """Return the original, or `derived` where it changed since; MISSING if there was no value."""
+    """Return the original value, but `derived` where that has changed; MISSING if there was no value."""
     if not isinstance(left, dict):
         return derived
     inside = left.get("in")

@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"(?:^|/)(?:gh-|issue-|#)?([1-9][0-9]{0,6})(?=[/_-]|$)")
 
 
 def git_branch(disk: Disk, root: str) -> str:
-    """Return the branch that git has checked out around a folder; "" if there is none.
+    """Return git's branch in the work tree around a folder; "" if there is none.
 
     Raises:
         StorageError: git's files cannot be read.
@@ -32,14 +32,14 @@ def git_branch(disk: Disk, root: str) -> str:
     head = (
         None if folder is None else read_file(disk, os.path.join(folder, "HEAD"), limit=HEAD_BYTES)
     )
-    told = (head or b"").decode("utf-8", "replace").strip()
-    return told.removeprefix(_BRANCH) if told.startswith(_BRANCH) else ""
+    text = (head or b"").decode("utf-8", "replace").strip()
+    return text.removeprefix(_BRANCH) if text.startswith(_BRANCH) else ""
 
 
 def named_tasks(branch: str) -> Iterator[tuple[str, str]]:
-    """Yield what may be a task in the name of a branch, likely ones first, and the words after it.
+    """Yield (possible id of a task, words after it) from the name of a branch, likely ids first.
 
-    Issue trackers suggest branches in lower case; their ids are upper case.
+    Issue trackers have ids in upper case, but suggest branch names in lower case.
     """
     for pattern, prefix in ((_BEADS, ""), (_KEY, ""), (_NUMBER, "#"), (_SMALL_KEY, "")):
         for found in pattern.finditer(branch):

@@ -16,7 +16,7 @@ _ID = re.compile(r"[A-Z][A-Z0-9_]*-[0-9]+")
 
 
 class Plain:
-    """Ids such as `ENG-456`, while no system for them is configured."""
+    """Ids such as `ENG-456`, if no system is configured for them."""
 
     name, is_local = "plain", True
 
@@ -28,7 +28,7 @@ class Plain:
         return text if _ID.fullmatch(text) else ""
 
     def resolve(self, id: str) -> NoReturn:
-        """Raise, as there is nobody to ask.
+        """Raise an error, since there is no system to ask.
 
         Raises:
             StateError: always.

@@ -21,7 +21,7 @@ _NAME_CHARACTERS = 50
 def folder_files(
     view: View, render: Callable[[Trajectory], Mapping[str, Any]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the path in the folder, with slashes, and the text of each file.
+    """Yield (path, text) of each file; the path is relative to the folder, with slashes.
 
     Args:
         view: the trajectory.
@@ -42,6 +42,6 @@ def folder_files(
 
 
 def file_name(title: str) -> str:
-    """Return a title as a part of a file's name that every file system takes."""
+    """Return a title as part of a file name that is valid on every file system."""
     words = "".join(c if c.isascii() and c.isalnum() else " " for c in title.lower()).split()
     return "-".join(words)[:_NAME_CHARACTERS].strip("-") or "untitled"
