@@ -42,7 +42,7 @@ AGENT = Option(
     "NAME",
     default="",
 )
-TAG = Option("--tag", "tags", "A word to find it by; may be repeated", "TAG", many=True)
+TAG = Option("--tag", "tags", "Tag to find it by; may be repeated", "TAG", many=True)
 SYSTEM = Option(
     "--system",
     "system",
@@ -54,7 +54,7 @@ FETCH = Option("--fetch", "fetch", "Ask the task system, if necessary over the n
 SIGNIFICANCE = Option(
     "--significance",
     "significance",
-    "How much it matters",
+    "How significant it is",
     "LEVEL",
     default="",
     choices=("low", "medium", "high", "critical"),
@@ -100,13 +100,13 @@ def confidence_of(text: str | None) -> float | None:
 
 
 @takes(
-    Argument("TASK", "first", "Id or address of its task, or its title", OPTIONAL),
-    Argument("TITLE", "title", "Its title (default: the title of the task)", OPTIONAL),
-    Option("--task", "task", "Id of its task, in any form", "ID", default=""),
+    Argument("TASK", "first", "Id or address of the task, or the title", OPTIONAL),
+    Argument("TITLE", "title", "Title (default: the title of the task)", OPTIONAL),
+    Option("--task", "task", "Id of the task, in any form", "ID", default=""),
     SYSTEM,
     FETCH,
-    Option("--description", "description", "More about it", "TEXT", default=""),
-    Option("--project", "project", "The project it belongs to", "NAME", default=""),
+    Option("--description", "description", "Description of the trajectory", "TEXT", default=""),
+    Option("--project", "project", "Project of the trajectory", "NAME", default=""),
     TAG,
     AGENT,
     Option("--role", "role", "Role of the agent, such as lead", "ROLE", default=""),

@@ -31,9 +31,7 @@ STRICT = Option("--strict", "strict", "Exit with 7 if a block is bad")
 
 
 @takes(
-    Argument(
-        "REVISION", "branch", "The branch; HEAD's if not given", OPTIONAL, completes="REVISION"
-    ),
+    Argument("REVISION", "branch", "The branch (default: HEAD's)", OPTIONAL, completes="REVISION"),
     Option("--all", "all", "Scan all branches"),
     TRAJECTORY,
     STRICT,
@@ -120,9 +118,7 @@ def feed(
 
 
 @takes(
-    Argument(
-        "REVISION", "branch", "The branch; HEAD's if not given", OPTIONAL, completes="REVISION"
-    ),
+    Argument("REVISION", "branch", "The branch (default: HEAD's)", OPTIONAL, completes="REVISION"),
     Option("--ask", "ask", "Let the model of `trace config model` find them"),
     Option(
         "--accept",

@@ -101,14 +101,14 @@ def complete(invocation: Invocation, *, file: str | None, **given: Any) -> None:
         invocation.note(f"note: it has no {' and no '.join(missing)}{advice}")
 
 
-@takes(Argument("REASON", "reason", "Why", OPTIONAL, default=""), *RECORDING)
+@takes(Argument("REASON", "reason", "Why it is given up", OPTIONAL, default=""), *RECORDING)
 def abandon(invocation: Invocation, *, reason: str, **options: Any) -> None:
     """End a trajectory whose task was given up."""
     record(invocation, lambda tr, fields: tr.abandon(reason, **fields), **options)
 
 
 @takes(
-    Argument("ID", "trajectory", "Which one", completes="TRAJECTORY"),
+    Argument("ID", "trajectory", "The trajectory", completes="TRAJECTORY"),
     *RECORDING[1:],
 )
 def reopen(invocation: Invocation, **options: Any) -> None:

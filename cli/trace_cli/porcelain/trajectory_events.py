@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
 
-TEXT = Argument("TEXT", "text", "What happened; - reads standard input")
+TEXT = Argument("TEXT", "text", "The text; - reads standard input")
 ALTERNATIVE = Option(
     "--alternative",
     "alternatives",
@@ -28,12 +28,12 @@ ALTERNATIVE = Option(
     "OPTION: REASON",
     many=True,
 )
-REASONING = Option("--reasoning", "reasoning", "Why", "TEXT")
+REASONING = Option("--reasoning", "reasoning", "Why it was chosen", "TEXT")
 QUESTION = Option("--question", "question", "What was to be decided", "TEXT")
 CONFIDENCE = Option("--confidence", "confidence", "How sure you are, 0 to 1", "C")
 
 
-@takes(Argument("TITLE", "title", "What it is about"), *RECORDING)
+@takes(Argument("TITLE", "title", "Title of the chapter"), *RECORDING)
 def chapter(invocation: Invocation, *, title: str, **options: Any) -> None:
     """Begin a chapter, and end the previous one.
 

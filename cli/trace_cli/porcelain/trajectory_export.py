@@ -29,7 +29,7 @@ ENDINGS = {".html": "page", ".htm": "page", ".txt": "timeline", ".json": TRAIL}
 ID = Argument(
     "ID",
     "trajectory",
-    "Which one; the current one if not given",
+    "The trajectory (default: the current one)",
     OPTIONAL,
     default="",
     completes="TRAJECTORY",
@@ -118,7 +118,7 @@ def export(
 
 
 @takes(
-    Argument("ID...", "names", "Which ones", SOME, completes="TRAJECTORY"),
+    Argument("ID...", "names", "The trajectories", SOME, completes="TRAJECTORY"),
     OUTPUT,
     THINKING,
     NO_THINKING,

@@ -78,7 +78,14 @@ def similar(
 
 
 @takes(
-    Argument("ID", "trajectory", "Which one", OPTIONAL, default="", completes="TRAJECTORY"),
+    Argument(
+        "ID",
+        "trajectory",
+        "The trajectory (default: the current one)",
+        OPTIONAL,
+        default="",
+        completes="TRAJECTORY",
+    ),
     JSON,
 )
 def score(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
@@ -104,7 +111,11 @@ def score(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
 
 @takes(
     Option(
-        "--older-than", "older_than", "Minimum time since the last event", "DURATION", default="90d"
+        "--older-than",
+        "older_than",
+        "Minimum time since the last event (default: 90d)",
+        "DURATION",
+        default="90d",
     ),
     Option(
         "--how",

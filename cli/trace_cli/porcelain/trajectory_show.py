@@ -66,7 +66,7 @@ def status(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
     Argument(
         "ID",
         "trajectory",
-        "Which one; the current one if not given",
+        "The trajectory (default: the current one)",
         OPTIONAL,
         default="",
         completes="TRAJECTORY",

@@ -25,7 +25,7 @@ UNFETCHED = "not asked; --fetch asks its system"
 
 
 @takes(
-    Argument("ID", "trajectory", "Which trajectory; the beginning of its id is enough", OPTIONAL),
+    Argument("ID", "trajectory", "The trajectory (default: the current one)", OPTIONAL),
     FETCH,
     JSON,
     QUIET,
@@ -87,7 +87,7 @@ def sync(
 ) -> None:
     """Complete, abandon or reopen trajectories as their tasks changed.
 
-    A task counts if it changed since its system was last asked. A done task completes its trajectory, a canceled one
+    Only changes since the task system was last asked count. A done task completes its trajectory, a canceled one
     abandons it, and a reopened one reopens it. Without --fetch, only systems on this machine (beads) are asked. Without
     --apply, nothing is recorded.
     """
