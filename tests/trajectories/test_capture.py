@@ -90,15 +90,15 @@ def test_small_faults_are_mended(body: str) -> None:
     ("type", "body", "reason"),
     [
         ("note", "{content: 1", "not JSON"),
-        ("note", '{"confidence": NaN, "content": "x"}', "no number of JSON"),
+        ("note", '{"confidence": NaN, "content": "x"}', "not a JSON number"),
         ("note", "[" * 9 + "{" * 9_999, None),
         ("note", "{" * 9_999, "not JSON"),
         ("note", "", "no content"),
         ("decision", '{"question": "x"}', "no content"),
         ("retrospective", '{"approach": "x"}', "no summary"),
         ("decision", '{"chosen": "x", "confidence": 7}', "confidence is a number from 0 to 1"),
-        ("completed", "{}", "no block records the type 'completed'"),
-        ("linked", '{"commit": "ab"}', "no block records"),
+        ("completed", "{}", "a block cannot record the type 'completed'"),
+        ("linked", '{"commit": "ab"}', "a block cannot record"),
         ("note", None, "not closed"),
     ],
 )

@@ -77,7 +77,7 @@ def test_beads_gets_the_envelope_and_no_input(repo: Repo, programs: FakePrograms
         ("", 1, '{\n "error": "locked"\n}', errors.TaskUnreachableError, "bd failed: locked"),
         ("", 1, "no database\nmore", errors.TaskUnreachableError, "bd failed: no database"),
         ("", 3, "", errors.TaskUnreachableError, "exit code 3"),
-        ("not json", 0, "", errors.TaskNonsenseError, "no JSON object"),
+        ("not json", 0, "", errors.TaskNonsenseError, "not a JSON object"),
         ({"data": []}, 0, "", errors.NotFoundError, "no task"),
         ({"data": {"id": "bd-a3f8"}}, 0, "", errors.TaskNonsenseError, "no title"),
         ("x" * 1_100_000, 0, "", errors.TaskNonsenseError, "more than 1,048,576 bytes"),
@@ -193,7 +193,7 @@ def test_how_issues_end(
         ("", 4, "To get started, run gh auth login", errors.TaskRefusedError, "not logged in"),
         ("", 1, "GraphQL: Could not resolve to an Issue", errors.NotFoundError, "'#12'"),
         ("", 1, "no git remotes found", errors.TaskUnreachableError, "no git remotes found"),
-        ("[]", 0, "", errors.TaskNonsenseError, "no JSON object"),
+        ("[]", 0, "", errors.TaskNonsenseError, "not a JSON object"),
     ],
 )
 def test_failures_of_gh(

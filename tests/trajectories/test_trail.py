@@ -249,7 +249,7 @@ def test_another_trajectory_of_the_same_id_is_refused(repo: Repo, tmp_path: Path
         ("[" * 100_000, "nested too deeply"),
         ('{\n<<<<<<< HEAD\n"id": 1\n=======\n>>>>>>> x\n}', "conflict markers in it, at line 2"),
         ({**SMALL, "id": 7}, "no id"),
-        ({**SMALL, "id": "../x"}, "its id cannot be one"),
+        ({**SMALL, "id": "../x"}, "its id is not valid"),
         ({**SMALL, "version": 2}, "version '2'"),
         ({**SMALL, "chapters": None}, "no list of chapters"),
     ],
@@ -303,9 +303,7 @@ def test_strange_events_are_kept_and_told(repo: Repo, tmp_path: Path) -> None:
     report = repo.trajectories.import_trail(put(tmp_path / "a.json", document))
     assert exported(repo, SMALL["id"]) == document
     (file,) = report.files
-    assert "ts of event 6 of chapter 1 is not a time; it stands after what is before it" in (
-        file.problems
-    )
+    assert "ts of event 6 of chapter 1 is not a time; the time before it is used" in (file.problems)
     whole = repo.trajectories.read(SMALL["id"])
     times = {each.content: each.time for each in whole.events}
     assert times["in seconds"] == 1784232202000

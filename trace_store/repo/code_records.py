@@ -1,4 +1,4 @@
-"""JSON values of what trajectories know of the code: links, reasons, hooks and notes."""
+"""The JSON shapes of links, reasons, hooks and git notes; the rules are those of `records`."""
 
 from __future__ import annotations
 

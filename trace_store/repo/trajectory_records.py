@@ -55,7 +55,7 @@ def trajectory_state(state: State) -> dict[str, Any]:
 def trajectory_task(
     state: State, found: TaskRecord | None = None, *, changed: bool = False
 ) -> dict[str, Any]:
-    """Return the task of a trajectory, with what its system says if that was asked."""
+    """Return the task of a trajectory, with the answer of its system if that was asked."""
     task = state.task
     return {
         "trajectory": state.id,
@@ -74,7 +74,7 @@ def trajectory_task(
 
 
 def trajectory_followed(followed: Followed) -> dict[str, Any]:
-    """Return what a task means for its trajectory."""
+    """Return the action that a trajectory needs to follow its task."""
     now = followed.now
     return {
         "trajectory": followed.state.id,
@@ -126,7 +126,7 @@ def recorded_event(made: Recorded) -> dict[str, Any]:
 
 
 def trajectory_score(score: Score) -> dict[str, Any]:
-    """Return how complete a record is."""
+    """Return the completeness score of a trajectory."""
     return {
         "trajectory": score.trajectory.id,
         "points": score.points,
@@ -143,7 +143,7 @@ def trajectory_score(score: Score) -> dict[str, Any]:
 
 
 def compacted(each: Compacted, how: str, *, applied: bool) -> dict[str, Any]:
-    """Return what was done with a trajectory, or would be."""
+    """Return how a trajectory was compacted, or would be."""
     return {
         "trajectory": each.state.id,
         "title": each.state.title,
@@ -157,7 +157,7 @@ def compacted(each: Compacted, how: str, *, applied: bool) -> dict[str, Any]:
 
 
 def trajectory_proposal(proposal: Proposal) -> dict[str, Any]:
-    """Return a decision that a message speaks of."""
+    """Return a decision found in a message."""
     return proposal.as_map()
 
 
@@ -181,7 +181,7 @@ def captured(found: Captured) -> dict[str, Any]:
 def trajectory(
     whole: Trajectory, chapters: Sequence[tuple[Chapter, Sequence[SessionMessage]]]
 ) -> dict[str, Any]:
-    """Return a whole trajectory, with the given form of its chapters and their sessions' messages."""
+    """Return a trajectory, with the chapters and session messages to show."""
     last = whole.retrospective
     return {
         **trajectory_state(whole.state),
@@ -198,7 +198,7 @@ def trajectory(
 
 
 def imported_trajectories(report: TrailImport) -> dict[str, Any]:
-    """Return what an import of trail's files did, or would do."""
+    """Return the result of an import of trail's files."""
     return {
         "events": report.events,
         "files": [
@@ -238,7 +238,7 @@ def _session_message(message: SessionMessage) -> dict[str, Any]:
 def exported_trajectories(
     trajectories: Sequence[str], form: str, path: str | None, size: int, files: Sequence[str]
 ) -> dict[str, Any]:
-    """Return what was exported; `path` is None if nothing was written."""
+    """Return the result of an export; `path` is None if no file was written."""
     return {
         "trajectories": list(trajectories),
         "format": form,

@@ -1,7 +1,7 @@
 """Trajectories: what agents did, decided and learned during a task, recorded while it happens.
 
-A trajectory is the history of a ref under `refs/trajectories/`: one commit an event, whose author is the agent. Each
-commit's metadata has the state so far, so that recording an event reads one commit, however long the trajectory is.
+A trajectory is the history of a ref under `refs/trajectories/`. Each event is one commit, and the agent is its author.
+The commit's metadata holds the state so far, so recording an event reads one commit, however long the trajectory is.
 """
 
 from trace_store.lazy_import import submodules

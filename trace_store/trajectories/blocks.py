@@ -1,10 +1,10 @@
-"""Blocks in the output of agents that say what to record.
+"""Blocks in the output of agents: events to record.
 
     [[TRAJECTORY:decision]] {"question": "Where?", "chosen": "in memory", "reasoning": "no store"} [[/TRAJECTORY]]
     [[RETROSPECTIVE]] summary: Tokens are signed [[/RETROSPECTIVE]]
 
-Models write JSON with small faults: code fences, single quotes, trailing commas. These are mended. Text that is no JSON
-is read as lines `field: value`.
+A body that begins with `{` is JSON. Models write it with small faults, such as code fences, single quotes and trailing
+commas; these are repaired. Any other body is read as lines `field: value`.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 MAXIMUM_CHARACTERS = 256 * 1024
 """Maximum length of a block."""
 MARK = "[["
-"""What every block begins with."""
+"""The first characters of every block."""
 _OPENING = re.compile(r"\[\[(?:TRAJECTORY:[ \t]*([A-Za-z][\w-]{0,63})|RETROSPECTIVE)[ \t]*\]\]")
-_ANY = re.compile(_OPENING.pattern + r"|\[\[/(?:TRAJECTORY|RETROSPECTIVE)\]\]")
+_ANY_MARK = re.compile(_OPENING.pattern + r"|\[\[/(?:TRAJECTORY|RETROSPECTIVE)\]\]")
 _LONGEST_MARK = 128
 _FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```\Z", re.DOTALL)
 _JSON_FAULT = re.compile(
     r"""("(?:\\.|[^"\\])*")|('(?:\\.|[^'\\])*')|(,)(?=\s*[}\]])|\b(True|False|None)\b""", re.DOTALL
 )
 _PYTHON_NAMES = {"True": "true", "False": "false", "None": "null"}
-_LINE = re.compile(r"[ \t]*(?:[#*>-]+[ \t]*)?\**([A-Za-z_]+)\**[ \t]*:\**[ \t]*(.*)")
+_FIELD_LINE = re.compile(r"[ \t]*(?:[#*>-]+[ \t]*)?\**([A-Za-z_]+)\**[ \t]*:\**[ \t]*(.*)")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]+(.*)")
-_CONTENT = {"chosen", "text", "message", "description", "decision"}
-"""Other names of the content."""
+_CONTENT_NAMES = {"chosen", "text", "message", "description", "decision"}
+"""Aliases of the field `content`."""
 _LISTS = ("alternatives", "challenges", "learnings", "suggestions", "tags")
 _FIELDS = frozenset(
     (
@@ -46,8 +46,8 @@ _FIELDS = frozenset(
         *("summary", "approach", *_LISTS),
     )
 )
-_MAIN = {ev.RETROSPECTIVE: "summary", ev.CHAPTER: "title"}
-"""The field that an event of a type needs, if not the content."""
+_REQUIRED = {ev.RETROSPECTIVE: "summary", ev.CHAPTER: "title"}
+"""The required field of each type; `content` for the others."""
 
 
 @value
@@ -66,7 +66,7 @@ class Block:
 
 
 class BlockReader:
-    """Finds blocks in a text that comes in pieces; holds no more of it than an open block."""
+    """Finds blocks in streamed text; keeps only an open block in memory."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -79,7 +79,7 @@ class BlockReader:
         """Yield the blocks that end in the next piece of the text."""
         self._text += text
         at = 0
-        for mark in _ANY.finditer(self._text):
+        for mark in _ANY_MARK.finditer(self._text):
             self._keep(self._text[at : mark.start()])
             at = mark.end()
             opens = _OPENING.fullmatch(mark[0]) is not None
@@ -87,7 +87,7 @@ class BlockReader:
                 yield self._end(is_closed=not opens)
             if opens:
                 self._opened, self._size = (mark[1] or ev.RETROSPECTIVE).lower(), 0
-        # The beginning of a mark stays for the next piece.
+        # What may be the beginning of a mark stays for the next piece.
         rest = max(at, len(self._text) - _LONGEST_MARK)
         rest = self._text.find(MARK[0], rest)
         rest = len(self._text) if rest < 0 else rest
@@ -123,25 +123,27 @@ def blocks_in(text: str) -> Iterator[Block]:
 
 
 def read_block(block: Block) -> dict[str, Any]:
-    """Return the data of the event that a block describes; fields of other names become its `raw`.
+    """Return the data of the event in a block; unknown fields go to `raw`.
 
     Raises:
-        InvalidInputError: the block cannot be read, is not closed, or lacks what its type needs.
+        InvalidInputError: the block cannot be read, is not closed, or lacks the required field.
     """
     if block.body is None:
         raise errors.InvalidInputError(
             f"the block is not closed, or longer than {MAXIMUM_CHARACTERS:,} characters"
         )
-    is_told = block.type in (*ev.TOLD, ev.CHAPTER, ev.RETROSPECTIVE) or block.type not in ev.TYPES
-    if not (is_told and ev.is_type(block.type)):
-        raise errors.InvalidInputError(f"no block records the type {block.type!r}")
-    main = _MAIN.get(block.type, "content")
-    told = _read_body(block.body, main)
-    named = {main if name in _CONTENT else name: told[name] for name in told}
-    data = event_data(block.type, more={name: named[name] for name in named if name in _FIELDS})
+    is_allowed = (
+        block.type in (*ev.TOLD, ev.CHAPTER, ev.RETROSPECTIVE) or block.type not in ev.TYPES
+    )
+    if not (is_allowed and ev.is_type(block.type)):
+        raise errors.InvalidInputError(f"a block cannot record the type {block.type!r}")
+    main = _REQUIRED.get(block.type, "content")
+    written = _read_body(block.body, main)
+    fields = {main if name in _CONTENT_NAMES else name: written[name] for name in written}
+    data = event_data(block.type, more={name: fields[name] for name in fields if name in _FIELDS})
     if not data.get(main):
         raise errors.InvalidInputError(f"the block has no {main}")
-    if raw := {name: named[name] for name in named if name not in _FIELDS}:
+    if raw := {name: fields[name] for name in fields if name not in _FIELDS}:
         data["raw"] = raw
     return data
 
@@ -153,33 +155,35 @@ def _read_body(body: str, main: str) -> dict[str, Any]:
     if not text.startswith("{"):
         return _read_lines(text, main)
     try:
-        found = json.loads(text, parse_constant=_refuse)
+        found = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as first:
         try:
-            found = json.loads(_JSON_FAULT.sub(_mended, text), strict=False, parse_constant=_refuse)
+            found = json.loads(
+                _JSON_FAULT.sub(_repaired, text), strict=False, parse_constant=_refuse_constant
+            )
         except (ValueError, RecursionError):
             raise errors.InvalidInputError(f"the block is not JSON: {first}") from first
     return dict(found)
 
 
-def _mended(match: re.Match[str]) -> str:
+def _repaired(match: re.Match[str]) -> str:
     double, single, comma, name = match.groups()
     if single:
         return json.dumps(single[1:-1].replace("\\'", "'"), ensure_ascii=False)
     return "" if comma else double or _PYTHON_NAMES[name]
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number of JSON")
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _read_lines(text: str, main: str) -> dict[str, Any]:
-    """Return the fields in lines `field: value`; lines before the first field are the main one."""
+    """Return the fields in lines `field: value`; lines before the first one belong to the field `main`."""
     found: dict[str, list[str]] = {}
     name = main
     for line in text.splitlines():
-        field = _LINE.match(line)
-        if field and (key := field[1].lower()) in _FIELDS | _CONTENT:
+        field = _FIELD_LINE.match(line)
+        if field and (key := field[1].lower()) in _FIELDS | _CONTENT_NAMES:
             name, line = key, field[2]
         if line.strip():
             found.setdefault(name, []).append(line)
@@ -190,6 +194,6 @@ def _read_lines(text: str, main: str) -> dict[str, Any]:
         else:
             fields[name] = "\n".join(lines).strip()
     if "confidence" in fields:
-        with suppress(ValueError):  # the check of events reports it
+        with suppress(ValueError):  # event_data reports it
             fields["confidence"] = float(fields["confidence"])
     return fields

@@ -1,4 +1,4 @@
-"""Capture: what agents wrote in blocks into their messages becomes events.
+"""Capture: the blocks in agents' messages are recorded as events.
 
 Each event names its message and the number of the block, so nothing is recorded twice. A local file holds the last
 scanned commit of each branch, so that a scan reads new messages only; it may be deleted.
@@ -39,9 +39,9 @@ class BadBlock:
 
     Attributes:
         address: the message that it is in; None in a stream.
-        number: 1 for the first block there.
+        number: its place in the message or stream; 1 for the first block.
         type: its type.
-        reason: why not.
+        reason: why it was not recorded.
     """
 
     address: Address | None
@@ -86,16 +86,16 @@ class Capture:
         self._agent = agent
 
     def scan(self, branch: str = "HEAD", *, trajectory: str = "") -> Captured:
-        """Record the blocks in the messages of agents on a branch, or up to a commit; only new commits are read.
+        """Record the blocks in agents' messages on a branch, or up to a commit; read only new commits.
 
         Args:
             branch: the branch, or a commit.
-            trajectory: where to record; "" is the one of `TRACE_TRAJECTORY`, else the active one of that branch, of
-                HEAD's branch, or the only active one.
+            trajectory: where to record; "" for the one in `TRACE_TRAJECTORY`, else the active one of `branch`, else of
+                HEAD's branch, else the only active one.
 
         Raises:
             RevisionNotFoundError: there is no such commit.
-            StateError: there are blocks, but no trajectory is meant, or several are, or it has ended.
+            StateError: there are blocks, but there is no current trajectory, there are several, or it has ended.
             RefNotFoundError: there is no such trajectory.
         """
         tip = resolve_commit(self._store, branch)
@@ -129,11 +129,11 @@ class Capture:
             pass  # the import is done
 
     def propose(self, branch: str = "HEAD", *, model: Model | None = None) -> list[Proposal]:
-        """Return the decisions that messages speak of, to be reviewed; nothing is recorded.
+        """Return decisions found in messages, for review; record nothing.
 
         Args:
             branch: the branch, or a commit.
-            model: a model to find them; None finds sentences that are worded as decisions.
+            model: finds the decisions; if it is None, they are found by their wording.
 
         Raises:
             RevisionNotFoundError: there is no such commit.
@@ -148,7 +148,7 @@ class Capture:
         return trajectories.proposals.last_list(self._store)
 
     def accept(self, numbers: Sequence[int], *, trajectory: str = "") -> list[Recorded]:
-        """Record proposals of the last list; those that are recorded already are left out.
+        """Record proposals of the last list; skip those that are recorded already.
 
         Args:
             numbers: their numbers in the list.
@@ -164,16 +164,16 @@ class Capture:
         return self._recorder.record(id_, new) if new else []
 
     def feed(self, *, trajectory: str = "", agent: str = "") -> Feed:
-        """Return what records the blocks in a stream as they end.
+        """Return a `Feed`, which records each block in a stream when it ends.
 
         Args:
-            trajectory: where to record; "" is the one that is meant when the first block ends.
+            trajectory: where to record; "" for the one that is current when the first block ends.
             agent: whose output it is.
         """
         return Feed(self, trajectory, agent or self._agent)
 
     def _scan(self, ref: str, tip: ObjectId, trajectory: str, *, is_final: bool) -> Captured:
-        """Record the new blocks on a branch; unless this is final, a later scan reports the bad ones again."""
+        """Record the new blocks on a branch; unless `is_final`, a later scan reports bad blocks again."""
         marks = _read_marks(self._store)
         last = marks.get(ref)
         found = self._record(_texts_since(self._store, tip, last), ref, trajectory)
@@ -237,7 +237,7 @@ class Feed:
         self.bad: list[BadBlock] = []
 
     def write(self, text: str) -> None:
-        """Take the next piece of the stream, and record the blocks that end in it; a bad one raises nothing."""
+        """Take the next piece of the stream, and record the blocks that end in it; bad ones go to `bad`."""
         self._take(self._reader.feed(text))
 
     def close(self) -> None:
@@ -260,7 +260,7 @@ def _bad(address: Address | None, block: Block, error: errors.TraceError) -> Bad
 
 
 def _texts_since(store: Store, tip: ObjectId, last: ObjectId | None) -> list[_Text]:
-    """Return the texts with blocks in the commits of a branch after the last scanned one, or in all, oldest first."""
+    """Return the texts with blocks in the commits after `last`, or in all commits, oldest first."""
     found: list[_Text] = []
     oid: ObjectId | None = tip
     while oid is not None and oid != last:
@@ -274,7 +274,7 @@ def _texts_since(store: Store, tip: ObjectId, last: ObjectId | None) -> list[_Te
 
 
 def _texts(store: Store, oid: ObjectId, commit: Commit) -> list[_Text]:
-    """Return the texts with blocks that agents wrote in a commit; damaged messages are left to fsck."""
+    """Return the assistant texts with blocks in a commit; damaged messages are left to fsck."""
     found = []
     for address, stored in ops.added_messages(commit, oid):
         if stored["role"] != "assistant":

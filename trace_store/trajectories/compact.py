@@ -1,7 +1,7 @@
-"""Retention: old trajectories are archived, summarised or deleted. Only ended ones are, and the trash keeps what goes.
+"""Retention: trajectories that ended long ago are archived, summarised or deleted.
 
-A summary is a new history of the same trajectory: how it started and ended, decisions, findings, links and the last
-retrospective, at their times and in their latest versions.
+A summary is a new history of the same trajectory: start, end, decisions, findings, links and the last retrospective,
+with their times, in their latest versions. The trash keeps what archiving and summarising remove.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ARCHIVE, SUMMARISE, DELETE = "archive", "summarise", "delete"
 WAYS = (ARCHIVE, SUMMARISE, DELETE)
-_KEPT = (ev.DECISION, ev.FINDING)
+_KEPT_TYPES = (ev.DECISION, ev.FINDING)
 
 
 @value
@@ -38,7 +38,7 @@ class Compacted:
     Attributes:
         state: its state before.
         event_count: number of its events before.
-        kept_count: number of events after; 0 if it goes.
+        kept_count: number of events that its summary keeps; 0 without a summary.
     """
 
     state: State
@@ -49,20 +49,20 @@ class Compacted:
 def compact(
     store: Store, recorder: Recorder, older_than: str, how: str, author: str, *, apply: bool
 ) -> list[Compacted]:
-    """Compact the trajectories that ended some time ago, the oldest first.
+    """Compact the trajectories that ended long ago; return them, the oldest first.
 
     Args:
         store: the repository's store.
         recorder: writes the summaries.
-        older_than: a duration since the last event, such as "90d".
-        how: one of `WAYS`; only `delete` leaves nothing in the trash.
+        older_than: the minimum time since the last event, such as "90d".
+        how: one of `WAYS`; `delete` leaves nothing in the trash.
         author: who does it.
         apply: False only returns what would be done.
 
     Raises:
-        InvalidInputError: `older_than` is no duration, or `how` is unknown.
+        InvalidInputError: `older_than` is not a duration, or `how` is unknown.
         ObjectNotFoundError, CorruptObjectError: an object is missing or damaged.
-        RefChangedError: someone recorded in a trajectory meanwhile.
+        RefChangedError: another process recorded an event meanwhile.
     """
     age = parse_duration(older_than)
     if age is None:
@@ -71,13 +71,13 @@ def compact(
         )
     if how not in WAYS:
         raise errors.InvalidInputError(
-            f"compact can {', '.join(WAYS)}, not {how[:40]!r}", argument="how"
+            f"how is one of {', '.join(WAYS)}, not {how[:40]!r}", argument="how"
         )
-    latest = store.clock.now() - age
+    cutoff = store.clock.now() - age
     due = [
         state
         for state in reversed(reading.list_trajectories(store))
-        if not state.is_active and state.updated <= latest
+        if not state.is_active and state.updated <= cutoff
     ]
     if how == SUMMARISE:
         return _summarise(store, recorder, due, apply=apply)
@@ -106,11 +106,11 @@ def _summarise(
 
 
 def summary_of(whole: Trajectory) -> list[NewEvent]:
-    """Return the events of the summary of an ended trajectory."""
+    """Return the events that the summary of an ended trajectory keeps."""
     started, *later = whole.events
     facts = {name: found for name, found in whole.state.as_map().items() if name in FACTS}
     last = whole.of_type(ev.COMPLETED, ev.ABANDONED)[-1:]
-    kept = {event.id for event in (*whole.of_type(*_KEPT), *whole.links)}
+    kept = {event.id for event in (*whole.of_type(*_KEPT_TYPES), *whole.links)}
     kept |= {event.id for event in [whole.retrospective] if event is not None}
     chosen = [event for event in later if event.id in kept]
     return [

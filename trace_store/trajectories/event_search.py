@@ -1,6 +1,6 @@
-"""Search: events of trajectories by their words, and decisions on questions like one.
+"""Search: events of trajectories by their words, and decisions on similar questions.
 
-The index of their words is a derived file. Each search adds the new events to it and reads only what it returns.
+The index is a derived file. Each search first adds the new events to it, then reads only the events that it returns.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class FoundEvent:
 
     Attributes:
         event: the event, in its latest version.
-        state: its trajectory.
-        snippet: the text around the hit, of the version that matches.
+        state: the state of its trajectory.
+        snippet: the text around the hit, in the version that matches.
     """
 
     event: Event
@@ -57,7 +57,7 @@ class EventFilter:
     Attributes:
         tag: a tag of the event or of its trajectory.
         task: the id of the trajectory's task.
-        file: a file or folder that a linked commit of the code changed.
+        file: a file or folder that was changed by a linked commit of the code.
         commit: the beginning of the id of a linked commit.
         agent: who recorded the event.
     """
@@ -91,13 +91,13 @@ def search_events(
     with SearchIndex(store, TRAJECTORIES) as index:
         index.catch_up()
         hits = matches(index, store, match, query=query, beside=_terms(wanted))
-        return list(islice(_found(store, hits, wanted), limit))
+        return list(islice(_matching_events(store, hits, wanted), limit))
 
 
 def similar_decisions(
     store: Store, question: str, wanted: EventFilter | None = None, limit: int = 5
 ) -> list[FoundEvent]:
-    """Return the decisions with most words of a question, rare words first; arguments and errors as above."""
+    """Return the decisions that share words with a question, rare words first; arguments as `search_events`."""
     wanted, decisions = wanted or EventFilter(), SearchFilter(kind=ev.DECISION)
     with SearchIndex(store, TRAJECTORIES) as index:
         index.catch_up()
@@ -107,11 +107,11 @@ def similar_decisions(
         hits = matches(
             index, store, match, decisions, query=question, beside=_terms(wanted), ranked=True
         )
-        return list(islice(_found(store, hits, wanted), limit))
+        return list(islice(_matching_events(store, hits, wanted), limit))
 
 
 def recorded_sources(store: Store, addresses: Iterable[Address]) -> set[tuple[str, object]]:
-    """Return (address, number of the block, or what was chosen) for events that were recorded from messages."""
+    """Return (address of the message, number of the block) for recorded events; without a block, their content."""
     with SearchIndex(store, TRAJECTORIES) as index:
         index.catch_up()
         return {
@@ -123,20 +123,22 @@ def recorded_sources(store: Store, addresses: Iterable[Address]) -> set[tuple[st
 
 
 def _terms(wanted: EventFilter) -> list[str]:
-    """Return what must be in some event of the trajectory, as FTS5 expressions."""
+    """Return FTS5 expressions that some event of a matching trajectory has."""
     terms = [term_of(text) for text in (wanted.tag, wanted.task, wanted.file)]
     return [term for term in (*terms, term_of(wanted.commit, "*")) if term]
 
 
-def _found(store: Store, hits: Iterable[Hit], wanted: EventFilter) -> Iterator[FoundEvent]:
+def _matching_events(
+    store: Store, hits: Iterable[Hit], wanted: EventFilter
+) -> Iterator[FoundEvent]:
     states: dict[str, State] = {}
-    read: dict[str, Trajectory] = {}
-    told: set[Address] = set()
+    trajectories: dict[str, Trajectory] = {}
+    returned: set[Address] = set()
 
     def whole(state: State) -> Trajectory:
-        if state.id not in read:
-            read[state.id] = reading.read_trajectory(store, state.id)
-        return read[state.id]
+        if state.id not in trajectories:
+            trajectories[state.id] = reading.read_trajectory(store, state.id)
+        return trajectories[state.id]
 
     for hit in hits:
         event = _event_of(store, hit)
@@ -148,7 +150,7 @@ def _found(store: Store, hits: Iterable[Hit], wanted: EventFilter) -> Iterator[F
         if state.count(ev.AMENDED):
             id = event.data.get("event") if event.type == ev.AMENDED else event.id.hex
             event = next((each for each in whole(state).events if each.id.hex == id), event)
-        if event.id in told:
+        if event.id in returned:
             continue
         if wanted.tag and wanted.tag not in (*state.tags, *event.tags):
             continue
@@ -156,7 +158,7 @@ def _found(store: Store, hits: Iterable[Hit], wanted: EventFilter) -> Iterator[F
             continue
         if (wanted.file or wanted.commit) and not _is_linked(whole(state), wanted):
             continue
-        told.add(event.id)
+        returned.add(event.id)
         yield FoundEvent(event, state, hit.snippet)
 
 
@@ -172,7 +174,7 @@ def _is_linked(trajectory: Trajectory, wanted: EventFilter) -> bool:
 
 
 def _event_of(store: Store, hit: Hit) -> Event:
-    """Return the event that a hit is in, as it was recorded."""
+    """Return the event of a hit, without its amendments."""
     oid = store.objects.resolve_prefix(hit.address.birth.hex())[0]
     commit = read_commit(oid, store.objects.read)
     return next(each for each in reading.events_of(store, oid, commit) if each.id == hit.address)

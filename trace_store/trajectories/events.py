@@ -1,6 +1,6 @@
 """Events of a trajectory, and the values that they hold.
 
-Rule: plain values, and the JSON that is stored of each. An event is one message with one data part.
+Rule: plain values and their stored JSON. An event is one message with one data part.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LINKED, AMENDED = "linked", "amended"
 TOLD = (
     *(PROMPT, THINKING, TOOL_CALL, TOOL_RESULT, SENT, RECEIVED, DECISION, ERROR, FINDING, NOTE),
 )
-"""What happens in a chapter. The others begin and end things, and link them."""
+"""Types of events inside a chapter. The other types start, end, link or amend something."""
 TYPES = (
     *(STARTED, JOINED, CHAPTER, *TOLD, RETROSPECTIVE),
     *(COMPLETED, ABANDONED, REOPENED, LINKED, AMENDED),
@@ -43,11 +43,11 @@ _LISTS_OF_TEXT = ("challenges", "learnings", "suggestions", "tags", "files", "ap
 
 @value
 class Alternative:
-    """What was not chosen.
+    """An option that was not chosen.
 
     Attributes:
         option: what it was.
-        reason: why not, or "".
+        reason: why it was not chosen, or "".
     """
 
     option: str
@@ -55,7 +55,7 @@ class Alternative:
 
     @classmethod
     def read(cls, given: object) -> Alternative:
-        """Return one given as a value, as text (`option: reason` or `option`), or as a map.
+        """Return an alternative from a value, a text (`option: reason` or `option`) or a map.
 
         Raises:
             InvalidInputError: it is none of these.
@@ -83,8 +83,8 @@ class Task:
     Attributes:
         title: what is to be done.
         description: more about it.
-        system: such as `github`; "" for a trajectory that is its own task.
-        id: the task's id there, such as `ENG-456`.
+        system: the task system, such as `github`; "" if the task is in none.
+        id: the task's id in the system, such as `ENG-456`.
         url: its page.
         state: `open`, `in_progress`, `done` or `canceled` when the system was last asked; "" if it never was.
     """
@@ -115,8 +115,8 @@ class Event:
         time: when it happened, in milliseconds since the epoch.
         agent: who did it.
         type: one of `TYPES`, or another lower-case name.
-        content: what happened, in words; of a decision what was chosen.
-        data: all of it, as JSON values.
+        content: what happened, in words; for a decision, the chosen option.
+        data: all fields, as JSON values.
         session: the tip of the agent's branch at that time; None if there was none.
         versions: earlier versions of `data`, oldest first.
     """
@@ -132,12 +132,12 @@ class Event:
 
     @property
     def question(self) -> str:
-        """The question of a decision; "" if it was not told."""
+        """The question of a decision; "" if there is none."""
         return str(self.data.get("question", ""))
 
     @property
     def alternatives(self) -> tuple[Alternative, ...]:
-        """What a decision did not choose."""
+        """The options that a decision rejected."""
         return tuple(map(Alternative.read, self.data.get("alternatives", ())))
 
     @property
@@ -147,7 +147,7 @@ class Event:
 
     @property
     def confidence(self) -> float | None:
-        """How sure the agent was, 0 to 1; None if it was not told."""
+        """How sure the agent was, 0 to 1; None if that was not recorded."""
         found = self.data.get("confidence")
         return float(found) if isinstance(found, int | float) else None
 
@@ -163,12 +163,12 @@ class Event:
 
     @property
     def commit(self) -> str:
-        """The code commit that it links, in hex, or ""."""
+        """The id of the linked code commit, in hex, or ""."""
         return str(self.data.get("commit", "")) if self.type == LINKED else ""
 
 
 def is_type(name: object) -> bool:
-    """Return True for a type of events: one of `TYPES`, or another name such as a kind of messages may have."""
+    """Return True if a name is a type of events: one of `TYPES`, or any valid kind of messages."""
     return isinstance(name, str) and (name in TYPES or is_kind(name))
 
 
@@ -192,7 +192,7 @@ def event_message(data: Mapping[str, Any]) -> Message:
     """Return the message that stores an event.
 
     Raises:
-        InvalidMessageError: it holds what JSON cannot.
+        InvalidMessageError: a value cannot be written as JSON.
     """
     kind = DECISION if data["type"] == DECISION else "event"
     return Message("assistant", [Data(SCHEMA, dict(data))], kind=kind)
@@ -237,7 +237,7 @@ def check_confidence(given: object) -> float:
     """Return a confidence.
 
     Raises:
-        InvalidInputError: it is no number from 0 to 1.
+        InvalidInputError: it is not a number from 0 to 1.
     """
     if isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given <= 1:
         return float(given)

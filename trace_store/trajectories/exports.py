@@ -1,6 +1,6 @@
 """Trajectories for readers: `repo.trajectories.exports`.
 
-Invariant: no secret leaves. What is exported is redacted again, also where secrets may be stored.
+Invariant: no export has a secret. It is redacted again, even if the repository may store secrets.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class SavedFolder:
 
     Attributes:
         path: absolute path of the folder.
-        files: the paths of its files in it.
-        size: how many bytes they have together.
+        files: the paths of the files, relative to it.
+        size: total size of the files in bytes.
     """
 
     path: str
@@ -86,13 +86,13 @@ class Exports:
     def __init__(
         self, store: Store, environment: Environment, find: Callable[[str], State]
     ) -> None:
-        """Create it; `find` returns the state of the trajectory that is meant."""
+        """Create it; `find` returns the state of the named or the current trajectory."""
         self._store = store
         self._find = find
         self._guard = Guard.of(store, environment, modes.REDACT)
 
     def view(self, trajectory: str = "", *, thinking: bool = False) -> View:
-        """Return what is exported of a trajectory: without secrets, and by default without thinking.
+        """Return the view of a trajectory that is exported: no secrets, and by default no thinking.
 
         Raises:
             As `Trajectories.read`.
@@ -119,18 +119,18 @@ class Exports:
             form: `page`, `markdown`, `timeline`, `timeline-html`, `pr` (the text of a pull request), `trail` (its JSON)
                 or `agent-trace` (the record that was imported with it).
             trajectory: its id, or the beginning of it.
-            thinking: whether what the agents thought is shown.
-            since: with `pr`: a revision of the code; what led to commits that it has is left out.
+            thinking: whether to show the agents' thinking.
+            since: with `pr`: a revision of the code; commits that it has are left out, with their decisions.
             folder: a folder in the git repository of the code, for `since`.
 
         Raises:
-            InvalidInputError: there is no such form, or `since` is given with another one than `pr`.
+            InvalidInputError: there is no such form, or `since` is given with a form other than `pr`.
             RevisionNotFoundError: git knows no such revision.
             StateError: the folder is in no git repository, or git is not installed; or as in `Trajectories.find`.
             RefNotFoundError: there is no such trajectory.
         """
         if since and form != PULL_REQUEST:
-            raise errors.InvalidInputError("since is for a pull request alone", argument="since")
+            raise errors.InvalidInputError("since requires the form pr", argument="since")
         new = _commits_since(folder, since) if since else None
         return export(self.view(trajectory, thinking=thinking), form, new)
 
@@ -146,7 +146,7 @@ class Exports:
 
         Args:
             trajectory: its id, or the beginning of it.
-            thinking: whether what the agents thought is shown.
+            thinking: whether to show the agents' thinking.
             width: the columns of a line; 0: 100.
             paint: returns a text in a style: `bold`, `dim` or a colour.
 
@@ -167,7 +167,7 @@ class Exports:
         return _file(text, "trajectories.md")
 
     def save(self, exported: Exported, path: Path, *, overwrite: bool = False) -> SavedFile:
-        """Write what was exported to a file, or under its suggested name to a folder.
+        """Write an export to a file, or to a folder under its suggested name.
 
         Raises:
             AlreadyExistsError: the file exists, and `overwrite` is not given.
@@ -182,7 +182,7 @@ class Exports:
 
         Raises:
             AlreadyExistsError: one of the files exists, and `overwrite` is not given; nothing is written.
-            StorageError: the disk failed; files before that stay.
+            StorageError: the disk failed; files that were already written stay.
             As `Trajectories.read`.
         """
         view = self.view(trajectory, thinking=thinking)
@@ -251,7 +251,7 @@ def _attribution(view: View) -> Mapping[str, Any]:
 
 
 def _commits_since(folder: str, revision: str) -> frozenset[str]:
-    """Return the commits of HEAD that a revision of the code does not have."""
+    """Return the commits of HEAD that a revision of the code lacks."""
     git = trajectories.git.Git(folder)
     known = git.resolve(revision)
     if not known:
@@ -264,13 +264,14 @@ def _commits_since(folder: str, revision: str) -> frozenset[str]:
 
 
 def _redacted(view: View, guard: Guard) -> View:
-    """Return a view in which placeholders stand for secrets."""
+    """Return a view with placeholders for secrets."""
     whole = view.trajectory
     stored = {
         "state": whole.state.as_map(),
         "events": [[each.agent, dict(each.data), [*each.versions]] for each in whole.events],
         "messages": [
-            [[each.agent, each.line, each.thinking] for each in told] for told in view.messages
+            [[each.agent, each.line, each.thinking] for each in chapter]
+            for chapter in view.messages
         ],
     }
     data = json.dumps(stored, ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -279,20 +280,22 @@ def _redacted(view: View, guard: Guard) -> View:
         return view
     clean: dict[str, Any] = json.loads(kept.decode("utf-8", "surrogatepass"))
     events = [
-        _with(event, *each) for event, each in zip(whole.events, clean["events"], strict=True)
+        _with_texts(event, *each) for event, each in zip(whole.events, clean["events"], strict=True)
     ]
     messages = tuple(
         tuple(
             SessionMessage(each.address, each.time, *texts)
-            for each, texts in zip(told, redacted, strict=True)
+            for each, texts in zip(chapter, redacted, strict=True)
         )
-        for told, redacted in zip(view.messages, clean["messages"], strict=True)
+        for chapter, redacted in zip(view.messages, clean["messages"], strict=True)
     )
     return View(
         Trajectory(State.read(clean["state"]), tuple(events)), messages, view.hidden_thoughts
     )
 
 
-def _with(event: Event, agent: str, data: dict[str, Any], versions: list[dict[str, Any]]) -> Event:
+def _with_texts(
+    event: Event, agent: str, data: dict[str, Any], versions: list[dict[str, Any]]
+) -> Event:
     content = str(data.get("content", ""))
     return replace(event, agent=agent, content=content, data=data, versions=tuple(versions))

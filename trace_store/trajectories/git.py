@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 SECONDS = 60.0
 MAXIMUM_FILES = 1000
-"""How many files of a commit are recorded."""
+"""Maximum number of files that are recorded for a commit."""
 TRAILER = "Trajectory"
-"""The trailer of a commit message that names the trajectory of the commit."""
+"""The trailer in a commit message with the id of the trajectory."""
 _OPTIONS = ("core.fsmonitor=false", "core.quotePath=false", "safe.bareRepository=explicit")
 _REBASES = ("rebase-merge", "rebase-apply")
-_START = "\x01"
+_COMMIT_START = "\x01"
 _FORMAT = f"%x01%H%x00%at%x00%ct%x00%s%x00%(trailers:key={TRAILER},valueonly,separator=%x2C)"
 _FIELDS = 5
-_AS_IT_IS = ("--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color")
+_PLAIN = ("--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color")
 
 
 @value
@@ -38,8 +38,8 @@ class CodeCommit:
         made: when the change was made, in milliseconds since the epoch; a rebase keeps it.
         committed: when this commit was made.
         subject: the first line of its message.
-        files: what it changed, relative to the repository; of a merge what differs from all parents.
-        trajectories: the trajectories that its message names.
+        files: the files that it changed, relative to the work tree; for a merge, those that differ from all parents.
+        trajectories: the ids in the trailers of its message.
     """
 
     id: str
@@ -81,14 +81,14 @@ class Git:
         """Return git's output.
 
         Raises:
-            StateError: git is not installed, or the folder is in no repository.
-            InvalidInputError: git refuses; the message has its words.
+            StateError: git is not installed, or the folder is not in a repository.
+            InvalidInputError: git fails; the message has git's error.
             StorageError: it takes too long.
         """
         done = self._run(words, text)
         if not done.returncode:
             return _text(done.stdout)
-        # The words of git depend on the user's language, its exit code does not.
+        # git's messages depend on the user's language; its exit code does not.
         if self._run(("rev-parse", "--git-dir"), "").returncode:
             raise errors.StateError(
                 f"not in a git repository: {self.folder}", code=errors.ErrorCode.NO_GIT
@@ -98,7 +98,7 @@ class Git:
         raise errors.InvalidInputError(f"git {words[0]}: {why}")
 
     def try_to_ask(self, *words: str) -> str:
-        """Return git's output, or "" if it refuses; raises as `ask` for other reasons."""
+        """Return git's output, or "" if git fails; raises the other errors of `ask`."""
         try:
             return self.ask(*words)
         except errors.InvalidInputError:
@@ -125,7 +125,7 @@ class Git:
             ) from error
 
     def resolve(self, name: str) -> str:
-        """Return the id of the commit with a name, or ""; raises as `ask`."""
+        """Return the commit id of a revision of git, or ""; raises as `ask`."""
         if not name or "\0" in name:
             return ""
         if name == "HEAD" and self._place is not None:
@@ -149,8 +149,8 @@ class Git:
         if not ids:
             return []
         words = ("--no-walk=unsorted", "--stdin", "--cc", "--name-only", "-z", "--encoding=UTF-8")
-        said = self.ask("log", *words, *_AS_IT_IS, f"--format={_FORMAT}", text="\n".join(ids))
-        return list(_commits(said.split("\0")))
+        output = self.ask("log", *words, *_PLAIN, f"--format={_FORMAT}", text="\n".join(ids))
+        return list(_commits(output.split("\0")))
 
     def history(self, *words: str) -> list[str]:
         """Return the ids of the commits that `git log` finds, newest first; raises as `ask`."""
@@ -181,60 +181,60 @@ class Git:
         return found
 
     def patch_ids(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return the ids of the changes that commits made, by commit.
+        """Return the patch id of each commit; empty if git takes too long.
 
-        A rebase keeps them. Merges and commits without a change have none, nor do those for which git takes too long.
+        A rebase keeps the patch id. Merges and commits without a change have none.
         """
         import subprocess
 
         if not ids:
             return {}
-        pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+        pipe, devnull = subprocess.PIPE, subprocess.DEVNULL
         diff = [*self._command, "diff-tree", "--stdin", "--root", "-p", "--no-ext-diff"]
         patch_id = [*self._command, "patch-id", "--stable"]
-        with subprocess.Popen(diff, stdin=pipe, stdout=pipe, stderr=nowhere) as changes:
-            assert changes.stdin is not None
-            assert changes.stdout is not None
+        with subprocess.Popen(diff, stdin=pipe, stdout=pipe, stderr=devnull) as differ:
+            assert differ.stdin is not None
+            assert differ.stdout is not None
             with subprocess.Popen(
-                patch_id, stdin=changes.stdout, stdout=pipe, stderr=nowhere
-            ) as found:
-                changes.stdout.close()
+                patch_id, stdin=differ.stdout, stdout=pipe, stderr=devnull
+            ) as hasher:
+                differ.stdout.close()
                 try:
-                    changes.stdin.write("".join(f"{each}\n" for each in ids).encode())
-                    changes.stdin.close()
-                    said, _ = found.communicate(timeout=self._seconds)
+                    differ.stdin.write("".join(f"{each}\n" for each in ids).encode())
+                    differ.stdin.close()
+                    output, _ = hasher.communicate(timeout=self._seconds)
                 except (OSError, subprocess.TimeoutExpired):
-                    said = b""
+                    output = b""
                 finally:
-                    found.kill()
-                    changes.kill()
-        lines = (line.split() for line in said.decode("ascii").splitlines())
+                    hasher.kill()
+                    differ.kill()
+        lines = (line.split() for line in output.decode("ascii").splitlines())
         return {line[1]: line[0] for line in lines if len(line) == 2}
 
 
 def git_in(folder: str | Git) -> Git:
-    """Return a `Git` for a folder; one that is given as it is."""
+    """Return a `Git` for a folder; return a given `Git` unchanged."""
     return folder if isinstance(folder, Git) else Git(folder)
 
 
 def _commits(tokens: list[str]) -> Iterator[CodeCommit]:
     at = 0
     while at < len(tokens):
-        if not tokens[at].startswith(_START):
+        if not tokens[at].startswith(_COMMIT_START):
             at += 1
             continue
         id_, made, committed, subject, trailers = tokens[at : at + _FIELDS]
         at += _FIELDS
         files: list[str] = []
-        while at < len(tokens) and not tokens[at].startswith(_START):
+        while at < len(tokens) and not tokens[at].startswith(_COMMIT_START):
             file = tokens[at].removeprefix("\n")
-            if file and f"/{DIRECTORY_NAME}/" not in f"/{file}":  # Trace's own files are no code
+            if file and f"/{DIRECTORY_NAME}/" not in f"/{file}":  # Trace's own files are not code
                 files.append(file)
             at += 1
         named = tuple(name for each in trailers.split(",") if (name := each.strip()))
         times = int(made) * 1000, int(committed) * 1000
-        yield CodeCommit(id_.removeprefix(_START), *times, subject, tuple(files), named)
+        yield CodeCommit(id_.removeprefix(_COMMIT_START), *times, subject, tuple(files), named)
 
 
-def _text(said: bytes) -> str:
-    return said.decode("utf-8", "backslashreplace")
+def _text(output: bytes) -> str:
+    return output.decode("utf-8", "backslashreplace")

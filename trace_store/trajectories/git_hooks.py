@@ -1,9 +1,8 @@
-"""Hooks of git: they link commits to trajectories as they are made.
+"""Hooks of git that link each new commit to the current trajectory.
 
-A hook that is there already is renamed and called by ours, so it stays as it is, whatever language it is in, and comes
-back unchanged.
+If a hook exists already, in any language, it is renamed, and our hook calls it. Uninstalling restores it unchanged.
 
-Rule: what runs in a hook never fails a commit. Where no trajectory is meant, or several are, it does nothing.
+Rule: our hooks never make a commit fail. If there is no current trajectory, or there are several, they do nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 POST_COMMIT, POST_REWRITE, MESSAGE = "post-commit", "post-rewrite", "prepare-commit-msg"
 KEPT = ".before-trace"
-"""Added to the name of a hook that was there before ours."""
+"""Suffix of the new name of a hook that existed before ours."""
 MARKER = "# Added by `trace trajectory hook git`; the same with --uninstall removes it."
 HOOK_SECONDS = 5.0
 CREATED, UPDATED, UNCHANGED, REMOVED = "created", "updated", "unchanged", "removed"
@@ -46,12 +45,12 @@ printf '%s\\n' "$rewritten" | run_trace "$@" >/dev/null 2>&1
 
 @value
 class HookChange:
-    """What is done to one hook.
+    """What was done to one hook.
 
     Attributes:
         path: the hook's file.
         action: `created`, `updated`, `unchanged` or `removed`.
-        kept: where the hook that was there is, or was until it came back; "" if there is none.
+        kept: the new name of the hook that existed before ours, also after it was restored; "" if there was none.
     """
 
     path: str
@@ -62,26 +61,26 @@ class HookChange:
 def install(
     git: Git, command: Sequence[str], *, trailer: bool = False, dry_run: bool = False
 ) -> list[HookChange]:
-    """Install the hooks, and return what was done; if they are there already, nothing changes.
+    """Install or update the hooks, and return what was done to each.
 
     Args:
         git: the repository of the code.
-        command: the words that run Trace, with an absolute path.
-        trailer: whether new commits name the trajectory in their message; if not, that hook is removed.
+        command: the command line of Trace, with an absolute path.
+        trailer: whether to install the hook that adds the trailer to commit messages; if not, it is removed.
         dry_run: only return what would be done.
 
     Raises:
-        AlreadyExistsError: another program replaced a hook of ours, whose predecessor is still kept.
+        AlreadyExistsError: another program replaced our hook, and the hook from before ours still exists.
         StateError: the folder is in no git repository, or git is not installed.
         StorageError: a file or a folder cannot be changed.
     """
     disk, (folder, is_husky) = Disk(), _folder(git)
     names = [POST_COMMIT, POST_REWRITE, *([MESSAGE] if trailer else ())]
     scripts = {name: _script(name, command, is_husky=is_husky) for name in names}
-    steps = [_Step(disk, os.path.join(folder, name)) for name in names]
-    for step in steps:
-        step.check()
-    changes = [step.install(scripts[os.path.basename(step.path)], dry_run) for step in steps]
+    hooks = [_Hook(disk, os.path.join(folder, name)) for name in names]
+    for hook in hooks:
+        hook.check()
+    changes = [hook.install(scripts[os.path.basename(hook.path)], dry_run) for hook in hooks]
     if not trailer:
         changes += uninstall(git, dry_run=dry_run, names=(MESSAGE,))
     return changes
@@ -93,21 +92,21 @@ def uninstall(
     dry_run: bool = False,
     names: Sequence[str] = (POST_COMMIT, POST_REWRITE, MESSAGE),
 ) -> list[HookChange]:
-    """Remove our hooks, put back those that were there before, and return what was done; raises as `install`."""
+    """Remove our hooks, restore the ones from before, and return what was done; raises as `install`."""
     folder, _ = _folder(git)
-    steps = [_Step(Disk(), os.path.join(folder, name)) for name in names]
-    return [change for step in steps if (change := step.uninstall(dry_run)) is not None]
+    hooks = [_Hook(Disk(), os.path.join(folder, name)) for name in names]
+    return [change for hook in hooks if (change := hook.uninstall(dry_run)) is not None]
 
 
-class _Step:
-    """One hook's file."""
+class _Hook:
+    """The file of one hook."""
 
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk
         self.path = path
         self._kept = path + KEPT
         status = disk.stat(path)
-        self._is_there = status is not None
+        self._exists = status is not None
         self._data = b""
         if status is not None and not os.path.islink(path) and os.path.isfile(path):
             self._data = read_unsized(disk, path, _LONGEST_HOOK)
@@ -115,7 +114,7 @@ class _Step:
         self._has_kept = disk.stat(self._kept) is not None
 
     def check(self) -> None:
-        if self._is_there and not self._is_ours and self._has_kept:
+        if self._exists and not self._is_ours and self._has_kept:
             raise errors.AlreadyExistsError(
                 f"another program replaced the hook {self.path}, and {self._kept} still exists",
                 code=errors.ErrorCode.HOOK_EXISTS,
@@ -123,39 +122,39 @@ class _Step:
             )
 
     def install(self, script: bytes, dry_run: bool) -> HookChange:
-        keeps = self._is_there and not self._is_ours
-        kept = self._kept if keeps or self._has_kept else ""
+        is_foreign = self._exists and not self._is_ours
+        kept = self._kept if is_foreign or self._has_kept else ""
         if self._data == script:
             return HookChange(self.path, UNCHANGED, kept)
         if not dry_run:
             try:
-                self._write(script, keeps=keeps)
+                self._write(script, is_foreign=is_foreign)
             except errors.StorageError as error:
                 raise errors.StorageError(
                     f"cannot write the hook {self.path}: {error.message}", path=self.path
                 ) from error
         return HookChange(self.path, UPDATED if self._is_ours else CREATED, kept)
 
-    def _write(self, script: bytes, *, keeps: bool) -> None:
-        """Write the hook; if it keeps another one, that has its second name before ours takes the first."""
+    def _write(self, script: bytes, *, is_foreign: bool) -> None:
+        """Write our hook; first give an existing hook its new name, so that it is never lost."""
         self._disk.make_directory(os.path.dirname(self.path))
         temporary = f"{self.path}.{os.getpid()}.tmp"
         self._disk.remove(temporary)
         create_file(self._disk, temporary, script, durable=False, mode=PROGRAM)
-        if keeps and not self._disk.link(self.path, self._kept):
+        if is_foreign and not self._disk.link(self.path, self._kept):
             self._disk.rename(self.path, self._kept)
         self._disk.rename(temporary, self.path)
 
     def uninstall(self, dry_run: bool) -> HookChange | None:
-        comes_back = self._has_kept and (self._is_ours or not self._is_there)
-        if not self._is_ours and not comes_back:
+        is_restored = self._has_kept and (self._is_ours or not self._exists)
+        if not self._is_ours and not is_restored:
             return None
         if not dry_run:
-            if comes_back:
+            if is_restored:
                 self._disk.rename(self._kept, self.path)
             else:
                 self._disk.remove(self.path)
-        return HookChange(self.path, REMOVED, self._kept if comes_back else "")
+        return HookChange(self.path, REMOVED, self._kept if is_restored else "")
 
 
 def _folder(git: Git) -> tuple[str, bool]:
@@ -188,34 +187,34 @@ def _script(name: str, command: Sequence[str], *, is_husky: bool) -> bytes:
 
 
 def run(
-    trajectories: Trajectories, hook: str, arguments: Sequence[str], folder: str, given: str
+    trajectories: Trajectories, hook: str, arguments: Sequence[str], folder: str, stdin: str
 ) -> bool:
-    """Do what a hook is there for; return whether anything was recorded or written.
+    """Run a hook; return whether anything was recorded or written.
 
     Args:
-        trajectories: those of the repository.
-        hook: its name; nothing is done for other hooks.
-        arguments: what git passes to it.
+        trajectories: the trajectories of the repository.
+        hook: the name of the hook; an unknown one does nothing.
+        arguments: the arguments from git.
         folder: the folder in which git runs it.
-        given: its input.
+        stdin: the input from git.
 
     Raises:
-        TraceError: it cannot be done, for example because no trajectory is meant.
+        TraceError: it failed, for example because there is no current trajectory.
     """
     if hook == POST_REWRITE:
-        lines = (line.split() for line in given.splitlines())
+        lines = (line.split() for line in stdin.splitlines())
         pairs = [(words[0], words[1]) for words in lines if len(words) > 1]
         return bool(trajectories.code.follow_rewrite(pairs, folder=folder))
     if hook not in (POST_COMMIT, MESSAGE):
         return False
     id_, git = trajectories.find().id, Git(folder, seconds=HOOK_SECONDS)
     if git.place().is_rebasing:
-        return False  # a rebase makes the commits of other trajectories again
+        return False  # a rebase may rewrite the commits of other trajectories
     if hook == POST_COMMIT:
         return bool(trajectories.code.link(folder=git, trajectory=id_))
     file, *source = arguments
     if not source:
-        return False  # an editor opens, and an empty message must stay empty: it cancels the commit
+        return False  # an editor opens; an empty message must stay empty, to cancel the commit
     trailer = f"{TRAILER}: {id_}"
     words = ("--in-place", "--if-exists", "doNothing", "--trailer", trailer)
     git.ask("interpret-trailers", *words, "--", file)

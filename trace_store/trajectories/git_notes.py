@@ -1,7 +1,7 @@
-"""Git notes: the decisions behind a commit, beside the commit itself.
+"""Git notes with the decisions behind a commit.
 
-The notes are in `refs/notes/trajectories`. A note has a section for each trajectory, between two comment lines; what
-else is in it stays.
+The notes are in `refs/notes/trajectories`. A note has a section for each trajectory, between two comment lines. Other
+text in the note stays.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BEGIN, _END = "<!-- trajectory {id} -->", "<!-- end of trajectory {id} -->"
 
 @value
 class NotesReport:
-    """What was written.
+    """The result of writing notes.
 
     Attributes:
         written: the commits whose notes changed.
@@ -40,7 +40,7 @@ def write_notes(git: Git, trajectory: Trajectory, *, remove: bool = False) -> No
 
     Raises:
         StateError: the folder is in no git repository, or git is not installed.
-        InvalidInputError: git refuses, for example because it does not know the user's name.
+        InvalidInputError: git fails, for example because it does not know the user's name.
     """
     written: list[str] = []
     missing: list[str] = []
@@ -66,7 +66,7 @@ def write_notes(git: Git, trajectory: Trajectory, *, remove: bool = False) -> No
 
 
 def _with_section(note: str, id: str, section: str) -> str:
-    """Return a note with the section of one trajectory replaced, added or, if it is "", removed."""
+    """Return a note with a trajectory's section added or replaced; "" removes the section."""
     begin, end = _BEGIN.format(id=id), _END.format(id=id)
     before, found, rest = note.partition(begin)
     if found:
@@ -99,6 +99,6 @@ def _decision(event: Event) -> Sequence[str]:
 
 
 def _line(text: str) -> str:
-    """Return text on one line, without what a terminal would obey or what ends a comment."""
+    """Return text on one line, without control characters and comment marks."""
     shown = "".join(c if c.isprintable() else " " for c in text)
     return " ".join(shown.replace("<!--", "< !--").split())

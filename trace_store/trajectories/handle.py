@@ -38,15 +38,15 @@ if TYPE_CHECKING:
     from trace_store.trajectories.why import Reason
 
 AGENT, CURRENT = "TRACE_AGENT", "TRACE_TRAJECTORY"
-"""The variables with the name of the agent, and with the trajectory that is meant."""
+"""Environment variables: the agent's name, and the id of the current trajectory."""
 
 
 class Recording:
-    """The verbs that record events.
+    """Methods that record events.
 
-    Where `trajectory` is "", the one that is meant is that of `TRACE_TRAJECTORY`, else the only active one that was
-    started on HEAD's branch, else the only active one. Where `agent` is "", it is that of `TRACE_AGENT`, else the
-    author. Where `session` is None, an event belongs to the tip of HEAD's branch.
+    If `trajectory` is "", they use the current trajectory: the one in `TRACE_TRAJECTORY`, else the only active one that
+    was started on HEAD's branch, else the only active one. If `agent` is "", it is the one in `TRACE_AGENT`, else the
+    author. If `session` is None, the event links the tip of HEAD's branch.
     """
 
     def __init__(
@@ -72,12 +72,12 @@ class Recording:
 
         Args:
             title: what it is about.
-            task: the task that it works on; None if it is its own task.
+            task: its task; None if it has none.
             description: more about it.
-            project: where it belongs.
+            project: the project that it belongs to.
             tags: words to find it by.
             agent: who starts it.
-            role: what that agent does.
+            role: the role of that agent, such as lead.
 
         Raises:
             InvalidInputError: it has no title, or an argument is not valid.
@@ -106,17 +106,17 @@ class Recording:
         """Record an event and return it, with the state after it.
 
         Args:
-            type: one of `TYPES` of `trajectories.events`, or another lower-case name.
+            type: one of `trajectories.events.TYPES`, or another lower-case name.
             content: what happened, in words.
             trajectory: its id, or the beginning of it.
             agent: who did it.
             time: when it happened, in milliseconds since the epoch; None: now.
             session: the tip of the agent's branch at that time.
-            fields: more about it, as JSON values: role, significance, tags, raw, and those of its type.
+            fields: other fields, as JSON values: role, significance, tags, raw, and the fields of the type.
 
         Raises:
             InvalidInputError: the type or a field is not valid; the message names it.
-            StateError: no trajectory is meant, several are, or such an event cannot follow.
+            StateError: there is no current trajectory, there are several, or its state does not allow the event.
             RefNotFoundError: there is no such trajectory.
             SecretFoundError: it holds a secret, and the guard refuses secrets.
         """
@@ -136,7 +136,7 @@ class Recording:
         time: int | None = None,
         session: ObjectId | None = None,
     ) -> Sequence[Recorded]:
-        """Record events of one agent in one step.
+        """Record events of one agent in one transaction.
 
         Args:
             trajectory: its id.
@@ -164,13 +164,13 @@ class Recording:
         confidence: float | None = None,
         **more: Any,
     ) -> Recorded:
-        """Record a decision; it should answer a question, but need not.
+        """Record a decision; the question is optional but recommended.
 
         Args:
             question: what was to be decided, or "".
             chosen: the answer.
             reasoning: why.
-            alternatives: what was not chosen: values, maps, or texts such as "a queue: more to operate".
+            alternatives: the options not chosen: values, maps, or texts such as "a queue: more to operate".
             confidence: how sure the agent is, 0 to 1.
             more: as in `record`.
 
@@ -190,7 +190,7 @@ class Recording:
         )
 
     def chapter(self, title: str, **more: Any) -> Recorded:
-        """Begin a chapter, which ends the one before; raises as `record`."""
+        """Begin a chapter and end the previous one; raises as `record`."""
         if not title.strip():
             raise errors.InvalidInputError("a chapter needs a title", argument="title")
         return self.record(ev.CHAPTER, title=title, **more)
@@ -206,7 +206,7 @@ class Recording:
         confidence: float | None = None,
         **more: Any,
     ) -> Recorded:
-        """Record a retrospective; a later one replaces it, and both stay. Raises as `record`."""
+        """Record a retrospective. The newest one counts; earlier ones stay in the history. Raises as `record`."""
         if not summary.strip():
             raise errors.InvalidInputError("a retrospective needs a summary", argument="summary")
         state = self.find(more.get("trajectory", ""))
@@ -223,7 +223,7 @@ class Recording:
         )
 
     def draft_retrospective(self, model: Model, trajectory: str = "") -> dict[str, Any]:
-        """Return a retrospective that a model wrote from the history, to be reviewed; nothing is recorded.
+        """Return a retrospective drafted by a model from the history; record nothing, since a person must review it.
 
         Raises:
             ModelError: the request failed, or the answer could not be used.
@@ -240,7 +240,7 @@ class Recording:
         trajectory: str = "",
         agent: str = "",
     ) -> Recorded:
-        """End a trajectory as done, and record its retrospective in the same step if one is given.
+        """Complete a trajectory; record its retrospective, if given, in the same transaction.
 
         Args:
             retrospective: summary, approach, challenges, learnings, suggestions and confidence, as in `reflect`.
@@ -259,7 +259,7 @@ class Recording:
         return self.record_all(state.id, ends, agent)[-1]
 
     def abandon(self, reason: str = "", **more: Any) -> Recorded:
-        """End a trajectory that was given up; raises as `record`."""
+        """Abandon a trajectory; raises as `record`."""
         return self.record(ev.ABANDONED, reason, **more)
 
     def reopen(self, trajectory: str, **more: Any) -> Recorded:
@@ -269,14 +269,14 @@ class Recording:
     def amend(
         self, event: str = "", *, trajectory: str = "", agent: str = "", **changes: Any
     ) -> Recorded:
-        """Change an event, or with event "" the facts of the trajectory; earlier versions stay.
+        """Amend an event, or the trajectory's own facts if `event` is ""; earlier versions stay.
 
         Args:
             event: the beginning of the event's address, or `d2` for the second decision.
             trajectory: its id, or the beginning of it.
             agent: who changes it.
-            changes: fields with their new values: of an event those of `record`, and of a trajectory title,
-                description, project, tags and task.
+            changes: the new values: for an event, the fields of `record`; for a trajectory, title, description,
+                project, tags and task.
 
         Raises:
             MessageNotFoundError: there is no such event, or there are several.
@@ -303,18 +303,18 @@ class Recording:
         )
 
     def find(self, trajectory: str = "") -> State:
-        """Return the state of the trajectory that is meant.
+        """Return the state of the named or the current trajectory.
 
         Raises:
-            StateError: no trajectory is meant, or several are; the message lists them.
+            StateError: there is no current trajectory, or there are several; the message lists them.
             RefNotFoundError: there is no such trajectory.
-            AmbiguousRevisionError: several ids begin so.
+            AmbiguousRevisionError: several ids have this prefix.
         """
         current = self._environment.variables(CURRENT).get(CURRENT, "")
         return reading.choose(self._store, trajectory or current)
 
     def read(self, trajectory: str = "") -> Trajectory:
-        """Return the whole trajectory that is meant; raises as `find`."""
+        """Return the named or the current trajectory, with its events; raises as `find`."""
         return reading.read_trajectory(self._store, self.find(trajectory).id)
 
     def session_messages(self, chapter: Chapter) -> Sequence[SessionMessage]:
@@ -329,13 +329,13 @@ class Recording:
 
 
 class Trajectories(Recording):
-    """The trajectories of a repository, to record in and to read: `repo.trajectories`."""
+    """Records and reads the trajectories of a repository: `repo.trajectories`."""
 
     def list(self, *, since: int | str | None = None, **wanted: Any) -> list[State]:
-        """Return trajectories, the one with the newest event first.
+        """Return trajectories, the most recently updated first.
 
         Args:
-            since: started at this time or later: milliseconds since the epoch, or text as in "2 days ago".
+            since: the earliest start: milliseconds since the epoch, or text such as "2 days ago".
             wanted: other conditions, as in `reading.Filter`: agent, tag, task, project, status, confidence.
 
         Raises:
@@ -354,7 +354,7 @@ class Trajectories(Recording):
 
     @property
     def capture(self) -> Capture:
-        """Events that agents write into their output, and decisions that they speak of."""
+        """Finds events in the output of agents: blocks, and decisions in prose."""
         named = self._environment.variables(CURRENT).get(CURRENT, "")
         return trajectories.capture.Capture(self._store, self._recorder, named, self._agent(""))
 
@@ -362,7 +362,7 @@ class Trajectories(Recording):
         """Return the events that match a query, the newest first; links to commits are left out.
 
         Args:
-            query: words, phrases and exclusions, as in `Repo.search`; may be "" with a condition.
+            query: words, phrases and exclusions, as in `Repo.search`; may be "" if a condition is given.
             limit: maximum number of events.
             wanted: conditions, as in `event_search.EventFilter`: tag, task, file, commit, agent.
 
@@ -374,7 +374,7 @@ class Trajectories(Recording):
         return found.search_events(self._store, query, found.EventFilter(**wanted), limit)
 
     def similar(self, question: str, *, limit: int = 5, **wanted: str) -> Sequence[FoundEvent]:
-        """Return past decisions on questions like one, the most similar first.
+        """Return past decisions on similar questions, the most similar first.
 
         Args:
             question: what is to be decided; decisions with its rare words come first.
@@ -388,18 +388,18 @@ class Trajectories(Recording):
         return found.similar_decisions(self._store, question, found.EventFilter(**wanted), limit)
 
     def score(self, trajectory: str = "") -> Score:
-        """Return how complete a record is, 0 to 100, and what it lacks; raises as `find`."""
+        """Return the completeness of a record, 0 to 100, and what it lacks; raises as `find`."""
         return trajectories.score.score_trajectory(self._store, self.read(trajectory))
 
     def compact(
         self, *, older_than: str = "90d", how: str = "archive", apply: bool = False
     ) -> Sequence[Compacted]:
-        """Archive, summarise or delete the trajectories that ended some time ago, the oldest first.
+        """Archive, summarise or delete trajectories that ended long ago; return them, the oldest first.
 
         Args:
-            older_than: the time since the last event, such as "90d".
-            how: `archive` moves them to the trash, `summarise` keeps how they started and ended, decisions, findings,
-                links and the retrospective, and moves the rest to the trash, `delete` leaves nothing in the trash.
+            older_than: the minimum time since the last event, such as "90d".
+            how: `archive` moves them to the trash. `summarise` keeps the start, the end, decisions, findings, links and
+                the last retrospective, and moves the rest to the trash. `delete` leaves nothing in the trash.
             apply: False only returns what would be done.
 
         Raises:
@@ -414,8 +414,8 @@ class Trajectories(Recording):
 
         Args:
             target: a file, `FILE:LINE`, or a commit, as git names it.
-            folder: a folder in the git repository, or a `Git` that runs there; a file is relative to it.
-            limit: for so many commits at most.
+            folder: a folder in the git repository, or a `Git` that runs there; `target` is relative to it.
+            limit: maximum number of reasons.
 
         Raises:
             RevisionNotFoundError: it is neither a file nor a commit, or the line is not committed.
@@ -429,9 +429,9 @@ class Trajectories(Recording):
         return Code(self, self._store)
 
     def import_trail(self, *paths: str | os.PathLike[str], dry_run: bool = False) -> TrailImport:
-        """Import trajectories of the program trail, and return what became of each file.
+        """Import trajectories of the program trail, and return the outcome of each file.
 
-        A trajectory that is here already gets the events that it lacks.
+        If a trajectory exists already, only its missing events are added.
 
         Args:
             paths: files, folders, or projects with trail's folders.
@@ -443,12 +443,12 @@ class Trajectories(Recording):
 
     @property
     def exports(self) -> Exports:
-        """Trajectories for readers: pages, timelines, the text of a pull request."""
+        """Exports trajectories for readers: pages, timelines, the text of a pull request."""
         return trajectories.exports.Exports(self._store, self._environment, self.find)
 
     @property
     def tasks(self) -> Tasks:
-        """The tasks that trajectories work on, in the systems that hold them."""
+        """The tasks of trajectories, and the systems that hold them."""
         handle = trajectories.tasks.handle
         return handle.Tasks(self._store, self._recorder, self._environment, self._agent(""))
 
@@ -468,7 +468,7 @@ class Code:
         trajectory: str = "",
         agent: str = "",
     ) -> Sequence[Recorded]:
-        """Link commits of the code, with their files and the id of their change; those linked already are left out.
+        """Link commits of the code, with their files and patch ids; skip those that are linked already.
 
         Args:
             commits: their names in git.
@@ -488,7 +488,7 @@ class Code:
     def follow_rewrite(
         self, pairs: Iterable[tuple[str, str]], *, folder: str | Git = "."
     ) -> Sequence[Recorded]:
-        """Let links lead to the commits that replaced theirs, in all trajectories.
+        """Update the links to rewritten commits, in all trajectories.
 
         Args:
             pairs: (old, new) ids of commits, as git gives them to its hook `post-rewrite`.
@@ -513,7 +513,7 @@ class Code:
         Args:
             trajectory: its id, or the beginning of it.
             folder: a folder in the git repository, or a `Git` that runs there.
-            remove: whether to remove them; notes of others stay.
+            remove: whether to remove these notes; other notes stay.
 
         Raises:
             StateError: the folder is in no git repository, or git is not installed; or as in `Trajectories.find`.

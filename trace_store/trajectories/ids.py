@@ -22,7 +22,7 @@ def trajectory_ref(id: str) -> str:
     """Return the full name of a trajectory's ref.
 
     Raises:
-        InvalidInputError: the id cannot be one.
+        InvalidInputError: the id is not valid.
     """
     check_text(id)
     name = id.removeprefix(TRAJECTORIES)

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from trace_store.trajectories.state import State
 
 _OLDER_IN_A_ROW = 16
-"""After so many events before a time, none after it is expected: events may be recorded late, and clocks differ."""
+"""Stop after this many consecutive older events; not at the first, since events may be late and clocks differ."""
 
 
 def new_links(
     store: Store, state: State, git: Git, names: Sequence[str]
 ) -> list[Mapping[str, Any]]:
-    """Return the data of the links to commits that a trajectory does not have yet.
+    """Return the data of links to those commits that a trajectory does not link yet.
 
     Args:
         store: the repository's store.
@@ -83,7 +83,7 @@ def link_data(git: Git, commits: Sequence[CodeCommit]) -> list[Mapping[str, Any]
 def replaced_links(
     store: Store, git: Git, pairs: Iterable[tuple[str, str]]
 ) -> list[tuple[State, list[Mapping[str, Any]]]]:
-    """Return amendments for the links to commits that git replaced, by trajectory.
+    """Return amendments that point links to the rewritten commits, by trajectory.
 
     Args:
         store: the repository's store.
@@ -119,9 +119,9 @@ def linking(store: Store) -> list[State]:
 
 
 def _linked_since(store: Store, state: State, commits: Sequence[CodeCommit]) -> dict[str, str]:
-    """Return the events of links by commit, at least of those recorded since the first of some commits.
+    """Return link events by linked commit, at least those recorded since the oldest of `commits` was made.
 
-    Nothing links a commit before it is made, so only the newest events are read, however many there are.
+    A commit is linked only after it was made, so older events are not read.
     """
     found: dict[str, str] = {}
     if not commits or not state.count(ev.LINKED):

@@ -1,7 +1,7 @@
-"""Proposals: decisions that messages speak of, found by their wording or by a model.
+"""Proposals: decisions in messages, found by their wording or by a model.
 
-Nothing is recorded as said until a person accepts it. The last list is kept in a local file, so that its numbers mean
-the same when they are accepted.
+Nothing is recorded until a person accepts it. A local file keeps the last list, so that its numbers stay valid until
+then.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ Leave out fields that are not known. If there is no decision, the list is empty.
 
 @value
 class Proposal:
-    """A decision that a message speaks of.
+    """A decision found in a message.
 
     Attributes:
         number: its number in the list.
-        address: the message.
+        address: the address of the message.
         question: what was to be decided, or "".
         chosen: what was chosen.
         reasoning: why, or "".
-        alternatives: what was not chosen: `option`, or `option: reason`.
+        alternatives: the options not chosen: `option`, or `option: reason`.
     """
 
     number: int
@@ -74,27 +74,27 @@ class Proposal:
 
 
 def propose(store: Store, tip: ObjectId, model: Model | None = None) -> list[Proposal]:
-    """Return the decisions that the messages up to a commit speak of, except recorded ones, and keep the list.
+    """Find decisions in the messages up to a commit, skip recorded ones, and save the list.
 
     Args:
         store: the repository's store.
         tip: the commit.
-        model: a model to find them; None finds sentences that are worded as decisions.
+        model: finds the decisions; if it is None, they are found by their wording.
 
     Raises:
         ModelError: the request failed, or the answer could not be used.
         ObjectNotFoundError, CorruptObjectError: content is missing or damaged.
-        StorageError: the list could not be kept.
+        StorageError: the list could not be saved.
     """
     messages = list(ContextCompiler(store).compile(tip))
-    found = list(_worded(messages) if model is None else _asked(model, messages))
+    found = list(_by_wording(messages) if model is None else _by_model(model, messages))
     known = recorded_sources(store, dict.fromkeys(each.address for each in found))
     new = [each for each in found if (each.address.hex, each.chosen) not in known]
     numbered = [
         Proposal(number, *(getattr(each, name) for name in fields(Proposal)[1:]))
         for number, each in enumerate(new, 1)
     ]
-    _keep(store, numbered)
+    _save(store, numbered)
     return numbered
 
 
@@ -117,7 +117,7 @@ def last_list(store: Store) -> list[Proposal]:
 
 
 def accepted(store: Store, numbers: Sequence[int]) -> list[NewEvent]:
-    """Return the events of some proposals of the last list, except recorded ones.
+    """Return events for proposals of the last list, by number; skip recorded ones.
 
     Raises:
         StateError: there is no list.
@@ -150,14 +150,14 @@ def _event(store: Store, proposal: Proposal) -> NewEvent:
     return NewEvent(data, commit.author, commit.time, oid)
 
 
-def _worded(messages: Sequence[CompiledMessage]) -> Iterator[Proposal]:
+def _by_wording(messages: Sequence[CompiledMessage]) -> Iterator[Proposal]:
     for each in decisions_in(messages):
         if each.address is not None:
             rejected = (each.rejected,) if each.rejected else ()
             yield Proposal(0, each.address, "", each.text, each.reason, rejected)
 
 
-def _asked(model: Model, messages: Sequence[CompiledMessage]) -> list[Proposal]:
+def _by_model(model: Model, messages: Sequence[CompiledMessage]) -> list[Proposal]:
     texts = [
         json.dumps(
             {"message": number, "role": each.role, "text": each.text[:_MESSAGE_CHARACTERS]},
@@ -173,7 +173,7 @@ def _asked(model: Model, messages: Sequence[CompiledMessage]) -> list[Proposal]:
             found = json.loads(text[text.find("{") : text.rfind("}") + 1])["decisions"]
             return [_read_answer(each, messages) for each in found]
         except (ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
-            fault = f"{error.__class__.__name__}: {error}"  # also what is not valid
+            fault = f"{error.__class__.__name__}: {error}"  # InvalidInputError is a ValueError
             raise errors.ModelNonsenseError(
                 "the model's answer is not the list of decisions asked for", faults=(fault,)
             ) from error
@@ -196,11 +196,11 @@ def _read_answer(given: Any, messages: Sequence[CompiledMessage]) -> Proposal:
         ": ".join(filter(None, (each["option"], each.get("reason"))))
         for each in data.get("alternatives", ())
     )
-    said = data.get("question", ""), data["content"], data.get("reasoning", "")
-    return Proposal(0, messages[number].address, *said, alternatives)
+    texts = data.get("question", ""), data["content"], data.get("reasoning", "")
+    return Proposal(0, messages[number].address, *texts, alternatives)
 
 
-def _keep(store: Store, proposals: Sequence[Proposal]) -> None:
+def _save(store: Store, proposals: Sequence[Proposal]) -> None:
     data = json.dumps([each.as_map() for each in proposals], ensure_ascii=False).encode()
     store.disk.make_directory(store.layout.cache_dir)
     path, scratch = store.layout.proposed_file, store.layout.tmp_dir

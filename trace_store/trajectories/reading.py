@@ -1,7 +1,7 @@
 """Reading: the events of a trajectory in order, grouped into chapters, and lists of trajectories.
 
-Two clones may both have recorded events. Then the ref has two tips, and the trajectory is the union of their histories,
-by time; nothing needs to be merged.
+If two clones both recorded events, the ref has two tips. The trajectory is then the union of both histories, sorted by
+time, and no merge is needed.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Chapter:
     """A part of a trajectory.
 
     Attributes:
-        title: its title; "" for what happened before a chapter was begun.
+        title: its title; "" for the events before the first chapter.
         agent: who began it.
         started, ended: in milliseconds since the epoch; `ended` is None for the current chapter.
         events: what happened in it, oldest first.
-        before: the tips of the agents' branches when it was begun.
-        tips: their tips in the meantime, and when it ended.
+        before: the tips of the agents' branches when it began.
+        tips: the tips of these branches during it, and at its end.
     """
 
     title: str
@@ -56,7 +56,7 @@ class Trajectory:
     """A whole trajectory.
 
     Attributes:
-        state: its facts, and what a list shows.
+        state: its facts and status, as a list shows them.
         events: all of its events in order, amended ones in their latest version.
     """
 
@@ -70,23 +70,23 @@ class Trajectory:
 
     @property
     def chapters(self) -> list[Chapter]:
-        """Its chapters; the first has no title if something happened before one was begun."""
+        """Its chapters; the first has no title if it holds the events before the first chapter."""
         starts = [number for number, event in enumerate(self.events) if event.type == ev.CHAPTER]
         first = starts[0] if starts else len(self.events)
-        if any(map(_is_told, self.events[:first])):
+        if any(map(_is_in_chapter, self.events[:first])):
             starts.insert(0, 0)
         ends = [*starts[1:], len(self.events)]
         return [self._chapter(start, end) for start, end in zip(starts, ends, strict=False)]
 
     def _chapter(self, start: int, end: int) -> Chapter:
-        """Return the chapter that the event at `start` begins, up to that at `end`."""
+        """Return the chapter from the event at `start` up to the one at `end`."""
         first, is_last = self.events[start], end == len(self.events)
         return Chapter(
             str(first.data.get("title", "")) if first.type == ev.CHAPTER else "",
             first.agent,
             first.time,
             self.ended if is_last else self.events[end].time,
-            tuple(filter(_is_told, self.events[start:end])),
+            tuple(filter(_is_in_chapter, self.events[start:end])),
             _sessions(self.events[: start + 1]),
             _sessions(self.events[start + 1 : end + 1]),
         )
@@ -103,7 +103,7 @@ class Trajectory:
 
     @property
     def links(self) -> list[Event]:
-        """The links to code commits, the newest version of each commit."""
+        """The newest link to each code commit."""
         linked = self.of_type(ev.LINKED)
         return list({event.commit: event for event in linked if event.commit}.values())
 
@@ -133,7 +133,7 @@ class Trajectory:
         return [event for event in self.events if event.type in types]
 
 
-def _is_told(event: Event) -> bool:
+def _is_in_chapter(event: Event) -> bool:
     return event.type in ev.TOLD or event.type not in ev.TYPES
 
 
@@ -153,7 +153,7 @@ class Filter:
         project: its project.
         status: `active`, `completed` or `abandoned`.
         since: started at this time or later, in milliseconds since the epoch.
-        confidence: the least confidence of its retrospective, 0 to 1.
+        confidence: the minimum confidence of its retrospective, 0 to 1.
     """
 
     agent: str = ""
@@ -178,9 +178,9 @@ class Filter:
 
 
 def list_trajectories(store: Store, wanted: Filter | None = None) -> list[State]:
-    """Return the trajectories that meet the conditions, the one with the newest event first.
+    """Return the trajectories that meet the conditions, the most recently updated first.
 
-    A trajectory costs one read, however many events it has.
+    Each trajectory costs one read, however many events it has.
 
     Raises:
         ObjectNotFoundError, CorruptObjectError: an object is missing or damaged.
@@ -193,7 +193,7 @@ def list_trajectories(store: Store, wanted: Filter | None = None) -> list[State]
 def state_of(store: Store, tips: Sequence[ObjectId]) -> State:
     """Return the state of a trajectory; raises as `list_trajectories`.
 
-    No commit has that of several tips, so it is computed from all of their events.
+    If there are several tips, no commit has the state of both, so it is computed from all events.
     """
     state = State.read(read_commit(tips[0], store.objects.read).meta.get(META))
     if len(tips) == 1:
@@ -219,12 +219,12 @@ def state_of(store: Store, tips: Sequence[ObjectId]) -> State:
 
 
 def find_state(store: Store, name: str) -> State:
-    """Return the state of the trajectory with an id, or with the only id that begins so.
+    """Return the state of a trajectory, given its id or a unique prefix of it.
 
     Raises:
         InvalidInputError: it cannot be an id.
         RefNotFoundError: there is none.
-        AmbiguousRevisionError: several ids begin so.
+        AmbiguousRevisionError: several ids have this prefix.
         As `list_trajectories`.
     """
     tips = store.refs.tips(trajectory_ref(name))
@@ -246,12 +246,12 @@ def find_state(store: Store, name: str) -> State:
 
 
 def choose(store: Store, named: str = "", branch: str = "") -> State:
-    """Return the trajectory that is meant: the named one, that of a branch or HEAD's branch, or the only active one.
+    """Return the named trajectory, else the active one of a branch, else of HEAD's branch, else the only active one.
 
     Args:
         store: the repository's store.
-        named: its id or the beginning of it, as given by the caller; "" for none.
-        branch: the full name of a branch, which goes before HEAD's; "" for none.
+        named: its id or the beginning of it; "" for none.
+        branch: the full name of a branch that is tried before HEAD's; "" for none.
 
     Raises:
         StateError: none is active, or several are; the message lists them.
@@ -286,7 +286,7 @@ def read_trajectory(store: Store, name: str) -> Trajectory:
 def last_events(store: Store, id: str, count: int) -> list[Event]:
     """Return the last events of the trajectory with an id, oldest first; raises as `list_trajectories`.
 
-    Only as many commits are read. An amendment of an earlier event stands alone.
+    Only these commits are read. An amendment is applied only if the amended event is among them.
     """
     read = store.objects.read
     waiting = {oid: read_commit(oid, read) for oid in store.refs.tips(trajectory_ref(id))}
@@ -304,7 +304,7 @@ def last_events(store: Store, id: str, count: int) -> list[Event]:
 
 
 def _events(store: Store, tips: Sequence[ObjectId]) -> Iterator[Event]:
-    """Yield the events of all tips: none before the one that it follows, and else by time."""
+    """Yield the events of all tips by time, but each after its parents."""
     commits: dict[ObjectId, Commit] = {}
 
     def parents(oid: ObjectId) -> Sequence[ObjectId]:
@@ -348,7 +348,7 @@ def _value(part: Data) -> Mapping[str, Any]:
 
 
 def _amended(events: Iterable[Event]) -> list[Event]:
-    """Return events with the amendments among them applied; the amendments stay, too."""
+    """Return events with their amendments applied; the amendments stay in the list."""
     found: list[Event] = []
     places: dict[str, int] = {}
     for event in events:

@@ -1,8 +1,8 @@
 """Recording: each event becomes one commit at the end of its trajectory.
 
-The commit links the tip of the agent's branch at that time, so the messages that led to a decision stay with it.
-Several processes may write to one trajectory; each event follows the one that was written before it. If git brought the
-events of another clone, the next event follows both.
+The commit links the tip of the agent's branch at that time, and so the messages that led to a decision. Several
+processes may write to one trajectory; the parent of an event is the event written before it. If git fetched the events
+of another clone, the ref has two tips, and the next event has both as parents.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Recorded:
 
     Attributes:
         event: the event.
-        state: the trajectory after it.
+        state: the state of its trajectory after the event.
     """
 
     event: Event
@@ -79,7 +79,7 @@ class Recorder:
         Args:
             facts: title, description, project, tags and task, as JSON values.
             agent: who starts it.
-            id: its id; "" takes a new one.
+            id: its id; "" for a new one.
             time: when, in milliseconds since the epoch; None: now.
 
         Raises:
@@ -94,7 +94,7 @@ class Recorder:
         return self.record(id or PREFIX + new_id(), [event], is_new=True)[-1].state
 
     def screened(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the data of an event as it would be stored, without secrets; raises as `record`."""
+        """Return the data of an event as it would be stored, with secrets redacted; raises as `record`."""
         return _Draft(self._guard, NewEvent(data, ev.STARTED)).data
 
     def record(
@@ -111,15 +111,15 @@ class Recorder:
             id: the id of the trajectory.
             new: the events, oldest first.
             is_new: whether they start the trajectory.
-            replaces: the trajectory's tips, if they replace its events; these move to the trash.
+            replaces: the tips of the history that the new events replace; it moves to the trash. () to append.
 
         Raises:
-            InvalidInputError: the id cannot be one.
-            StateError: an event cannot follow, because the trajectory has ended or has not.
+            InvalidInputError: the id is not valid.
+            StateError: an event is not allowed, because the trajectory has ended, or is still active.
             RefNotFoundError: there is no such trajectory.
-            AlreadyExistsError: it is to be started, but exists.
+            AlreadyExistsError: `is_new` is given, but the trajectory exists.
             SecretFoundError: an event holds a secret, and the guard refuses secrets.
-            RefChangedError: the trajectory that they replace has other tips by now.
+            RefChangedError: `replaces` are not the tips any more.
         """
         store, ref = self._store, trajectory_ref(id)
         drafts = [_Draft(self._guard, each) for each in new]
@@ -155,7 +155,7 @@ class Recorder:
 
 
 class _Draft:
-    """An event with its content stored, to be committed on top of any tip."""
+    """An event whose content is encoded, ready to be committed on any tip."""
 
     def __init__(self, guard: Guard | None, new: NewEvent) -> None:
         self.new = new

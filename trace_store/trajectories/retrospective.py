@@ -1,4 +1,4 @@
-"""Retrospectives: what is asked, and a draft of one by a model."""
+"""Retrospectives: their fields, and drafts by a model."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read_retrospective(given: object) -> dict[str, Any]:
 def draft_retrospective(
     model: Model, trajectory: Trajectory, messages: Sequence[SessionMessage]
 ) -> dict[str, Any]:
-    """Return a retrospective that a model wrote from a trajectory and the messages of its sessions.
+    """Return a retrospective that a model drafts from a trajectory and the messages of its sessions.
 
     Raises:
         ModelError: the request failed, or the answer could not be used.
@@ -79,7 +79,7 @@ def draft_retrospective(
 
 
 def newest(texts: Sequence[str], characters: int) -> list[str]:
-    """Return the last texts that have no more than some characters together."""
+    """Return the last texts that together fit into a number of characters."""
     first = len(texts)
     while first and (characters := characters - len(texts[first - 1])) >= 0:
         first -= 1
@@ -89,7 +89,7 @@ def newest(texts: Sequence[str], characters: int) -> list[str]:
 def _read_answer(text: str) -> dict[str, Any]:
     try:
         return read_retrospective(json.loads(text[text.find("{") : text.rfind("}") + 1]))
-    except (ValueError, RecursionError) as error:  # also what is not valid
+    except (ValueError, RecursionError) as error:  # InvalidInputError is a ValueError
         raise errors.ModelNonsenseError(
             "the model's answer is not the retrospective asked for", faults=(str(error),)
         ) from error

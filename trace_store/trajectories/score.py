@@ -1,6 +1,6 @@
-"""Completeness: what the record of a piece of work lacks.
+"""Completeness score of a trajectory.
 
-A score takes points off for each lack. It judges the record, not the work.
+Everything that the record lacks takes points off. The score judges the record, not the work.
 """
 
 from __future__ import annotations
@@ -35,10 +35,14 @@ _POINTS = {
     LATE: 10,
     HOME_PATH: 10,
 }
-_OF_DECISIONS = {NO_QUESTION: "question", NO_REASONING: "reasoning", NO_ALTERNATIVE: "alternatives"}
-_POINTS_OF_DECISIONS = 10
-"""For a field that all decisions lack."""
-_LAST_PART = 10
+_DECISION_FIELDS = {
+    NO_QUESTION: "question",
+    NO_REASONING: "reasoning",
+    NO_ALTERNATIVE: "alternatives",
+}
+_FIELD_POINTS = 10
+"""Points for a field that all decisions lack; in proportion if only some do."""
+_TENTH, _SHORT_MINUTES = 10, 10
 _MINUTE, _PAUSE = 60_000, 60 * 60_000
 _MAXIMUM_STEPS = 5_000
 _HOME = re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\Users\\)[^\s/\\\"']+")
@@ -46,11 +50,11 @@ _HOME = re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\Users\\)[^\s/\\\"']+")
 
 @value
 class Lack:
-    """What a record lacks.
+    """Something that a record lacks.
 
     Attributes:
         kind: such as `no-retrospective`.
-        points: how many it costs.
+        points: the points that it takes off.
         text: what is lacking, in words.
         events: the events that lack it.
     """
@@ -83,41 +87,41 @@ def score_trajectory(store: Store, trajectory: Trajectory) -> Score:
         CorruptObjectError: an object is damaged.
     """
     lacks = [
-        *_of_decisions(trajectory.decisions),
-        *_of_ends(trajectory),
-        *_of_times(store, trajectory),
-        *_of_paths(trajectory),
+        *_lacks_of_decisions(trajectory.decisions),
+        *_lacks_of_result(trajectory),
+        *_lacks_of_times(store, trajectory),
+        *_lacks_of_paths(trajectory),
     ]
     return Score(trajectory, BEST - sum(each.points for each in lacks), tuple(lacks))
 
 
-def _of_decisions(decisions: Sequence[Event]) -> Iterator[Lack]:
+def _lacks_of_decisions(decisions: Sequence[Event]) -> Iterator[Lack]:
     if not decisions:
         yield _lack(NO_DECISION, "no decision")
-    for kind, name in _OF_DECISIONS.items():
+    for kind, name in _DECISION_FIELDS.items():
         found = tuple(event for event in decisions if not event.data.get(name))
         if found:
-            points = -(-_POINTS_OF_DECISIONS * len(found) // len(decisions))
+            points = -(-_FIELD_POINTS * len(found) // len(decisions))
             text = f"{len(found)} of {len(decisions)} decisions without {name}"
             yield Lack(kind, points, text, found)
 
 
-def _of_ends(trajectory: Trajectory) -> Iterator[Lack]:
+def _lacks_of_result(trajectory: Trajectory) -> Iterator[Lack]:
     if trajectory.retrospective is None:
         yield _lack(NO_RETROSPECTIVE, "no retrospective")
     if not trajectory.links:
         yield _lack(NO_COMMIT, "no linked commit of the code")
 
 
-def _of_times(store: Store, trajectory: Trajectory) -> Iterator[Lack]:
-    """Yield what shows that the record was not written during the work."""
+def _lacks_of_times(store: Store, trajectory: Trajectory) -> Iterator[Lack]:
+    """Yield the lacks of a record that was not written during the work."""
     state = trajectory.state
     begun = _beginning(store, trajectory.events[0]) if trajectory.events else state.started
-    told = [event for event in trajectory.events if event.type in ev.TOLD]
+    recorded = [event for event in trajectory.events if event.type in ev.TOLD]
     end = trajectory.ended or state.updated
-    if told and end - begun > _LAST_PART * _MINUTE:
-        last_part = end - (end - begun) // _LAST_PART
-        if min(event.time for event in told) >= last_part:
+    if recorded and end - begun > _SHORT_MINUTES * _MINUTE:
+        last_tenth = end - (end - begun) // _TENTH
+        if min(event.time for event in recorded) >= last_tenth:
             yield _lack(AT_THE_END, "everything was recorded in the last tenth of the time")
     minutes = (state.started - begun) // _MINUTE
     if minutes:
@@ -125,9 +129,9 @@ def _of_times(store: Store, trajectory: Trajectory) -> Iterator[Lack]:
 
 
 def _beginning(store: Store, started: Event) -> int:
-    """Return the time of the first message in the session that an event belongs to.
+    """Return when the session began in which the first event was recorded.
 
-    A session has no pause of an hour. Commits that are missing here end it, too.
+    The search goes back from that event. It stops at a pause of an hour, or where commits are missing.
     """
     time, oid = started.time, started.session
     for _ in range(_MAXIMUM_STEPS):
@@ -147,7 +151,7 @@ def _first(parents: Sequence[ObjectId]) -> ObjectId | None:
     return parents[0] if parents else None
 
 
-def _of_paths(trajectory: Trajectory) -> Iterator[Lack]:
+def _lacks_of_paths(trajectory: Trajectory) -> Iterator[Lack]:
     found = tuple(event for event in trajectory.events if _HOME.search(_text(event)))
     if found:
         yield _lack(HOME_PATH, f"{len(found)} events with paths of someone's home folder", found)

@@ -1,7 +1,7 @@
 """The messages of the agents' sessions during a chapter.
 
-Prompts, thinking and tool calls are not copied into a trajectory. Each event links the tip of its agent's branch, so
-the messages of a chapter are those of the commits between the links before it and those in it.
+Prompts, thinking and tool calls are not copied into a trajectory. Each event links the tip of its agent's branch. The
+messages of a chapter are in the commits between the tips linked before it and the tips linked in it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from trace_store.trajectories.reading import Chapter
 
 WIDTH = 120
-"""How many characters of a message its line quotes."""
+"""Maximum number of characters in the line of a message."""
 
 
 @value
@@ -34,8 +34,8 @@ class SessionMessage:
         address: its address.
         time: the time of its commit, in milliseconds since the epoch.
         agent: the author of its commit.
-        line: its role and the start of its content; "" if it is thinking alone.
-        thinking: what the model thought in it, or "".
+        line: its role and the start of its content; "" if it holds only thinking.
+        thinking: the model's thinking in it, or "".
     """
 
     address: Address
@@ -46,9 +46,9 @@ class SessionMessage:
 
 
 def session_messages(store: Store, chapter: Chapter) -> list[SessionMessage]:
-    """Return the messages that the linked sessions got during a chapter, by time.
+    """Return the messages that were added to the linked sessions during a chapter, oldest first.
 
-    Commits that are missing here, such as those of a branch that was not fetched, are left out.
+    Missing commits, such as those of a branch that was not fetched, are skipped.
 
     Raises:
         CorruptObjectError: an object is damaged.
@@ -77,7 +77,7 @@ def _messages_of(store: Store, oid: ObjectId, commit: Commit) -> list[SessionMes
     read = store.objects.read
     found = []
     for address, stored in ops.added_messages(commit, oid):
-        if ops.BORN in stored:  # a merge or a pick brought it
+        if ops.BORN in stored:  # a merge or a cherry-pick added it
             continue
         types = {part["type"] for part in stored["parts"]}
         line = "" if types == {"reasoning"} else message_line(stored, read, WIDTH)

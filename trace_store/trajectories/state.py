@@ -1,6 +1,7 @@
-"""The state of a trajectory after an event: what a list shows, and what decides which events may follow.
+"""The state of a trajectory after an event.
 
-Each event's commit holds the state after it in its metadata. Only `after` computes it, event by event.
+A list shows the state, and the state decides which events are allowed. Each event's commit holds it as metadata. Only
+`after` computes it, event by event.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ META = "trajectory"
 """The key of the state in a commit's metadata."""
 _STATUS = {ev.COMPLETED: COMPLETED, ev.ABANDONED: ABANDONED, ev.REOPENED: ACTIVE}
 _ALWAYS = frozenset((ev.LINKED, ev.AMENDED, ev.RETROSPECTIVE, ev.REOPENED))
-"""Events that may follow the end: code is committed, and records are corrected, afterwards."""
+"""Events that are allowed after the end: code may be committed, and records corrected, later."""
 FACTS = ("title", "description", "project", "tags", "task")
 
 
@@ -48,15 +49,15 @@ class State:
         id: its id.
         title: what it is about.
         description: more about it.
-        task: the task that it works on; None if the trajectory is its own task.
-        project, tags: where it belongs.
+        task: its task; None if it has none.
+        project, tags: its project and tags.
         status: `active`, `completed` or `abandoned`.
         started, updated: the times of the first and the last event, in milliseconds since the epoch.
         branch: the full name of the branch on which it was started, or "".
         agents: who took part, by the time of joining.
         chapter: the title of the current chapter, or "".
         counts: the number of events of each type.
-        confidence: that of the retrospective; None if there is none.
+        confidence: the confidence of the retrospective; None if there is none.
     """
 
     id: str
@@ -87,7 +88,7 @@ class State:
         """Return the state after an event.
 
         Raises:
-            StateError: such an event cannot follow: the trajectory has ended, or has not ended.
+            StateError: the event is not allowed: the trajectory has ended, or is still active.
         """
         type_ = data["type"]
         self._check(type_)
@@ -147,7 +148,7 @@ class State:
         )
 
     def as_map(self) -> dict[str, Any]:
-        """Return it as JSON values without empty ones, as it is stored."""
+        """Return the stored JSON values, without empty ones."""
         plain: dict[str, Any] = {
             name: found
             for name in fields(self)

@@ -1,7 +1,7 @@
-"""Trajectories as the JSON of `trail` 0.6, the program of AgentWorkforce: schema version 1, written and read.
+"""The JSON of `trail` 0.6, a program of AgentWorkforce: schema version 1, read and written.
 
-Invariant: pure. What trail has and Trace has not is stored in the field `trail` of an event's data, so that a document
-that was read is written as it was.
+Invariant: pure functions. Details that Trace has no field for are stored in an event's field `trail`, so that a
+document that was read is written unchanged.
 """
 
 from __future__ import annotations
@@ -31,30 +31,32 @@ if TYPE_CHECKING:
     from trace_store.trajectories.reading import Chapter
 
 LEFTOVER = "trail"
-"""The field of an event's data with what trail says beyond the other fields."""
+"""The field of an event with the details that its other fields lose; see `leftover`."""
 ATTRIBUTION = "agent_trace"
-"""The field of a link with a record of Agent Trace: which lines of which files were written."""
+"""The field of a link with a record of Agent Trace, which says which lines of which files were written."""
 VERSION = 1
-NOBODY = "trail"
-"""The author where a document names no agent."""
+DEFAULT_AGENT = "trail"
+"""The author if a document names no agent."""
 UNTITLED = "Work"
 NO_APPROACH, NO_CONFIDENCE = "Not recorded", 0.5
-"""Stand for fields that trail requires, if they were not recorded."""
+"""Values of fields that trail requires, if they were not recorded."""
 LONGEST_TITLE = 500
 _URL = re.compile("[A-Za-z][A-Za-z0-9+.-]*:.")
 _ENDS = {COMPLETED: ev.COMPLETED, ABANDONED: ev.ABANDONED}
-_OWN = frozenset(("type", "content", "significance", "tags", "confidence", "raw", LEFTOVER))
-_OF_DECISION = frozenset(("question", "reasoning", "alternatives"))
+_EVENT_FIELDS = frozenset(
+    ("type", "content", "significance", "tags", "confidence", "raw", LEFTOVER)
+)
+_DECISION_FIELDS = frozenset(("question", "reasoning", "alternatives"))
 _LISTS = ("challenges", "learnings", "suggestions")
 LOSSES = {
-    "earlier-version": "what an event, or the facts, said before an amendment",
+    "earlier-version": "the version of an event, or of the facts, before an amendment",
     "earlier-retrospective": "a retrospective that a later one replaced",
-    "link-detail": "what is known of a linked commit beyond its id and its files",
+    "link-detail": "a detail of a linked commit other than its id and its files",
     "reopening": "that the trajectory ended and was reopened",
     "session-link": "the session message that led to an event",
-    "stand-in": "that a required field was not recorded; a stand-in is written",
-    "task-url": "the address of a task that is no URL",
-    "thought": "what an agent thought, where thinking is left out",
+    "stand-in": "that a required field was not recorded; a default value is written",
+    "task-url": "the address of a task, if it is not a URL",
+    "thought": "an event with thinking, if thinking is left out",
     "title-end": "the end of a title of more than 500 characters",
 }
 """What trail cannot hold; see `losses`."""
@@ -77,7 +79,7 @@ class Plan:
     Attributes:
         id: its id.
         events: its events, oldest first.
-        problems: what could not be read as it stands; the document's own values are kept beside.
+        problems: the values that could not be read, in words; the events keep the values themselves in `trail`.
     """
 
     id: str
@@ -88,22 +90,22 @@ class Plan:
 def render(whole: Trajectory) -> dict[str, Any]:
     """Return a trajectory as trail's JSON values."""
     kept = (each.get(LEFTOVER) for each in _facts(whole))
-    document = _object(_document(whole), next(filter(None, kept), None))
+    document = _restored_object(_document(whole), next(filter(None, kept), None))
     last = whole.retrospective
     if last is not None:
-        document["retrospective"] = _object(_retrospective(last), last.data.get(LEFTOVER))
+        document["retrospective"] = _restored_object(_retrospective(last), last.data.get(LEFTOVER))
     document["chapters"] = [_whole_chapter(*each) for each in _chapters(whole)]
     return document
 
 
-def _object(derived: dict[str, Any], left: object) -> dict[str, Any]:
-    """Return the original of a JSON object."""
+def _restored_object(derived: dict[str, Any], left: object) -> dict[str, Any]:
+    """Return the original of a JSON object, or `derived` if the original is not an object."""
     found = restored(derived, left)
     return found if isinstance(found, dict) else derived
 
 
 def losses(whole: Trajectory) -> tuple[Loss, ...]:
-    """Return what trail's JSON does not say of a trajectory, by the codes of LOSSES."""
+    """Return what trail's JSON of a trajectory cannot hold, by the codes of LOSSES."""
     lost = Losses()
     lost.add("earlier-version", count=len(whole.of_type(ev.AMENDED)))
     lost.add("earlier-retrospective", count=max(0, len(whole.of_type(ev.RETROSPECTIVE)) - 1))
@@ -112,10 +114,10 @@ def losses(whole: Trajectory) -> tuple[Loss, ...]:
     lost.add("reopening", count=len(whole.of_type(ev.REOPENED)))
     lost.add("session-link", count=sum(each.session is not None for each in whole.events))
     if (last := whole.retrospective) is not None:
-        stands = [name for name in ("summary", "approach") if not last.data.get(name)]
-        stands += ["confidence"] if last.confidence is None else []
+        missing = [name for name in ("summary", "approach") if not last.data.get(name)]
+        missing += ["confidence"] if last.confidence is None else []
         kept = last.data.get(LEFTOVER)
-        for name in [] if kept else stands:
+        for name in [] if kept else missing:
             lost.add("stand-in", f"{name} of the retrospective")
     if (task := whole.state.task) is not None and task.url:
         lost.add("task-url", count=not _URL.match(task.url))
@@ -181,18 +183,18 @@ def _task(state: State) -> dict[str, Any]:
 
 
 def _chapters(whole: Trajectory) -> list[tuple[int, Event | None, Chapter]]:
-    """Return chapters with their number and the event that began each; None before the first."""
+    """Return (number, event that began it, chapter); the event is None for the events before the first chapter."""
     chapters, begun = whole.chapters, whole.of_type(ev.CHAPTER)
     first: list[Event | None] = [None] * (len(chapters) - len(begun))
     return list(zip(range(1, len(chapters) + 1), [*first, *begun], chapters, strict=True))
 
 
 def _whole_chapter(number: int, begun: Event | None, chapter: Chapter) -> dict[str, Any]:
-    told = [
+    events = [
         restored(_event(each, chapter.agent), each.data.get(LEFTOVER)) for each in chapter.events
     ]
-    found = _object(_chapter(number, chapter), begun and begun.data.get(LEFTOVER))
-    return {**found, "events": [each for each in told if each is not MISSING]}
+    found = _restored_object(_chapter(number, chapter), begun and begun.data.get(LEFTOVER))
+    return {**found, "events": [each for each in events if each is not MISSING]}
 
 
 def _chapter(number: int, chapter: Chapter) -> dict[str, Any]:
@@ -207,15 +209,19 @@ def _chapter(number: int, chapter: Chapter) -> dict[str, Any]:
 
 
 def _event(event: Event, agent: str) -> dict[str, Any]:
-    """Return an event of a chapter that an agent began."""
+    """Return an event as JSON; `agent` is the one who began its chapter."""
     found: dict[str, Any] = {"ts": event.time, "type": event.type}
-    said = event.content or str(event.data.get("title") or event.type)
+    text = event.content or str(event.data.get("title") or event.type)
     is_decision = event.type == ev.DECISION
-    found["content"] = f"{event.question or said}: {said}" if is_decision else said
+    found["content"] = f"{event.question or text}: {text}" if is_decision else text
     raw = event.data.get("raw")
     more = raw if isinstance(raw, dict) else {} if raw is None else {"raw": raw}
     more = {
-        **{name: each for name, each in event.data.items() if name not in _OWN | _OF_DECISION},
+        **{
+            name: each
+            for name, each in event.data.items()
+            if name not in _EVENT_FIELDS | _DECISION_FIELDS
+        },
         **more,
     }
     if is_decision:
@@ -263,7 +269,7 @@ def read(document: object) -> Plan:
     """Return the trajectory in a document of trail.
 
     Raises:
-        UnreadableInputError: it is no trajectory; the message says why.
+        UnreadableInputError: it is not a trajectory; the message says why.
     """
     try:
         return _Reader(document).plan()
@@ -272,7 +278,7 @@ def read(document: object) -> Plan:
 
 
 class _Reader:
-    """Reads one document. What cannot be read becomes a problem, and stays in the leftover."""
+    """Reads one document. A value that cannot be read is reported as a problem, and kept in the leftover."""
 
     def __init__(self, document: object) -> None:
         if not isinstance(document, dict):
@@ -282,11 +288,9 @@ class _Reader:
         try:
             trajectory_ref(document["id"])
         except errors.InvalidInputError:
-            raise _unreadable(f"its id cannot be one: {document['id'][:80]!r}") from None
+            raise _unreadable(f"its id is not valid: {document['id'][:80]!r}") from None
         if document.get("version", VERSION) != VERSION:
-            raise _unreadable(
-                f"it has version {str(document['version'])[:40]!r}; {VERSION} can be read"
-            )
+            raise _unreadable(f"it has version {str(document['version'])[:40]!r}, not {VERSION}")
         if not isinstance(document.get("chapters"), list):
             raise _unreadable("it has no list of chapters")
         self._document: dict[str, Any] = document
@@ -310,7 +314,7 @@ class _Reader:
         return Plan(self._document["id"], self._with_leftovers(), tuple(self._problems))
 
     def _start(self) -> None:
-        """Add the first event, and keep who joined later."""
+        """Add the first event, and note the agents that joined later."""
         document = self._document
         agents = [
             (self._time(each.get("joinedAt"), "an agent's joinedAt"), name, _text(each, "role"))
@@ -318,7 +322,7 @@ class _Reader:
             if (name := _agent(each.get("name")))
         ]
         named = [_agent(each.get("agentName")) for each in _objects(document["chapters"])]
-        _, name, role = agents[0] if agents else (0, next(filter(None, named), NOBODY), "")
+        _, name, role = agents[0] if agents else (0, next(filter(None, named), DEFAULT_AGENT), "")
         task = document.get("task")
         if not isinstance(task, dict):
             self._problem("task is not an object")
@@ -333,8 +337,11 @@ class _Reader:
         }
         source = task.get("source")
         if isinstance(source, dict):
-            told = {each: said for each in ("system", "id", "url") if (said := _text(source, each))}
-            facts["task"] = {"title": title, **told}
+            names = ("system", "id", "url")
+            facts["task"] = {
+                "title": title,
+                **{name: text for name in names if (text := _text(source, name))},
+            }
         has_last = isinstance(document.get("retrospective"), dict)
         parts = {"chapters", "retrospective"} if has_last else {"chapters"}
         self._add(ev.STARTED, name, self._now, _without(document, parts), facts)
@@ -357,15 +364,15 @@ class _Reader:
             elif isinstance(event, dict):
                 self._now = self._time(event.get("ts"), f"ts of event {at} of {where}")
                 self._join()
-                self._told(event, agent, f"event {at} of {where}")
+                self._chapter_event(event, agent, f"event {at} of {where}")
             else:
                 self._problem(f"event {at} of {where} is neither an object nor text; it is kept")
                 self._add(ev.NOTE, agent, self._now, event, {})
 
-    def _told(self, event: dict[str, Any], agent: str, where: str) -> None:
+    def _chapter_event(self, event: dict[str, Any], agent: str, where: str) -> None:
         type_, raw = event.get("type"), event.get("raw")
         if not ev.is_type(type_) or (type_ in ev.TYPES and type_ not in ev.TOLD):
-            self._problem(f"{where} has no type that an event can have; it is a note")
+            self._problem(f"{where} has no valid type; it becomes a note")
             type_ = ev.NOTE
         data: dict[str, Any] = {"tags": _texts(event.get("tags"))}
         data["content"] = _text(event, "content")
@@ -383,16 +390,16 @@ class _Reader:
                 data["alternatives"] = _alternatives(raw.get("alternatives"))
                 if data["confidence"] is None:
                     data["confidence"] = _confidence(raw.get("confidence"))
-                raw = _without(raw, {*_OF_DECISION, "chosen", "confidence"})
+                raw = _without(raw, {*_DECISION_FIELDS, "chosen", "confidence"})
         data["raw"] = raw
         self._add(str(type_), agent, self._now, event, data)
 
     def _end(self) -> None:
-        """Add links, retrospective, and the end."""
+        """Add the links, the retrospective and the end."""
         document, author = self._document, self._events[0].agent
         status = _text(document, "status")
         if status not in (ACTIVE, *_ENDS):
-            self._problem(f"status is none of {ACTIVE}, {', '.join(_ENDS)}; it is {ACTIVE}")
+            self._problem(f"status is not one of {ACTIVE}, {', '.join(_ENDS)}; {ACTIVE} is used")
         if status in _ENDS:
             self._now = self._time(document.get("completedAt"), "completedAt")
         self._join(everyone=True)
@@ -403,13 +410,13 @@ class _Reader:
         if files:
             self._add(ev.LINKED, author, self._now, None, {"files": files})
         if isinstance(last, dict):
-            told = {name: _text(last, name) for name in ("summary", "approach")}
+            texts = {name: _text(last, name) for name in ("summary", "approach")}
             lists = {name: _texts(last.get(name)) for name in _LISTS}
             decisions = last.get("decisions")
             more = {"decisions": decisions} if isinstance(decisions, list) else {}
             confidence = {"confidence": _confidence(last.get("confidence"))}
-            said = {**told, **lists, **more, **confidence}
-            self._add(ev.RETROSPECTIVE, author, self._now, last, said)
+            fields = {**texts, **lists, **more, **confidence}
+            self._add(ev.RETROSPECTIVE, author, self._now, last, fields)
         elif last is not None:
             self._problem("retrospective is not an object; it is kept")
         if status in _ENDS:
@@ -430,7 +437,7 @@ class _Reader:
         self._originals.append(original)
 
     def _with_leftovers(self) -> tuple[NewEvent, ...]:
-        """Return the events, each with what the document says beyond it."""
+        """Return the events, each with its leftover."""
         whole = _as_trajectory(self._document["id"], self._events)
         derived: list[object] = [None] * len(self._events)
         places = {id(event): number for number, event in enumerate(whole.events)}
@@ -466,7 +473,7 @@ class _Reader:
     def _time(self, given: object, what: str) -> int:
         found = time_of(given)
         if found is None:
-            self._problem(f"{what} is not a time; it stands after what is before it")
+            self._problem(f"{what} is not a time; the time before it is used")
             return self._now
         return found
 
@@ -475,7 +482,7 @@ class _Reader:
 
 
 def read_attribution(document: Mapping[str, Any], agent: str) -> NewEvent:
-    """Return the link that stores a record of Agent Trace, which trail writes beside a trajectory."""
+    """Return a link that holds a record of Agent Trace; trail writes one beside each trajectory."""
     files = _objects(document.get("files"))
     about = f"lines of {len(files)} file{'' if len(files) == 1 else 's'}"
     data = event_data(ev.LINKED, more={"subject": about, ATTRIBUTION: dict(document)})
@@ -483,7 +490,7 @@ def read_attribution(document: Mapping[str, Any], agent: str) -> NewEvent:
 
 
 def _as_trajectory(id_: str, events: Iterable[NewEvent]) -> Trajectory:
-    """Return the trajectory of events that are not stored."""
+    """Return a trajectory of events that are not stored yet."""
     state, found = State(id_), []
     for number, each in enumerate(events):
         time = each.time or 0
@@ -544,10 +551,10 @@ def _alternatives(given: object) -> list[dict[str, str]]:
 
 
 def leftover(original: Any, derived: Any) -> dict[str, Any]:
-    """Return what `derived` lacks to be the original, as JSON values; empty if nothing.
+    """Return the differences that turn `derived` into `original`, as JSON values; empty if they are equal.
 
-    Trace's own fields cannot tell a missing list from an empty one, for example. Such a difference is stored beside
-    them. It counts only while the fields have the values that they had then.
+    Trace's own fields lose details of an imported trajectory, such as whether a list was missing or empty. These are
+    stored beside them as leftovers. A leftover applies only while its field is unchanged.
     """
     if isinstance(original, dict) and isinstance(derived, dict):
         inside = {
@@ -566,7 +573,7 @@ def leftover(original: Any, derived: Any) -> dict[str, Any]:
 
 
 def restored(derived: Any, left: object) -> Any:
-    """Return the original, or `derived` where it changed since; MISSING if there was no value."""
+    """Return the original value, but `derived` where that has changed; MISSING if there was no value."""
     if not isinstance(left, dict):
         return derived
     inside = left.get("in")

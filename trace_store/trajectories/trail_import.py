@@ -1,6 +1,6 @@
-"""Import of trail's files: which there are, what is new in them, and a report.
+"""Import of trail's files: finds them, adds their new events, and reports.
 
-A trajectory is imported in one transaction. Importing it again adds the events that are not there yet.
+A trajectory is imported in one transaction. Importing it again adds only missing events.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ _DERIVED = ("index.json", "compaction.json")
 _MARKER = ".compaction.json"
 _CONFLICT = ("<<<<<<< ", "=======", ">>>>>>> ")
 _ONCE = (ev.STARTED, ev.COMPLETED, ev.ABANDONED)
-"""Events that a document has once, so that their time does not tell them apart."""
+"""Types of events that a document has once; they are matched by type, not by time."""
 
 
 @value
 class ImportedFile:
-    """What became of a file.
+    """The outcome of one file.
 
     Attributes:
         path: its path.
         outcome: one of OUTCOMES.
         trajectory: the id of its trajectory, or "".
         events: how many events were added.
-        problems: why it was skipped, or what could not be read as it stands.
+        problems: why it was skipped, or which values could not be read.
         error: why it was not imported; None if it was.
     """
 
@@ -65,10 +65,10 @@ class ImportedFile:
 
 @value
 class TrailImport:
-    """What an import did, or with `dry_run` would do.
+    """The result of an import, or with `dry_run` the expected one.
 
     Attributes:
-        files: what became of each file.
+        files: the outcome of each file.
     """
 
     files: tuple[ImportedFile, ...]
@@ -96,11 +96,11 @@ def import_files(
     Raises:
         StorageError: the repository cannot be written.
     """
-    disk, task = Disk(), _Import(store, recorder, dry_run=dry_run)
+    disk, importer = Disk(), _Import(store, recorder, dry_run=dry_run)
     found = [file for path in paths for file in _files(path, disk)]
-    # A record of Agent Trace belongs to a trajectory, which has to be there.
+    # Records of Agent Trace come last: the trajectory of a record must exist.
     files = sorted(dict.fromkeys(found), key=lambda path: path.endswith(ATTRIBUTIONS))
-    return TrailImport(tuple(task.file(path, disk) for path in files))
+    return TrailImport(tuple(importer.file(path, disk) for path in files))
 
 
 def project_folders(folder: str) -> list[str]:
@@ -122,7 +122,7 @@ def _is_derived(name: str) -> bool:
 
 
 class _Import:
-    """Imports one file after the other."""
+    """Imports files one by one."""
 
     def __init__(self, store: Store, recorder: Recorder, *, dry_run: bool) -> None:
         self._store = store
@@ -132,7 +132,7 @@ class _Import:
         """The ids of trajectories that a dry run would add."""
 
     def file(self, path: str, disk: Disk) -> ImportedFile:
-        """Import a file and return what became of it."""
+        """Import a file and return its outcome."""
         id_ = ""
         try:
             document = _document(path, disk)
@@ -161,7 +161,7 @@ class _Import:
             self._recorder.record(plan.id, new, is_new=is_new)
         elif new and not is_new:
             state = reading.find_state(self._store, plan.id)
-            for each in new:  # an event that cannot follow raises an error here, too
+            for each in new:  # raises an error for an event that is not allowed
                 state = state.after(each.data, each.agent, each.time or 0)
         self._seen.add(plan.id)
         outcome = NEW if is_new else CONTINUED if new else UNCHANGED
@@ -173,7 +173,11 @@ class _Import:
         named = id_ if isinstance(id_, str) else ""
         is_here = named and self._store.refs.tips(trajectory_ref(named))
         if not is_here and named not in self._seen:
-            why = f"it belongs to {named[:80]}, which is not here" if named else "of no trajectory"
+            why = (
+                f"it belongs to {named[:80]}, which is not here"
+                if named
+                else "it belongs to no trajectory"
+            )
             return ImportedFile(path, SKIPPED, named, problems=(why,))
         if is_here:
             whole = reading.read_trajectory(self._store, named)
@@ -186,7 +190,7 @@ class _Import:
         return ImportedFile(path, CONTINUED, named, 1)
 
     def _missing(self, whole: Trajectory, plan: trail.Plan) -> list[NewEvent]:
-        """Return the events of a document that a trajectory lacks, and what trail says of others now.
+        """Return the events that a trajectory lacks, and amendments for those that trail changed.
 
         Raises:
             AlreadyExistsError: they have no event in common.
@@ -195,20 +199,20 @@ class _Import:
             NewEvent(self._recorder.screened(each.data), each.agent, each.time)
             for each in plan.events
         ]
-        there: dict[object, list[Event]] = {}
+        stored: dict[object, list[Event]] = {}
         for event in whole.events:
             first = event.versions[0] if event.versions else event.data
-            there.setdefault(_key(first, event.agent, event.time), []).append(event)
+            stored.setdefault(_key(first, event.agent, event.time), []).append(event)
         matched: list[tuple[NewEvent, Event]] = []
         missing: list[NewEvent] = []
         for given, known in zip(plan.events, screened, strict=True):
-            same = there.get(_key(known.data, known.agent, known.time or 0))
+            same = stored.get(_key(known.data, known.agent, known.time or 0))
             if same:
                 matched.append((known, same.pop(0)))
             elif not _is_implied(known, whole):
                 missing.append(given)
-        told = [event for event in whole.events if event.type not in _ONCE]
-        if told and missing and not any(event.type not in _ONCE for _, event in matched):
+        others = [event for event in whole.events if event.type not in _ONCE]
+        if others and missing and not any(event.type not in _ONCE for _, event in matched):
             raise errors.AlreadyExistsError(
                 f"{plan.id} exists here with other content", name=plan.id
             )
@@ -216,7 +220,7 @@ class _Import:
 
 
 def _is_implied(event: NewEvent, whole: Trajectory) -> bool:
-    """Return True for an event that a trajectory of Trace need not have, because others say the same."""
+    """Return True if other events of a trajectory already say what an event says."""
     type_, data = event.data["type"], event.data
     if type_ == ev.JOINED:
         return any(each.name == event.agent for each in whole.state.agents)
@@ -250,7 +254,7 @@ def _amendments(whole: Trajectory, matched: Iterable[tuple[NewEvent, Event]]) ->
 
 
 def _changed_facts(whole: Trajectory, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts that a document tells otherwise than it, or an amendment, ever did."""
+    """Return the facts of a document that differ from all their recorded versions."""
     names = ("title", "description", "project", "tags", "task", trail.LEFTOVER)
     versions = [
         dict(each.data if each.type == ev.STARTED else each.data["changes"])
@@ -265,7 +269,7 @@ def _changed_facts(whole: Trajectory, given: Mapping[str, Any]) -> dict[str, Any
 
 
 def _key(data: Mapping[str, Any], agent: str, time: int) -> object:
-    """Return what tells events of a trajectory apart."""
+    """Return the key by which an event is matched with a stored one."""
     type_ = data["type"]
     if type_ in _ONCE:
         return type_
@@ -282,7 +286,7 @@ def _document(path: str, disk: Disk) -> object:
     """Return the JSON value of a file.
 
     Raises:
-        UnreadableInputError: it cannot be read, or is no JSON.
+        UnreadableInputError: it cannot be read, or is not JSON.
     """
     try:
         data = read_file(disk, path, limit=MAXIMUM_BYTES)
@@ -314,6 +318,6 @@ def _no_constant(name: str) -> object:
 
 
 def _at(path: str, error: errors.TraceError) -> errors.TraceError:
-    """Return an error with the path of the file in front."""
+    """Return an error whose message begins with the path of the file."""
     data = {**error.data, "path": path}
     return error.__class__(f"{path}: {error.message}", code=error.code, **data)

@@ -1,8 +1,8 @@
 """Why the code is as it is: from a file, a line or a commit to the decisions behind it.
 
 A commit leads to a trajectory if it is linked, if it makes the same change as a linked one, or if its message names the
-trajectory. Otherwise it may be a squash: the first commit that changes all files of a linked commit which the history
-does not have.
+trajectory. Otherwise it may be a squash. A linked commit that is not in the history is assumed to be squashed into the
+first later commit that changes all of its files.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 LINKED, SAME_CHANGE, TRAILER, SAME_FILES = "linked", "same change", "trailer", "same files"
 MAXIMUM_COMMITS = 1000
-"""How far back in the history of a file or a commit is searched."""
+"""Maximum number of commits that are searched in the history of a file or a commit."""
 MAXIMUM_PATCHES = 200
-"""How many changes are compared with those of linked commits."""
+"""Maximum number of commits whose changes are compared with those of linked commits."""
 _SECOND = 999
-"""git's times have whole seconds."""
+"""Added to git's times, which have no milliseconds."""
 _STEPS_TO_MESSAGES = 50
 
 
@@ -57,10 +57,10 @@ class Reason:
 
     Attributes:
         commit: the commit.
-        how: how it leads there: `linked`, `same change`, `trailer` or `same files`.
+        how: how the commit leads to it: `linked`, `same change`, `trailer` or `same files`.
         trajectory: the trajectory's state.
         chapter: the title of the chapter in which the change was made, or "".
-        decisions: the decisions since the commit linked before it, or else the nearest one, newest first.
+        decisions: the decisions since the previous linked commit, newest first; if there are none, the nearest one.
     """
 
     commit: CodeCommit
@@ -90,7 +90,7 @@ def why(store: Store, git: Git, target: str, limit: int) -> list[Reason]:
 
 
 def _commits_of(git: Git, target: str) -> tuple[list[CodeCommit], list[CodeCommit], str]:
-    """Return the commits that are meant, their history, and the file if one is meant, from the top folder."""
+    """Return the commits of a target, their history, and the path of its file in the work tree, or ""."""
     name, _, line = target.rpartition(":")
     folder, top = os.path.realpath(git.folder), os.path.realpath(git.place().top)
     latest = f"--max-count={MAXIMUM_COMMITS}"
@@ -142,7 +142,7 @@ class _Matches:
         self._squashed = self._squashes(history)
 
     def of(self, commit: CodeCommit, file: str) -> Iterator[tuple[Trajectory, str, list[Event]]]:
-        """Yield (trajectory, how, links) of a commit; of guessed links those that changed the file that is meant."""
+        """Yield (trajectory, how, links) of a commit; a guessed link must have changed `file`, if that is given."""
         patch_id = self._patch_ids.get(commit.id, "")
         squashed = [
             (trajectory, link)
@@ -165,7 +165,7 @@ class _Matches:
             yield trajectory, TRAILER, []
 
     def _patches(self, history: Sequence[CodeCommit], git: Git) -> Mapping[str, str]:
-        """Return the ids of the changes of commits that are not linked, by commit."""
+        """Return the patch ids of the commits that are not linked, by commit."""
         first = min(
             (link.data.get("made", 0) for found in self._changes.values() for _, link in found),
             default=None,
@@ -178,7 +178,7 @@ class _Matches:
     def _squashes(
         self, history: Sequence[CodeCommit]
     ) -> Mapping[str, list[tuple[Trajectory, Event]]]:
-        """Return the links to commits that the history lacks, by the first later commit with all their files."""
+        """Return links to commits that the history lacks, by the first later commit that changes all their files."""
         found: dict[str, list[tuple[Trajectory, Event]]] = {}
         here = {commit.id for commit in history}
         changes = set(self._patch_ids.values())
@@ -235,7 +235,8 @@ def moment(linked: int, made: int) -> int:
 def decisions_before(trajectory: Trajectory, time: int) -> list[Event]:
     """Return the decisions that belong to a change made at a time.
 
-    They are those after the linked change before it; without any, the last one before it, or else the first one.
+    These are the decisions since the previous linked change. If there are none, it is the last decision before the
+    change, else the first one of the trajectory.
     """
     earlier = (moment(link.time, link.data.get("made", 0)) for link in trajectory.links)
     since = max((each for each in earlier if each < time), default=0)
@@ -244,7 +245,7 @@ def decisions_before(trajectory: Trajectory, time: int) -> list[Event]:
 
 
 def _messages(store: Store, session: ObjectId | None) -> tuple[Address, ...]:
-    """Return the last messages of a branch at a commit."""
+    """Return the last messages of a branch up to a commit."""
     for _ in range(_STEPS_TO_MESSAGES):
         if session is None or not store.objects.contains(session):
             break

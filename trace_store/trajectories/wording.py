@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trace_store.objects.address import Address
 
 DIALOGUE, DECISION = "dialogue", "decision"
-"""Kinds of messages; the second one is also the label of a decision."""
+"""Kinds of messages; `decision` is also a label."""
 SENTENCE_CHARACTERS = 300
 _SCANNED_CHARACTERS = 8_000
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -33,7 +33,13 @@ _MARK = re.compile(r"^(?:[-*+>#]+|\d+[.)])\s+")
 
 @value
 class Decision:
-    """A decision: a quoted sentence, the reason that it gives or "", and its message if that has an address."""
+    """A decision.
+
+    Attributes:
+        text: the sentence, quoted.
+        reason: the reason that it gives, or "".
+        address: its message; None if that has no address.
+    """
 
     text: str
     reason: str
@@ -41,7 +47,7 @@ class Decision:
 
     @property
     def rejected(self) -> str:
-        """What the sentence says was not chosen, or ""."""
+        """The option that the sentence rejects, or ""."""
         found = _REJECTED.search(self.text)
         return _REASON.sub("", found[1]).strip() if found else ""
 
@@ -68,7 +74,7 @@ def is_prompt(message: MessageLike) -> bool:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences at the beginning of a text that are not too long to quote."""
+    """Yield the sentences that are short enough to quote, from the beginning of a text."""
     for each in SENTENCE_END.split(text[:_SCANNED_CHARACTERS]):
         sentence = _MARK.sub("", each.strip())
         if 0 < len(sentence) <= SENTENCE_CHARACTERS:

@@ -21,22 +21,29 @@ if TYPE_CHECKING:
     from trace_store.trajectories.handle import Trajectories
     from trace_store.trajectories.recording import Recorded
 
-HELP = """A trajectory says why the code is as it is, and is recorded while it happens.
+HELP = """Record why the code is as it is, while the work happens.
 
-Agents record decisions with their alternatives, findings and chapters; each is linked to the messages that led to it.
-Several trajectories may be active at once: the one that is meant is that of --trajectory, else of TRACE_TRAJECTORY,
-else the active one of HEAD's branch, else the only active one. `trace tr` is short for `trace trajectory`.
+A trajectory holds the events of one task: decisions with their alternatives, findings, chapters. Each event links the
+messages that led to it. Several trajectories may be active at once. The current one is the one of --trajectory, else of
+TRACE_TRAJECTORY, else the active one of HEAD's branch, else the only active one. `trace tr` is short for
+`trace trajectory`.
 """
 TRAJECTORY = Option(
     "--trajectory",
     "trajectory",
-    "Which one, instead of TRACE_TRAJECTORY; the beginning of its id is enough",
+    "The trajectory (default: the current one); the beginning of its id is enough",
     "ID",
     default="",
     completes="TRAJECTORY",
 )
-AGENT = Option("--agent", "agent", "Who does it, instead of TRACE_AGENT", "NAME", default="")
-TAG = Option("--tag", "tags", "A word to find it by; may be repeated", "TAG", many=True)
+AGENT = Option(
+    "--agent",
+    "agent",
+    "Name of the agent (default: TRACE_AGENT, else the author)",
+    "NAME",
+    default="",
+)
+TAG = Option("--tag", "tags", "Tag to find it by; may be repeated", "TAG", many=True)
 SYSTEM = Option(
     "--system",
     "system",
@@ -44,11 +51,11 @@ SYSTEM = Option(
     "NAME",
     default="",
 )
-FETCH = Option("--fetch", "fetch", "Ask the task system, over the network if need be")
+FETCH = Option("--fetch", "fetch", "Ask the task system, if necessary over the network")
 SIGNIFICANCE = Option(
     "--significance",
     "significance",
-    "How much it matters",
+    "How significant it is",
     "LEVEL",
     default="",
     choices=("low", "medium", "high", "critical"),
@@ -64,11 +71,11 @@ def record(
     as_json: bool,
     quiet: bool,
     secrets: str,
-    **about: Any,
+    **fields: Any,
 ) -> Recorded:
-    """Let `write` record an event, given the other options; print it and return it."""
+    """Record an event with `write`, which takes the other options; print and return the event."""
     with opened(invocation, quiet=quiet, secrets=secrets) as repo:
-        made = write(repo.trajectories, about)
+        made = write(repo.trajectories, fields)
         finish(invocation, repo)
     if as_json:
         write_record(invocation, records.recorded_event(made))
@@ -79,10 +86,10 @@ def record(
 
 
 def confidence_of(text: str | None) -> float | None:
-    """Return a confidence that was typed; None if there is none.
+    """Return the confidence that an argument gives; None if it is empty.
 
     Raises:
-        InvalidInputError: it is no number from 0 to 1.
+        InvalidInputError: it is not a number from 0 to 1.
     """
     if not text:
         return None
@@ -94,16 +101,16 @@ def confidence_of(text: str | None) -> float | None:
 
 
 @takes(
-    Argument("TASK", "first", "The id or address of its task; or the title", OPTIONAL),
-    Argument("TITLE", "title", "What it is about, instead of the task's title", OPTIONAL),
-    Option("--task", "task", "Any id of its task, whatever it looks like", "ID", default=""),
+    Argument("TASK", "first", "Id or address of the task, or the title", OPTIONAL),
+    Argument("TITLE", "title", "Title (default: the title of the task)", OPTIONAL),
+    Option("--task", "task", "Id of the task, in any form", "ID", default=""),
     SYSTEM,
     FETCH,
-    Option("--description", "description", "More about it", "TEXT", default=""),
-    Option("--project", "project", "The project it belongs to", "NAME", default=""),
+    Option("--description", "description", "Description of the trajectory", "TEXT", default=""),
+    Option("--project", "project", "Project of the trajectory", "NAME", default=""),
     TAG,
     AGENT,
-    Option("--role", "role", "What the agent does, such as lead", "ROLE", default=""),
+    Option("--role", "role", "Role of the agent, such as lead", "ROLE", default=""),
     SECRETS,
     JSON,
     QUIET,
@@ -129,15 +136,15 @@ def start(
 
     trace trajectory start ENG-456 "Sign in with JWT" --tag auth
 
-    Tasks are `bd-a3f8`, `#12`, `owner/repo#12`, `ENG-456`, or their addresses. Without arguments, the task is the one
-    in the name of git's branch, such as `feature/ENG-456-sign-in`. Its system is asked with --fetch only.
+    A task is an id such as `bd-a3f8`, `#12`, `owner/repo#12` or `ENG-456`, or an address. Without arguments, the id is
+    taken from the name of git's branch, such as `feature/ENG-456-sign-in`. The task system is asked only with --fetch.
     """
     with opened(invocation, quiet=quiet, secrets=secrets) as repo:
         words = [each for each in (first, title) if each]
-        about, of = _subject(invocation, repo.trajectories, words, task, system, fetch=fetch)
+        name, subject = _subject(invocation, repo.trajectories, words, task, system, fetch=fetch)
         made = repo.trajectories.start(
-            about,
-            task=of,
+            name,
+            task=subject,
             description=description,
             project=project,
             tags=tags,
@@ -153,21 +160,21 @@ def start(
 
 def _subject(
     invocation: Invocation,
-    here: Trajectories,
+    handle: Trajectories,
     words: list[str],
     id: str,
     system: str,
     *,
     fetch: bool,
 ) -> tuple[str, Task | None]:
-    """Return the title and the task that were meant."""
+    """Return the title and the task that the arguments name."""
     task: Task | None = None
     if id:
-        task = here.tasks.named(id, system=system) or Task("", system=system, id=id)
+        task = handle.tasks.named(id, system=system) or Task("", system=system, id=id)
     elif words:
         # Every id has a digit: the systems are not loaded for a plain title.
         if system or any(map(str.isdigit, words[0])):
-            task = here.tasks.named(words[0], system=system)
+            task = handle.tasks.named(words[0], system=system)
         if task is None and len(words) > 1:
             raise errors.InvalidInputError(
                 f"not the id of a task: {words[0][:80]!r}",
@@ -175,7 +182,7 @@ def _subject(
             )
         words = words if task is None else words[1:]
     else:
-        task = here.tasks.of_branch(system=system)
+        task = handle.tasks.of_branch(system=system)
     title = " ".join(words)
     if task is None:
         if fetch or not title:
@@ -185,7 +192,7 @@ def _subject(
             )
         return title, None
     if fetch:
-        record = here.tasks.look_up(task)
+        record = handle.tasks.look_up(task)
         for note in record.notes:
             invocation.note(f"note: {one_line(note, 200)}")
         task = record.as_task()
@@ -201,13 +208,19 @@ def _subject(
     Option(
         "--status",
         "status",
-        "Only active, completed or abandoned ones",
+        "Only those with this status",
         "STATUS",
         default="",
         choices=("active", "completed", "abandoned"),
     ),
-    Option("--since", "since", "Only those started from this time on", "TIME", default=""),
-    Option("--confidence", "confidence", "Only those at least this sure, 0 to 1", "C", default=""),
+    Option("--since", "since", "Only those started since this time", "TIME", default=""),
+    Option(
+        "--confidence",
+        "confidence",
+        "Only those with at least this confidence, 0 to 1",
+        "C",
+        default="",
+    ),
     JSON,
 )
 def list_(
@@ -219,7 +232,7 @@ def list_(
     as_json: bool,
     **wanted: str,
 ) -> None:
-    """List trajectories, the one with the newest event first.
+    """List trajectories, the most recently updated first.
 
     trace trajectory list --status active
     """

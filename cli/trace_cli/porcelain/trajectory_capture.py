@@ -1,4 +1,4 @@
-"""Subcommands of `trace trajectory` that find in agents' output what to record."""
+"""Subcommands of `trace trajectory` that find events in the output of agents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
 from trace_cli.porcelain.common import JSON, QUIET, SECRETS, finish, opened
 from trace_cli.porcelain.input import places_in
 from trace_cli.porcelain.trajectory import AGENT, TRAJECTORY
-from trace_cli.porcelain.trajectory_show import said
+from trace_cli.porcelain.trajectory_show import event_text
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import counted, paint
@@ -30,9 +30,7 @@ STRICT = Option("--strict", "strict", "Exit with 7 if a block is bad")
 
 
 @takes(
-    Argument(
-        "REVISION", "branch", "The branch; HEAD's if not given", OPTIONAL, completes="REVISION"
-    ),
+    Argument("REVISION", "branch", "The branch (default: HEAD's)", OPTIONAL, completes="REVISION"),
     Option("--all", "all", "Scan all branches"),
     TRAJECTORY,
     STRICT,
@@ -51,12 +49,12 @@ def capture(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Record what agents wrote in blocks into their messages.
+    """Record the blocks in agents' messages.
 
     A block is `[[TRAJECTORY:decision]] {"question": "Where?", "chosen": "in memory"} [[/TRAJECTORY]]`, with any type of
-    event, or `[[RETROSPECTIVE]] summary: Done [[/RETROSPECTIVE]]`. Inside is JSON, or lines `field: value`. Each block
-    is recorded once; only messages since the last scan are read. `trace config trajectory_capture on` does this after
-    each commit and import.
+    event, or `[[RETROSPECTIVE]] summary: Done [[/RETROSPECTIVE]]`. Its body is JSON, or lines `field: value`. Each
+    block is recorded once, and only messages since the last scan are read. After `trace config trajectory_capture on`,
+    each commit and import records the blocks in its messages.
 
         trace trajectory capture --all
     """
@@ -73,7 +71,7 @@ def capture(
             _print_recorded(invocation, made)
         if not found.recorded:
             invocation.note("no new blocks")
-    _tell_bad(invocation, found.bad)
+    _report_bad_blocks(invocation, found.bad)
     return EXIT_INVALID if strict and found.bad else EXIT_OK
 
 
@@ -95,9 +93,9 @@ def feed(
     secrets: str,
     quiet: bool,
 ) -> int:
-    """Record the blocks in an agent's output as they end, from standard input.
+    """Record the blocks in an agent's output, read from standard input.
 
-    Blocks are as in `trace trajectory capture`. Bad ones are reported at the end.
+    Blocks are as in `trace trajectory capture`. Each is recorded when it ends. Bad ones are reported at the end.
 
         agent -p "Fix the bug" | trace trajectory feed --tee | less
     """
@@ -114,16 +112,19 @@ def feed(
         finish(invocation, repo)
     if not quiet:
         invocation.note(f"{counted(len(stream.recorded), 'block')} recorded")
-    _tell_bad(invocation, stream.bad)
+    _report_bad_blocks(invocation, stream.bad)
     return EXIT_INVALID if strict and stream.bad else EXIT_OK
 
 
 @takes(
-    Argument(
-        "REVISION", "branch", "The branch; HEAD's if not given", OPTIONAL, completes="REVISION"
-    ),
+    Argument("REVISION", "branch", "The branch (default: HEAD's)", OPTIONAL, completes="REVISION"),
     Option("--ask", "ask", "Let the model of `trace config model` find them"),
-    Option("--accept", "chosen", "Record those of the last list, such as 1,3-5 or all", "NUMBERS"),
+    Option(
+        "--accept",
+        "chosen",
+        "Record these numbers of the last list, such as 1,3-5 or all",
+        "NUMBERS",
+    ),
     TRAJECTORY,
     SECRETS,
     JSON,
@@ -140,16 +141,16 @@ def propose(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """List decisions that messages speak of; --accept records some of them.
+    """List decisions found in messages; --accept records them.
 
-    They are found by their wording, or with --ask by a model. Nothing is recorded unless you accept it; the event then
-    names the message as its source.
+    Decisions are found by their wording, or with --ask by a model. Nothing is recorded until you accept it. The event
+    then names the message as its source.
 
         trace trajectory propose
         trace trajectory propose --accept 1,3-5
     """
     if chosen is not None and (ask or branch is not None):
-        raise usage_error("--accept goes by the last list: give neither REVISION nor --ask")
+        raise usage_error("--accept uses the last list: give neither REVISION nor --ask")
     with opened(invocation, quiet=quiet, secrets=secrets) as repo:
         if chosen is not None:
             count = len(repo.trajectories.capture.proposed())
@@ -202,10 +203,10 @@ def _print_all_recorded(
 def _print_recorded(invocation: Invocation, made: Recorded) -> None:
     event, name = made.event, paint(invocation, short_address(made.event.id), "yellow")
     where = f"{made.state.id} ({one_line(made.state.title, 60)})"
-    invocation.line(f"{name} {safe(event.type)} in {where}: {one_line(said(event), 100)}")
+    invocation.line(f"{name} {safe(event.type)} in {where}: {one_line(event_text(event), 100)}")
 
 
-def _tell_bad(invocation: Invocation, bad: Sequence[BadBlock]) -> None:
+def _report_bad_blocks(invocation: Invocation, bad: Sequence[BadBlock]) -> None:
     for each in bad:
         where = f" of {short_address(each.address)}" if each.address else ""
         reason = one_line(each.reason, 200)

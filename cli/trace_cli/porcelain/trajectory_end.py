@@ -1,4 +1,4 @@
-"""Subcommands of `trace trajectory` for the end: the retrospective, and the status."""
+"""Subcommands of `trace trajectory` that record a retrospective, or end or reopen a trajectory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TITLES = {
     "suggestions": "Suggestions (one a line)",
     CONFIDENCE: "Confidence (0 to 1)",
 }
-"""The headings of the template, by the field below each."""
+"""The headings of the template, by field."""
 TYPED = "RETROSPECTIVE.md"
 FLAGS = (
     Argument("SUMMARY", "summary", "What was done, in a few sentences", OPTIONAL, default=""),
@@ -39,11 +39,16 @@ FLAGS = (
     Option("--learning", "learnings", "What to know next time; may be repeated", "TEXT", many=True),
     Option("--suggestion", "suggestions", "What to do next; may be repeated", "TEXT", many=True),
     Option("--confidence", "confidence", "How sure you are, 0 to 1", "C", default=""),
-    Option("--json", "file", "Read it from a JSON file, or from standard input (-)", "FILE"),
+    Option(
+        "--json",
+        "file",
+        "Read the retrospective from a JSON file, or from standard input (-)",
+        "FILE",
+    ),
 )
 ENDING = (
     *RECORDING[:-2],
-    Option("--result-json", "as_json", "Print the result as JSON (--json is about the input)"),
+    Option("--result-json", "as_json", "Print the result as JSON (--json is the input)"),
     QUIET,
 )
 
@@ -51,7 +56,7 @@ ENDING = (
 @takes(
     *FLAGS,
     Option("--ask", "ask", "Let the model of `trace config model` draft it; you review the draft"),
-    Option("-n --dry-run", "dry_run", "Print it as JSON, and record nothing"),
+    Option("-n --dry-run", "dry_run", "Print the retrospective as JSON, and record nothing"),
     *ENDING,
 )
 def reflect(
@@ -59,65 +64,70 @@ def reflect(
 ) -> None:
     """Record the retrospective: what was done, what was hard, what to know next time.
 
-    Without SUMMARY and --json, a template opens in your editor. A later retrospective replaces it, and both stay.
+    Without SUMMARY and --json, a template opens in your editor. The newest retrospective is shown; earlier ones stay in
+    the history.
 
         trace trajectory reflect "Tokens are signed and refreshed" --learning "Clocks differ" --confidence 0.9
         trace trajectory reflect --ask --dry-run > draft.json
         trace trajectory reflect --json draft.json
     """
-    told, how = _told(invocation, file, given)
-    if ask and told is not None:
-        raise usage_error("--ask drafts it: give no SUMMARY, no options of it, and no --json")
-    if told is None:
-        told = _reviewed(invocation, how, ask=ask, dry_run=dry_run)
+    retrospective, options = _given(invocation, file, given)
+    if ask and retrospective is not None:
+        raise usage_error(
+            "--ask drafts it: omit SUMMARY, --json and the options of the retrospective"
+        )
+    if retrospective is None:
+        retrospective = _reviewed(invocation, options, ask=ask, dry_run=dry_run)
     if dry_run:
-        invocation.write(json_bytes(told, indent=2) + b"\n")
+        invocation.write(json_bytes(retrospective, indent=2) + b"\n")
         return
-    record(invocation, lambda tr, about: tr.reflect(**told, **about), **how)
+    record(invocation, lambda tr, fields: tr.reflect(**retrospective, **fields), **options)
 
 
 @takes(*FLAGS, *ENDING)
 def complete(invocation: Invocation, *, file: str | None, **given: Any) -> None:
-    """End a trajectory as done, with its retrospective if one is given.
+    """Complete a trajectory, and record its retrospective if you give one.
 
     trace trajectory complete "Tokens are signed and refreshed" --confidence 0.9
     """
-    told, how = _told(invocation, file, given)
-    state = record(invocation, lambda tr, about: tr.complete(told, **about), **how).state
+    retrospective, options = _given(invocation, file, given)
+    state = record(
+        invocation, lambda tr, fields: tr.complete(retrospective, **fields), **options
+    ).state
     missing = [type for type in (ev.DECISION, ev.RETROSPECTIVE) if not state.count(type)]
-    if missing and not how["quiet"]:
-        reflect_on = f"`trace trajectory reflect --trajectory {state.id}` adds one"
-        advice = f"; {reflect_on}" if ev.RETROSPECTIVE in missing else ""
+    if missing and not options["quiet"]:
+        hint = f"`trace trajectory reflect --trajectory {state.id}` adds one"
+        advice = f"; {hint}" if ev.RETROSPECTIVE in missing else ""
         invocation.note(f"note: it has no {' and no '.join(missing)}{advice}")
 
 
-@takes(Argument("REASON", "reason", "Why", OPTIONAL, default=""), *RECORDING)
-def abandon(invocation: Invocation, *, reason: str, **how: Any) -> None:
-    """End a trajectory that was given up."""
-    record(invocation, lambda tr, about: tr.abandon(reason, **about), **how)
+@takes(Argument("REASON", "reason", "Why it is given up", OPTIONAL, default=""), *RECORDING)
+def abandon(invocation: Invocation, *, reason: str, **options: Any) -> None:
+    """End a trajectory whose task was given up."""
+    record(invocation, lambda tr, fields: tr.abandon(reason, **fields), **options)
 
 
 @takes(
-    Argument("ID", "trajectory", "Which one", completes="TRAJECTORY"),
+    Argument("ID", "trajectory", "The trajectory", completes="TRAJECTORY"),
     *RECORDING[1:],
 )
-def reopen(invocation: Invocation, **how: Any) -> None:
+def reopen(invocation: Invocation, **options: Any) -> None:
     """Make an ended trajectory active again."""
-    record(invocation, lambda tr, about: tr.reopen(**about), **how)
+    record(invocation, lambda tr, fields: tr.reopen(**fields), **options)
 
 
-def _told(
+def _given(
     invocation: Invocation, file: str | None, given: dict[str, Any]
 ) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """Return the retrospective that was given, or None, and the other options."""
+    """Return the retrospective from the arguments, or None, and the other options."""
     given[CONFIDENCE] = confidence_of(given[CONFIDENCE])
-    told = {name: given.pop(name) for name in TITLES}
-    told = {name: value for name, value in told.items() if value not in (None, "", [])}
+    fields = {name: given.pop(name) for name in TITLES}
+    fields = {name: value for name, value in fields.items() if value not in (None, "", [])}
     if file is None:
-        if told and SUMMARY not in told:
+        if fields and SUMMARY not in fields:
             raise usage_error("a retrospective needs a summary", "give SUMMARY first")
-        return told or None, given
-    if told:
+        return fields or None, given
+    if fields:
         raise usage_error("give --json or the retrospective's options, not both")
     name = "standard input" if file == "-" else repr(file)
     read = parsed_json(invocation.read(file), name)
@@ -125,11 +135,11 @@ def _told(
 
 
 def _reviewed(
-    invocation: Invocation, how: Mapping[str, Any], *, ask: bool, dry_run: bool
+    invocation: Invocation, options: Mapping[str, Any], *, ask: bool, dry_run: bool
 ) -> dict[str, Any]:
-    """Return the retrospective that the user writes in an editor, or accepts there."""
+    """Return the retrospective that the user writes or reviews in an editor; with `dry_run`, the draft."""
     with opened(invocation, quiet=True) as repo:
-        state = repo.trajectories.find(how["trajectory"])
+        state = repo.trajectories.find(options["trajectory"])
         draft: dict[str, Any] = {}
         if ask:
             if not (dry_run or invocation.environment.editor):
@@ -152,12 +162,12 @@ def _reviewed(
 
 
 def template(name: str, draft: Mapping[str, Any]) -> str:
-    """Return the text that is edited: a heading for each field, with its draft."""
+    """Return the template for the editor: a heading and a draft for each field."""
     lines = [f"<!-- {' '.join(name.split())}: an empty summary records nothing -->", ""]
     for field, title in TITLES.items():
         found = draft.get(field, "")
-        said = [f"- {each}" for each in found] if field in LISTS else [str(found)]
-        lines += [f"# {title}", "", *said, ""]
+        body = [f"- {each}" for each in found] if field in LISTS else [str(found)]
+        lines += [f"# {title}", "", *body, ""]
     return "\n".join(lines)
 
 
@@ -175,18 +185,18 @@ def parse_template(text: str) -> dict[str, Any]:
     """Return the fields of an edited template.
 
     Raises:
-        InvalidInputError: there is no summary, or the confidence is no number from 0 to 1.
+        InvalidInputError: there is no summary, or the confidence is not a number from 0 to 1.
     """
     headings = {f"# {title}": field for field, title in TITLES.items()}
-    said: dict[str, list[str]] = {field: [] for field in TITLES}
+    bodies: dict[str, list[str]] = {field: [] for field in TITLES}
     field = SUMMARY
     for line in text.splitlines():
         if line.strip() in headings:
             field = headings[line.strip()]
         elif not (line.startswith("<!--") and line.endswith("-->")):
-            said[field].append(line.rstrip())
+            bodies[field].append(line.rstrip())
     found: dict[str, Any] = {}
-    for name, lines in said.items():
+    for name, lines in bodies.items():
         if name in LISTS:
             items = [line.strip().removeprefix("- ") for line in lines]
             value: Any = [item for item in items if item.strip("-")]

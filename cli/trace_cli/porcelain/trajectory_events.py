@@ -1,4 +1,4 @@
-"""Subcommands of `trace trajectory` that record what happens, or amend it."""
+"""Subcommands of `trace trajectory` that record or amend events."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
 
-TEXT = Argument("TEXT", "text", "What happened; - reads standard input")
+TEXT = Argument("TEXT", "text", "The text; - reads standard input")
 ALTERNATIVE = Option(
     "--alternative",
     "alternatives",
-    "What was not chosen, and why not; may be repeated",
+    "An option not chosen, and why; may be repeated",
     "OPTION: REASON",
     many=True,
 )
-REASONING = Option("--reasoning", "reasoning", "Why", "TEXT")
+REASONING = Option("--reasoning", "reasoning", "Why it was chosen", "TEXT")
 QUESTION = Option("--question", "question", "What was to be decided", "TEXT")
 CONFIDENCE = Option("--confidence", "confidence", "How sure you are, 0 to 1", "C")
 
 
-@takes(Argument("TITLE", "title", "What it is about"), *RECORDING)
-def chapter(invocation: Invocation, *, title: str, **how: Any) -> None:
-    """Begin a chapter, which ends the one before.
+@takes(Argument("TITLE", "title", "Title of the chapter"), *RECORDING)
+def chapter(invocation: Invocation, *, title: str, **options: Any) -> None:
+    """Begin a chapter, and end the previous one.
 
     trace trajectory chapter "Tests"
     """
-    record(invocation, lambda tr, about: tr.chapter(title, **about), **how)
+    record(invocation, lambda tr, fields: tr.chapter(title, **fields), **options)
 
 
 @takes(
-    Argument("CHOSEN", "chosen", "What was chosen; also as QUESTION|CHOSEN"),
+    Argument("CHOSEN", "chosen", "What was chosen, or QUESTION|CHOSEN"),
     QUESTION,
     REASONING,
     ALTERNATIVE,
@@ -60,11 +60,11 @@ def decision(
     reasoning: str | None,
     alternatives: list[str],
     confidence: str | None,
-    **how: Any,
+    **options: Any,
 ) -> None:
     """Record a decision.
 
-    It should answer a question and say why, but need not. With --question, a `|` in CHOSEN is part of the text.
+    A question and --reasoning are optional but recommended. With --question, a `|` in CHOSEN is part of the text.
 
         trace trajectory decision "Which token?|JWT" --reasoning "No session store" --alternative "sessions: a store"
         trace trajectory decision "pytest" --confidence 0.8
@@ -75,62 +75,62 @@ def decision(
         question, chosen = (before, after) if bar else ("", chosen)
     record(
         invocation,
-        lambda tr, about: tr.decide(
+        lambda tr, fields: tr.decide(
             question,
             chosen,
             reasoning=reasoning or "",
             alternatives=alternatives,
             confidence=confidence_of(confidence),
-            **about,
+            **fields,
         ),
-        **how,
+        **options,
     )
 
 
 @takes(TEXT, SIGNIFICANCE, TAG, *RECORDING)
-def finding(invocation: Invocation, *, text: str, **how: Any) -> None:
-    """Record something found out."""
-    _record_text(invocation, ev.FINDING, text, **how)
+def finding(invocation: Invocation, *, text: str, **options: Any) -> None:
+    """Record a finding."""
+    _record_text(invocation, ev.FINDING, text, **options)
 
 
 @takes(TEXT, SIGNIFICANCE, TAG, *RECORDING)
-def note(invocation: Invocation, *, text: str, **how: Any) -> None:
+def note(invocation: Invocation, *, text: str, **options: Any) -> None:
     """Record a note."""
-    _record_text(invocation, ev.NOTE, text, **how)
+    _record_text(invocation, ev.NOTE, text, **options)
 
 
 @takes(TEXT, SIGNIFICANCE, TAG, *RECORDING)
-def error(invocation: Invocation, *, text: str, **how: Any) -> None:
+def error(invocation: Invocation, *, text: str, **options: Any) -> None:
     """Record something that failed."""
-    _record_text(invocation, ev.ERROR, text, **how)
+    _record_text(invocation, ev.ERROR, text, **options)
 
 
 @takes(
     TEXT,
-    Option("--to", "to", "Who is sent it", "AGENT", default=""),
-    Option("--from", "sender", "Who sent it", "AGENT", default=""),
+    Option("--to", "to", "The receiver", "AGENT", default=""),
+    Option("--from", "sender", "The sender", "AGENT", default=""),
     SIGNIFICANCE,
     TAG,
     *RECORDING,
 )
-def message(invocation: Invocation, *, text: str, to: str, sender: str, **how: Any) -> None:
+def message(invocation: Invocation, *, text: str, to: str, sender: str, **options: Any) -> None:
     """Record a message to or from another agent.
 
     trace trajectory message --to reviewer "Ready for review"
     """
     if bool(to) == bool(sender):
-        raise usage_error("give --to or --from, and not both")
+        raise usage_error("give --to or --from, not both")
     if to:
-        _record_text(invocation, ev.SENT, text, to=to, **how)
+        _record_text(invocation, ev.SENT, text, to=to, **options)
     else:
-        _record_text(invocation, ev.RECEIVED, text, **{"from": sender}, **how)
+        _record_text(invocation, ev.RECEIVED, text, **{"from": sender}, **options)
 
 
 @takes(
     Argument(
         "EVENT",
         "event",
-        "The address of an event, or d2 for the second decision; none for the trajectory itself",
+        "Address of an event, or d2 for the second decision (default: the trajectory itself)",
         OPTIONAL,
         default="",
     ),
@@ -160,11 +160,11 @@ def amend(
     title: str | None,
     description: str | None,
     project: str | None,
-    **how: Any,
+    **options: Any,
 ) -> None:
-    """Change an event or the facts of a trajectory; earlier versions stay.
+    """Amend an event, or the trajectory itself; earlier versions stay.
 
-    This also works after the end. What is not given stays as it is.
+    This works after the end, too. Fields that you do not give stay unchanged.
 
         trace trajectory amend d2 --reasoning "The library is no longer maintained"
         trace trajectory amend --title "Sign in with passkeys"
@@ -182,9 +182,9 @@ def amend(
         "tags": tags or None,
     }
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    record(invocation, lambda tr, about: tr.amend(event, **about, **changes), **how)
+    record(invocation, lambda tr, fields: tr.amend(event, **fields, **changes), **options)
 
 
-def _record_text(invocation: Invocation, type: str, text: str, **how: Any) -> None:
+def _record_text(invocation: Invocation, type: str, text: str, **options: Any) -> None:
     text = text_from(invocation, "-") if text == "-" else argument_text(text)
-    record(invocation, lambda tr, about: tr.record(type, text, **about), **how)
+    record(invocation, lambda tr, fields: tr.record(type, text, **fields), **options)

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 FOLDER, MARKDOWN = "folder", "markdown"
 ENDINGS = {".html": "page", ".htm": "page", ".txt": "timeline", ".json": TRAIL}
-"""The form of a file with an extension; of any other file Markdown."""
+"""The form by file extension; Markdown for any other extension."""
 ID = Argument(
     "ID",
     "trajectory",
-    "Which one; the current one if not given",
+    "The trajectory (default: the current one)",
     OPTIONAL,
     default="",
     completes="TRAJECTORY",
@@ -38,8 +38,8 @@ OUTPUT = Option(
     "-o --output", "output", "Write to FILE, or to a generated name in a folder", "FILE", default=""
 )
 FORCE = Option("--force", "force", "Overwrite files")
-THINKING = Option("--thinking", "thinking", "Include what the agents thought")
-NO_THINKING = Option("--no-thinking", "no_thinking", "Leave it out, which is the default")
+THINKING = Option("--thinking", "thinking", "Include the agents' thinking")
+NO_THINKING = Option("--no-thinking", "no_thinking", "Leave out the agents' thinking (default)")
 
 
 @takes(
@@ -54,12 +54,16 @@ NO_THINKING = Option("--no-thinking", "no_thinking", "Leave it out, which is the
     ),
     OUTPUT,
     Option(
-        "--since", "since", "With pr: leave out what led to commits that REV has", "REV", default=""
+        "--since",
+        "since",
+        "With pr: leave out the commits that REV has, and their decisions",
+        "REV",
+        default="",
     ),
     THINKING,
     NO_THINKING,
-    Option("--git-notes", "git_notes", "Write the decisions to notes on the linked commits of git"),
-    Option("--remove", "remove", "With --git-notes: remove these notes again"),
+    Option("--git-notes", "git_notes", "Write the decisions to git notes on the linked commits"),
+    Option("--remove", "remove", "With --git-notes: remove these notes"),
     FORCE,
     JSON,
 )
@@ -79,14 +83,14 @@ def export(
 ) -> None:
     """Write a trajectory for readers, to a file or to standard output.
 
-    `page`, or `html`, is one HTML file that needs no network. `timeline` is a line of events, `pr` the text of a pull
-    request. `folder` is a page, a file for each chapter, and raw data. `trail`, or `json`, is the JSON of the program
-    trail; what that cannot hold is reported on standard error. `agent-trace` is the record that was imported with a
-    trajectory of trail. All come without secrets, and without thinking unless --thinking is given.
+    `page` (or `html`) is one HTML file that needs no network. `timeline` shows the events on a line. `pr` is the text
+    of a pull request. `folder` is a page, a file for each chapter, and raw data. `trail` (or `json`) is the JSON of the
+    program trail; standard error lists what it cannot hold. `agent-trace` is the Agent Trace record that was imported
+    with a trajectory. No form has secrets, and only --thinking includes thinking.
 
     A decision belongs to the first commit that was linked after it. With --since main, `pr` leaves out the commits that
-    main has, and their decisions. With --git-notes, each linked commit gets a note under refs/notes/trajectories, which
-    `git log --notes=trajectories` shows.
+    main has, and their decisions. --git-notes writes a note to each linked commit, under refs/notes/trajectories.
+    `git log --notes=trajectories` shows the notes.
 
         trace trajectory export -o why.html
         trace trajectory export --format pr --since main | gh pr create --title "Sign in" --body-file -
@@ -106,15 +110,15 @@ def export(
         exports = repo.trajectories.exports
         name = repo.trajectories.find(trajectory).id
         if form == FOLDER:
-            how = {"thinking": thinking, "force": force, "as_json": as_json}
-            _write_folder(invocation, exports, name, output, **how)
+            flags = {"thinking": thinking, "force": force, "as_json": as_json}
+            _write_folder(invocation, exports, name, output, **flags)
             return
         made = exports.export(form, name, thinking=thinking, since=since, folder=invocation.folder)
         _write(invocation, exports, [name], form, made, output, force=force, as_json=as_json)
 
 
 @takes(
-    Argument("ID...", "names", "Which ones", SOME, completes="TRAJECTORY"),
+    Argument("ID...", "names", "The trajectories", SOME, completes="TRAJECTORY"),
     OUTPUT,
     THINKING,
     NO_THINKING,
@@ -145,7 +149,7 @@ def bundle(
 
 @takes(ID, THINKING)
 def timeline(invocation: Invocation, *, trajectory: str, thinking: bool) -> None:
-    """Show the events of a trajectory on a line: when, what, who, how significant."""
+    """Show the events of a trajectory on a line: time, type, agent, significance."""
     with opened(invocation) as repo:
         lines = repo.trajectories.exports.timeline(
             trajectory,
@@ -178,7 +182,7 @@ def _write(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write a text to a file or to standard output, and tell where it is."""
+    """Write an export to a file, and print its path, or write it to standard output."""
     data, path = made.to_bytes(), None
     if output not in ("", "-"):
         try:

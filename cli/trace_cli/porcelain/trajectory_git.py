@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TRAJECTORY = Option(
     "--trajectory",
     "trajectory",
-    "The trajectory, instead of TRACE_TRAJECTORY; the beginning of its id is enough",
+    "The trajectory (default: the current one); the beginning of its id is enough",
     "ID",
     default="",
 )
@@ -32,9 +32,15 @@ SHOWN_ID = 12
 
 
 @takes(
-    Argument("COMMIT...", "commits", "Commits of the code; by default HEAD", ANY),
+    Argument("COMMIT...", "commits", "Commits of the code (default: HEAD)", ANY),
     TRAJECTORY,
-    Option("--agent", "agent", "Who made them, instead of TRACE_AGENT", "NAME", default=""),
+    Option(
+        "--agent",
+        "agent",
+        "Name of the agent (default: TRACE_AGENT, else the author)",
+        "NAME",
+        default="",
+    ),
     JSON,
     QUIET,
 )
@@ -49,7 +55,7 @@ def link(
 ) -> None:
     """Link commits of the code to a trajectory.
 
-    A link has the files of the commit and the id of its change, which survives a rebase. A commit is linked once.
+    A link holds the files of the commit and its patch id, which survives a rebase. A commit is linked only once.
 
     trace trajectory link HEAD~1 HEAD
     """
@@ -69,10 +75,15 @@ def link(
 
 
 @takes(
-    Argument("WHAT", "what", "`git` installs or removes; git calls `run`", choices=("git", "run")),
-    Argument("ARGUMENT...", "arguments", "The hook and what git passes to it", ANY),
-    Option("--uninstall", "uninstall", "Remove the hooks, and put back those that were there"),
-    Option("--trailer", "trailer", "Name the trajectory in the message of new commits"),
+    Argument(
+        "WHAT",
+        "what",
+        "`git` installs or removes the hooks; the hooks use `run`",
+        choices=("git", "run"),
+    ),
+    Argument("ARGUMENT...", "arguments", "With run: the hook, and its arguments from git", ANY),
+    Option("--uninstall", "uninstall", "Remove the hooks, and restore those from before"),
+    Option("--trailer", "trailer", "Add the id of the trajectory to the message of new commits"),
     Option("--dry-run -n", "dry_run", "Only show what would be done"),
     JSON,
 )
@@ -86,13 +97,15 @@ def hook(
     dry_run: bool,
     as_json: bool,
 ) -> int:
-    """Install hooks that link each new commit of the code to the trajectory that led to it.
+    """Install git hooks that link each new commit to the current trajectory.
 
-    `hook git` installs `post-commit` and `post-rewrite` where git looks for hooks. A hook that is there already is
-    renamed and still called. Links follow an amend and a rebase. With --trailer also `prepare-commit-msg`: a message
-    given with -m or -F then ends with `Trajectory: ID`. Without --trailer that hook is removed again.
+    `hook git` installs `post-commit` and `post-rewrite` where git looks for hooks. After an amend or a rebase, links
+    lead to the new commits. A hook that exists already is renamed and still called. --trailer also installs
+    `prepare-commit-msg`, which adds `Trajectory: ID` to messages given with -m or -F; without --trailer, that hook is
+    removed.
 
-    The hooks run `hook run`, which never fails a commit. If no trajectory is meant, or several are, it does nothing.
+    The hooks run `hook run`, which never makes a commit fail. If there is no current trajectory, or there are several,
+    it does nothing.
 
     trace trajectory hook git
     """
@@ -123,7 +136,7 @@ def hook(
 
 
 def _run_hook(invocation: Invocation, arguments: list[str]) -> None:
-    """Do what a hook is there for. Nothing that goes wrong may reach the commit."""
+    """Run a hook. No error may make the commit fail."""
     if not arguments:
         return
     name, *rest = arguments
@@ -138,7 +151,7 @@ def _run_hook(invocation: Invocation, arguments: list[str]) -> None:
 
 
 class _TimeLimit:
-    """Ends a block after some seconds, for example if another process holds a lock; no error leaves it."""
+    """Stops a `with` block after some seconds, such as during a wait for a lock; suppresses Trace's errors."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -167,7 +180,7 @@ class _TimeLimit:
 
 
 def _own_command() -> list[str]:
-    """Return the words that run this program from anywhere."""
+    """Return the command line that runs this program from any folder."""
     import shutil
 
     script = shutil.which(sys.argv[0]) if sys.argv[0].endswith(("trace", "trace-store")) else None
@@ -198,15 +211,15 @@ def write_notes(
 @takes(
     Argument("TARGET", "target", "A file, FILE:LINE, or a commit of the code"),
     Option(
-        "-n --max-count", "limit", "How many commits at most", "N", number=True, least=1, default=10
+        "-n --max-count", "limit", "Show at most this many", "N", number=True, least=1, default=10
     ),
     JSON,
 )
 def why(invocation: Invocation, *, target: str, limit: int, as_json: bool) -> None:
     """Show the trajectories and decisions behind a change of the code.
 
-    Commits lead to trajectories by links (`trace trajectory link`, `trace trajectory hook git`). A rebased commit is
-    found by its change, a squashed one by its files.
+    Links lead from commits to trajectories (see `trace trajectory link` and `trace trajectory hook`). A rebased commit
+    is found by its change, a squashed one by its files.
 
         trace why src/app.py
         trace why src/app.py:42
@@ -225,10 +238,10 @@ def why(invocation: Invocation, *, target: str, limit: int, as_json: bool) -> No
     for number, each in enumerate(reasons):
         if number:
             invocation.line()
-        _tell_reason(invocation, each)
+        _print_reason(invocation, each)
 
 
-def _tell_reason(invocation: Invocation, reason: Reason) -> None:
+def _print_reason(invocation: Invocation, reason: Reason) -> None:
     commit, state = reason.commit, reason.trajectory
     how = "" if reason.how == trajectories.why.LINKED else f"  ({reason.how})"
     name = paint(invocation, commit.id[:SHOWN_ID], "yellow")
@@ -236,10 +249,10 @@ def _tell_reason(invocation: Invocation, reason: Reason) -> None:
     chapter = f", chapter {one_line(reason.chapter, 60)}" if reason.chapter else ""
     invocation.line(f"  {state.id}  {one_line(state.title, 80)} ({state.status}){chapter}")
     for basis in reason.decisions:
-        _tell_decision(invocation, basis)
+        _print_decision(invocation, basis)
 
 
-def _tell_decision(invocation: Invocation, basis: Basis) -> None:
+def _print_decision(invocation: Invocation, basis: Basis) -> None:
     event = basis.event
     asked = f"{one_line(event.question, 200)} " if event.question else ""
     chosen = paint(invocation, one_line(event.content, 200), "bold")

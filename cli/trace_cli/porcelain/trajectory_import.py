@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 SHOWN_PROBLEMS = 5
 """How many problems of a file are listed for people; --json lists all."""
 MOST_FILES = 20
-"""With more files, unchanged ones get no line."""
+"""If there are more files, unchanged ones are not listed."""
 
 
 @takes(
-    Argument("PATH...", "paths", "Files or folders (default: those of trail in this folder)", ANY),
+    Argument(
+        "PATH...", "paths", "Files or folders (default: the folders of trail in this folder)", ANY
+    ),
     Option("-n --dry-run", "dry_run", "Only report what would be imported"),
     SECRETS,
     JSON,
@@ -43,8 +45,8 @@ def import_(
     """Import trajectories of the program trail.
 
     Reads `.trajectories/` and `.agentworkforce/trajectories/`, or the files and folders that you name. Importing again
-    adds only the events that are new. A file that cannot be read does not stop the others; the exit code is that of the
-    first such file. `trace trajectory export --format trail` writes a trajectory as it was.
+    adds only new events. A file that cannot be read does not stop the others, but the first one sets the exit code.
+    `trace trajectory export --format trail` writes a trajectory as it was imported.
 
         trace trajectory import
         trace trajectory import traj_5q8i0iz4klpo.json --dry-run

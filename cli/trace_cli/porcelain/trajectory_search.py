@@ -1,10 +1,10 @@
-"""Subcommands of `trace trajectory` that search, and that keep the records in order."""
+"""Subcommands of `trace trajectory` that search, score and compact."""
 
 from __future__ import annotations
 
 from trace_cli.arguments import ANY, OPTIONAL, SOME, Argument, Option, takes
 from trace_cli.porcelain.common import JSON, QUIET, finish, opened
-from trace_cli.porcelain.trajectory_show import said
+from trace_cli.porcelain.trajectory_show import event_text
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import counted, date, marked, paint
@@ -20,10 +20,18 @@ if TYPE_CHECKING:
 SHOWN_EVENTS = 4
 PAST = {"archive": "archived", "summarise": "summarised", "delete": "deleted"}
 FILTERS = (
-    Option("--tag", "tag", "Only with this tag, of the event or its trajectory", "TAG", default=""),
+    Option(
+        "--tag", "tag", "Only events with this tag, or in trajectories with it", "TAG", default=""
+    ),
     Option("--task", "task", "Only in trajectories of this task", "ID", default=""),
-    Option("--file", "file", "Only in those whose commits changed it", "PATH", default=""),
-    Option("--commit", "commit", "Only in those linked to this commit", "COMMIT", default=""),
+    Option(
+        "--file",
+        "file",
+        "Only in trajectories whose linked commits changed PATH",
+        "PATH",
+        default="",
+    ),
+    Option("--commit", "commit", "Only in trajectories linked to COMMIT", "COMMIT", default=""),
     Option("--agent", "agent", "Only what this agent recorded", "NAME", default=""),
 )
 
@@ -37,10 +45,10 @@ FILTERS = (
 def search(
     invocation: Invocation, *, words: list[str], limit: int, as_json: bool, **wanted: str
 ) -> None:
-    """Search what was recorded in all trajectories, newest first.
+    """Search the events of all trajectories, newest first.
 
-    Decisions, findings, chapters, notes and retrospectives are found, also in earlier versions. Words are ANDed, as in
-    `trace search`. The first search builds an index in `.trace/cache`; each search updates it.
+    Decisions, findings, chapters, notes and retrospectives are searched, including their earlier versions. Words are
+    ANDed, as in `trace search`. The first search builds an index in `.trace/cache`; each search updates it.
 
         trace trajectory search token refresh --file src/auth
     """
@@ -58,9 +66,9 @@ def search(
 def similar(
     invocation: Invocation, *, words: list[str], limit: int, as_json: bool, **wanted: str
 ) -> None:
-    """Show past decisions on questions like this one, the most similar first.
+    """Show past decisions on similar questions, the most similar first.
 
-    A decision needs one word in common; rare words count more than frequent ones.
+    A decision must share a word with QUESTION; rare words count more.
 
         trace trajectory similar "Where do we keep the tokens?"
     """
@@ -70,14 +78,21 @@ def similar(
 
 
 @takes(
-    Argument("ID", "trajectory", "Which one", OPTIONAL, default="", completes="TRAJECTORY"),
+    Argument(
+        "ID",
+        "trajectory",
+        "The trajectory (default: the current one)",
+        OPTIONAL,
+        default="",
+        completes="TRAJECTORY",
+    ),
     JSON,
 )
 def score(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
     """Show how complete a record is, from 0 to 100, and what it lacks.
 
-    It judges the record, not the work: decisions with question, reasoning and alternatives, a retrospective, linked
-    commits, recorded while the work happened, without paths of someone's home folder.
+    The score judges the record, not the work. A complete record has a retrospective, linked commits, and decisions with
+    a question, reasoning and alternatives. It was written during the work, and has no paths of someone's home folder.
     """
     with opened(invocation) as repo:
         found = repo.trajectories.score(trajectory)
@@ -95,16 +110,22 @@ def score(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
 
 
 @takes(
-    Option("--older-than", "older_than", "Since the last event", "DURATION", default="90d"),
+    Option(
+        "--older-than",
+        "older_than",
+        "Minimum time since the last event (default: 90d)",
+        "DURATION",
+        default="90d",
+    ),
     Option(
         "--how",
         "how",
-        "archive: to the trash; summarise: keep decisions, findings, links and the retrospective; or delete",
+        "archive: move to the trash; summarise: keep only decisions, findings, links and the retrospective; delete",
         "WAY",
         default="archive",
         choices=("archive", "summarise", "delete"),
     ),
-    Option("--apply", "apply", "Do it; otherwise it is only shown"),
+    Option("--apply", "apply", "Do it, instead of listing the trajectories"),
     JSON,
     QUIET,
 )
@@ -113,8 +134,8 @@ def compact(
 ) -> None:
     """Archive, summarise or delete trajectories that ended long ago.
 
-    What `archive` and `summarise` take away is in the trash, and `trace trash restore` brings an archived one back. If
-    several clones share the repository, compact in one of them when all have the same events.
+    `archive` and `summarise` move what they remove to the trash. `trace trash restore` restores an archived trajectory.
+    If several clones share the repository, compact in one of them, while all have the same events.
 
         trace trajectory compact --older-than 90d --how summarise --apply
     """
@@ -150,7 +171,7 @@ def _print(invocation: Invocation, found: Sequence[FoundEvent], *, as_json: bool
         where = f"in {state.id} ({one_line(state.title, 60)})"
         invocation.line(f"{paint(invocation, str(event.id), 'yellow')}  {about} {where}")
         hit = each.snippet.text[each.snippet.start : each.snippet.end]
-        lines = [one_line(said(event), 200), one_line(event.reasoning, 200)]
+        lines = [one_line(event_text(event), 200), one_line(event.reasoning, 200)]
         if not any(hit in line for line in lines):
             lines.append(marked(invocation, each.snippet))
         for line in filter(None, lines):

@@ -1,4 +1,4 @@
-"""`trace trajectory status` and `trace trajectory show`: pictures of one trajectory."""
+"""`trace trajectory status` and `trace trajectory show`."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def status(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
     rows = [(name, text) for name, text in facts if text]
     for line in table(invocation, (), rows, LEFT * 2, [("dim", "")] * len(rows)):
         invocation.line(line)
-    told = [
-        (date(each.time)[11:16], safe(each.agent), safe(each.type), one_line(said(each), 100))
+    last_rows = [
+        (date(each.time)[11:16], safe(each.agent), safe(each.type), one_line(event_text(each), 100))
         for each in last
     ]
-    shades = [("dim", "", STYLES.get(each.type, ""), "") for each in last]
+    styles = [("dim", "", STYLES.get(each.type, ""), "") for each in last]
     invocation.line()
-    for line in table(invocation, (), told, LEFT * 4, shades):
+    for line in table(invocation, (), last_rows, LEFT * 4, styles):
         invocation.line(line)
 
 
@@ -66,13 +66,13 @@ def status(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
     Argument(
         "ID",
         "trajectory",
-        "Which one; the current one if not given",
+        "The trajectory (default: the current one)",
         OPTIONAL,
         default="",
         completes="TRAJECTORY",
     ),
-    Option("--events", "events", "Show the messages of the agents' sessions, too, a line for each"),
-    Option("--thinking", "thinking", "Show what the agents thought, too"),
+    Option("--events", "events", "Also show the messages of the agents' sessions, one a line"),
+    Option("--thinking", "thinking", "Also show the agents' thinking"),
     JSON,
 )
 def show(
@@ -80,12 +80,12 @@ def show(
 ) -> None:
     """Show a trajectory: chapters with their events, retrospective, and links to the code.
 
-    The messages of the sessions stay where they are; --events shows those from one event to the next.
+    A trajectory has no copy of session messages; --events reads those that came between its events.
     """
     with opened(invocation) as repo:
         whole = repo.trajectories.read(trajectory)
         chapters = [
-            _chosen(repo.trajectories, chapter, events=events, thinking=thinking)
+            _shown_chapter(repo.trajectories, chapter, events=events, thinking=thinking)
             for chapter in whole.chapters
         ]
     if as_json:
@@ -102,13 +102,13 @@ def show(
         invocation.line(line)
 
 
-def _chosen(
+def _shown_chapter(
     trajectories: Trajectories, chapter: Chapter, *, events: bool, thinking: bool
 ) -> tuple[Chapter, list[SessionMessage]]:
-    """Return what is shown of a chapter, and of the sessions in its span."""
+    """Return the parts of a chapter to show, and the session messages to show with it."""
     if not thinking:
-        told = tuple(event for event in chapter.events if event.type != ev.THINKING)
-        chapter = replace(chapter, events=told)
+        shown_events = tuple(event for event in chapter.events if event.type != ev.THINKING)
+        chapter = replace(chapter, events=shown_events)
     if not (events or thinking):
         return chapter, []
     found = [
@@ -145,12 +145,12 @@ def _chapter_lines(
     about = f"  {date(chapter.started)[:16]}  {safe(chapter.agent)}"
     yield ""
     yield paint(invocation, title, "bold") + paint(invocation, about, "dim")
-    # The messages of a moment come before what was recorded in it.
-    told = [(each.time, _message_lines(invocation, each)) for each in messages]
-    told += [
+    # Messages come before events of the same time.
+    timed = [(each.time, _message_lines(invocation, each)) for each in messages]
+    timed += [
         (each.time, _event_lines(invocation, each, numbers.get(each.id))) for each in chapter.events
     ]
-    for _, lines in sorted(told, key=lambda pair: pair[0]):
+    for _, lines in sorted(timed, key=lambda pair: pair[0]):
         yield from lines
 
 
@@ -168,7 +168,7 @@ def _event_lines(invocation: Invocation, event: Event, number: int | None) -> It
     if event.confidence is not None:
         marks.insert(0, f"confidence {event.confidence:g}")
     more = f" ({safe(', '.join(filter(None, marks)))})" if any(marks) else ""
-    first, *rest = said(event).split("\n")
+    first, *rest = event_text(event).split("\n")
     at = date(event.time)[11:16]
     yield f"  {at}  {name} {paint(invocation, which, 'yellow')} {safe(event.agent)}: {first}{more}"
     for line in rest:
@@ -204,7 +204,7 @@ def _heading(invocation: Invocation, state: State) -> str:
 
 
 def _facts(state: State) -> list[tuple[str, str]]:
-    """Return the facts that do not change from event to event."""
+    """Return the facts that both `status` and `show` print."""
     task = state.task
     named = "" if task is None else " ".join(filter(None, (task.system, task.id, task.url)))
     agents = [f"{each.name} ({each.role})" if each.role else each.name for each in state.agents]
@@ -226,8 +226,8 @@ def _counts(state: State) -> str:
     return ", ".join([*found, counted(state.count(), "event")])
 
 
-def said(event: Event) -> str:
-    """Return what an event says, escaped."""
+def event_text(event: Event) -> str:
+    """Return the text of an event, escaped."""
     data: Mapping[str, Any] = event.data
     text = event.content or str(data.get("title", "") or data.get("summary", ""))
     if event.type == ev.DECISION and event.question:
@@ -248,7 +248,7 @@ def _block(text: str, indent: str) -> list[str]:
 
 
 def _span(milliseconds: int) -> str:
-    """Return a length of time in its largest unit."""
+    """Return a duration in minutes, hours or days."""
     minutes = max(0, milliseconds) // 60_000
     if minutes < 120:
         return f"for {counted(minutes, 'minute')}"

@@ -1,4 +1,4 @@
-"""`trace trajectory task` and `trace trajectory sync`: the tasks of trajectories, and what became of them."""
+"""`trace trajectory task` and `trace trajectory sync`: the tasks of trajectories."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNFETCHED = "not asked; --fetch asks its system"
 
 
 @takes(
-    Argument("ID", "trajectory", "Which trajectory; the beginning of its id is enough", OPTIONAL),
+    Argument("ID", "trajectory", "The trajectory (default: the current one)", OPTIONAL),
     FETCH,
     JSON,
     QUIET,
@@ -35,7 +35,7 @@ def task(
 ) -> None:
     """Show the task of a trajectory.
 
-    With --fetch, its system is asked again. If its title or state changed, an amendment is recorded.
+    --fetch asks the task system again. If the title or the state of the task changed, an amendment is recorded.
     """
     found: TaskRecord | None = None
     changed = False
@@ -85,11 +85,11 @@ def _facts(state: State, found: TaskRecord | None) -> Iterator[tuple[str, str]]:
 def sync(
     invocation: Invocation, *, fetch: bool, apply: bool, agent: str, as_json: bool, quiet: bool
 ) -> None:
-    """Complete or reopen trajectories whose task was closed or reopened.
+    """Complete, abandon or reopen trajectories as their tasks changed.
 
-    What changed since a task was last asked counts: a done task completes its trajectory, a canceled one abandons it,
-    a reopened one reopens it. Without --fetch only systems on this machine (beads) are asked. Without --apply nothing
-    is recorded.
+    Only changes since the task system was last asked count. A done task completes its trajectory, a canceled one
+    abandons it, and a reopened one reopens it. Without --fetch, only systems on this machine (beads) are asked. Without
+    --apply, nothing is recorded.
     """
     with opened(invocation, quiet=quiet) as repo:
         found = repo.trajectories.tasks.sync(network=fetch, apply=apply, agent=agent)

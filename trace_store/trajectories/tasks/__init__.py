@@ -1,4 +1,4 @@
-"""Task systems: where the tasks of trajectories are kept, and what they are called there."""
+"""Task systems, such as GitHub, which hold the tasks of trajectories."""
 
 from trace_store.lazy_import import submodules
 

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 SECONDS = 5.0
 FOLDER, EXPORT = ".beads", "issues.jsonl"
 _USUAL_ID = re.compile(r"bd-[a-z0-9]+(\.[0-9]+)*")
-_ID = re.compile(r"[a-z][a-z0-9_-]*-(?=[a-z]*[0-9])[a-z0-9]+(\.[0-9]+)*")
-"""With a prefix of the project's own. Without a digit at the end it may be any word."""
+_PREFIXED_ID = re.compile(r"[a-z][a-z0-9_-]*-(?=[a-z]*[0-9])[a-z0-9]+(\.[0-9]+)*")
+"""An id with the project's own prefix. A digit is required, since any word with a dash would match otherwise."""
 _STATES = {"closed": DONE, "in_progress": IN_PROGRESS}
 
 
 class Beads:
-    """Tasks such as `bd-a3f8`, or with another prefix where the project has a folder `.beads`."""
+    """Tasks such as `bd-a3f8`; if the project has a folder `.beads`, also with other prefixes."""
 
     name, is_local = "beads", True
 
@@ -38,14 +38,14 @@ class Beads:
         if _USUAL_ID.fullmatch(text):
             return text
         has_beads = self._place.disk.stat(self._path()) is not None
-        return text if has_beads and _ID.fullmatch(text) else ""
+        return text if has_beads and _PREFIXED_ID.fullmatch(text) else ""
 
     def resolve(self, id: str) -> TaskRecord:
         """Ask `bd` for a task, or read it from the export.
 
         Raises:
             NotFoundError: there is no such task.
-            TaskError: there is neither `bd` nor an export, or what they say is not usable.
+            TaskError: there is neither `bd` nor an export, or the answer is not valid.
             StorageError: the export cannot be read.
         """
         program = find_program(self._place, "bd")
@@ -53,7 +53,7 @@ class Beads:
             return _record(
                 self._exported(id), id, "bd is not installed, and the export may be outdated"
             )
-        # `--` is not known to all versions, and would not be needed: an id never begins with a dash.
+        # An id never begins with a dash, and not all versions know `--`.
         if id.startswith("-"):
             raise not_found(self.name, id)
         variables = {"BD_JSON_ENVELOPE": "1", "NO_COLOR": "1"}
@@ -62,7 +62,7 @@ class Beads:
         )
         if done.code:
             raise _failure(done.err, id, done.complaint)
-        return _record(_opened(_parsed(done.out), id), id)
+        return _record(_task_in(_parsed(done.out), id), id)
 
     def _path(self, *names: str) -> str:
         return os.path.join(self._place.folder, FOLDER, *names)
@@ -90,7 +90,7 @@ def _parsed(text: str | bytes) -> Any:
         return None
 
 
-def _opened(answer: Any, id: str) -> dict[str, Any]:
+def _task_in(answer: Any, id: str) -> dict[str, Any]:
     """Return the task in an answer: itself, in a list, or in an envelope."""
     found = answer.get("data", answer) if isinstance(answer, dict) else answer
     if isinstance(found, list):
@@ -98,14 +98,14 @@ def _opened(answer: Any, id: str) -> dict[str, Any]:
         if found is None:
             raise not_found(Beads.name, id)
     if not isinstance(found, dict):
-        raise errors.TaskNonsenseError("the answer of bd is no JSON object")
+        raise errors.TaskNonsenseError("the answer of bd is not a JSON object")
     return found
 
 
-def _failure(told: str, id: str, complaint: str) -> errors.TraceError:
-    """Return the error for what `bd` wrote to standard error: a JSON object, among lines for people."""
-    found = next((each for each in map(_parsed, told.splitlines()) if isinstance(each, dict)), None)
-    found = found or _parsed(told)
+def _failure(err: str, id: str, complaint: str) -> errors.TraceError:
+    """Return the error in the standard error of `bd`: a JSON object among lines of text."""
+    found = next((each for each in map(_parsed, err.splitlines()) if isinstance(each, dict)), None)
+    found = found or _parsed(err)
     if not isinstance(found, dict):
         return errors.TaskUnreachableError(f"bd failed: {complaint}")
     if found.get("code") == "not_found":
@@ -114,17 +114,17 @@ def _failure(told: str, id: str, complaint: str) -> errors.TraceError:
     return errors.TaskUnreachableError(f"bd failed: {why}")
 
 
-def _record(told: dict[str, Any], id: str, *notes: str) -> TaskRecord:
-    labels = told.get("labels")
+def _record(answer: dict[str, Any], id: str, *notes: str) -> TaskRecord:
+    labels = answer.get("labels")
     return TaskRecord.of(
         Beads.name,
-        told.get("id", id),
-        title=told.get("title"),
-        state=_STATES.get(str(told.get("status")), OPEN),
-        updated=told.get("updated_at"),
+        answer.get("id", id),
+        title=answer.get("title"),
+        state=_STATES.get(str(answer.get("status")), OPEN),
+        updated=answer.get("updated_at"),
         labels=labels if isinstance(labels, list) else (),
-        assignee=told.get("assignee"),
-        description=told.get("description"),
-        external=told.get("external_ref"),
+        assignee=answer.get("assignee"),
+        description=answer.get("description"),
+        external=answer.get("external_ref"),
         notes=notes,
     )

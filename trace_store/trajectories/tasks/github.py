@@ -61,8 +61,8 @@ class GitHub:
         """Ask `gh` for an issue or pull request.
 
         Raises:
-            InvalidInputError: it is no id of one.
-            NotFoundError: there is none.
+            InvalidInputError: the id is not valid.
+            NotFoundError: there is no such issue or pull request.
             TaskError: `gh` is missing, not logged in or fails.
         """
         found = _FULL.fullmatch(self.detect(id)) or _NUMBER.fullmatch(self.detect(id))
@@ -71,30 +71,30 @@ class GitHub:
         *repository, number = found.groups()
         words = ["issue", "view", number, *(f"--repo={each}" for each in repository)]
         done = self._gh([*words, f"--json={','.join(FIELDS)}"])
-        if done.code and (fields := _known(done.err)):
+        if done.code and (fields := _known_fields(done.err)):
             done = self._gh([*words, f"--json={','.join(fields)}"])
         if done.code:
             raise _failure(done, id)
         try:
-            told = json.loads(done.out)
+            answer = json.loads(done.out)
         except (ValueError, RecursionError):
-            told = None
-        if not isinstance(told, dict):
-            raise errors.TaskNonsenseError("the answer of gh is no JSON object")
-        return _record(told, self.detect(id))
+            answer = None
+        if not isinstance(answer, dict):
+            raise errors.TaskNonsenseError("the answer of gh is not a JSON object")
+        return _record(answer, self.detect(id))
 
     def _gh(self, words: list[str]) -> Outcome:
         program = find_program(self._place, "gh")
         if not program:
-            raise errors.TaskUnreachableError("gh, the program of GitHub, is not installed")
+            raise errors.TaskUnreachableError("gh, the command line of GitHub, is not installed")
         return run(self._place, program, words, variables=_QUIET, seconds=SECONDS)
 
 
-def _known(told: str) -> list[str]:
-    """Return the fields that an older `gh` knows, from its complaint about one that it does not."""
-    if "unknown json field" not in told.lower():
+def _known_fields(err: str) -> list[str]:
+    """Return the fields that an older `gh` knows, as its error about an unknown field lists them."""
+    if "unknown json field" not in err.lower():
         return []
-    listed = {line.strip() for line in told.splitlines()}
+    listed = {line.strip() for line in err.splitlines()}
     return [name for name in FIELDS if name in listed]
 
 
@@ -106,25 +106,25 @@ def _failure(done: Outcome, id: str) -> errors.TraceError:
     return errors.TaskUnreachableError(f"gh failed: {done.complaint}")
 
 
-def _record(told: dict[str, Any], id: str) -> TaskRecord:
-    state = str(told.get("state")).upper()
-    canceled = told.get("stateReason") in ("NOT_PLANNED", "DUPLICATE")
-    ended = CANCELED if canceled or (state == "CLOSED" and _is_pull(told)) else DONE
+def _record(answer: dict[str, Any], id: str) -> TaskRecord:
+    state = str(answer.get("state")).upper()
+    canceled = answer.get("stateReason") in ("NOT_PLANNED", "DUPLICATE")
+    ended = CANCELED if canceled or (state == "CLOSED" and _is_pull_request(answer)) else DONE
     return TaskRecord.of(
         GitHub.name,
         id,
-        title=told.get("title"),
+        title=answer.get("title"),
         state=ended if state in ("CLOSED", "MERGED") else OPEN,
-        url=told.get("url"),
-        updated=told.get("updatedAt"),
-        labels=_names(told.get("labels"), "name"),
-        assignee=", ".join(_names(told.get("assignees"), "login")),
-        description=told.get("body"),
+        url=answer.get("url"),
+        updated=answer.get("updatedAt"),
+        labels=_names(answer.get("labels"), "name"),
+        assignee=", ".join(_names(answer.get("assignees"), "login")),
+        description=answer.get("body"),
     )
 
 
-def _is_pull(told: dict[str, Any]) -> bool:
-    return "/pull/" in str(told.get("url"))
+def _is_pull_request(answer: dict[str, Any]) -> bool:
+    return "/pull/" in str(answer.get("url"))
 
 
 def _names(listed: object, field: str) -> list[str]:

@@ -42,8 +42,8 @@ class Refreshed:
 
     Attributes:
         record: the task, as its system describes it.
-        state: the trajectory after it.
-        changed: whether its title or state changed, so that an amendment was recorded.
+        state: the state of the trajectory after that.
+        changed: whether the task's title or state changed, so that an amendment was recorded.
     """
 
     record: TaskRecord
@@ -53,15 +53,15 @@ class Refreshed:
 
 @value
 class Followed:
-    """What a task means for its trajectory.
+    """The action that a trajectory needs to follow its task.
 
     Attributes:
-        state: the trajectory; after the change, if it was applied.
+        state: the state of the trajectory, after the action if that was applied.
         before: the task as the trajectory has it.
-        now: the task as its system describes it; None if it was not asked.
-        action: the event that follows from it: `completed`, `abandoned`, `reopened`, `amended`, or "" for none.
-        applied: whether it was recorded.
-        problem: why the task could not be looked up, or the change not recorded; None if all went well.
+        now: the task as its system describes it; None if the system was not asked.
+        action: the event to record: `completed`, `abandoned`, `reopened`, `amended`, or "" for none.
+        applied: whether the event was recorded.
+        problem: why the task could not be looked up, or the event not recorded; None if all went well.
     """
 
     state: State
@@ -75,8 +75,8 @@ class Followed:
 class Tasks:
     """The tasks of a repository's trajectories, and the systems that hold them.
 
-    Where `system` is "", the form of the id and the environment decide: `beads`, `github`, `linear`, `jira`, one of
-    another package, or `plain` for an id of no known system.
+    If `system` is "", it depends on the form of the id and on the environment: `beads`, `github`, `linear`, `jira`, one
+    of another package, or `plain` for an id of no known system.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Tasks:
         self._place = Place(root, os.path.dirname(root), environment, store.disk)
 
     def named(self, text: str, *, system: str = "") -> Task | None:
-        """Return the task that a text names; None if it names none. Nothing is asked.
+        """Return the task that a text names, without asking a system; None if it names none.
 
         Raises:
             InvalidInputError: the system is unknown.
@@ -106,7 +106,7 @@ class Tasks:
         return Task("", system=where, id=found[1], url=text if "://" in text else "")
 
     def of_branch(self, *, system: str = "") -> Task | None:
-        """Return the task in the name of git's branch, titled by the words after its id; None if there is none.
+        """Return the task that git's branch names, with the words after the id as its title; None if it names none.
 
         Raises:
             InvalidInputError: the system is unknown.
@@ -115,7 +115,7 @@ class Tasks:
         name = git_branch(self._store.disk, self._place.root)
         for text, words in named_tasks(name):
             task = self.named(text, system=system)
-            # Without a system, a word in lower case is no id.
+            # If no system knows it, an id in lower case does not count.
             if task is not None and (task.system or system or text in name):
                 return replace(task, title=words)
         return None
@@ -123,20 +123,20 @@ class Tasks:
     def look_up(self, task: Task) -> TaskRecord:
         """Ask a task's system for it; the network may be used.
 
-        A task of beads may name the same task elsewhere. That one is asked, too, for its address.
+        A task of beads may name the same task in another system. That system is asked for the address, too.
 
         Raises:
             NotFoundError: there is no such task.
             TaskError: the system is unreachable, refuses, or gave an invalid answer.
-            StateError: no system is configured for it, or a setting is missing.
-            InvalidInputError: its system is unknown, or a setting is not valid.
+            StateError: no system is configured for the task, or a setting is missing.
+            InvalidInputError: the system is unknown, or a setting is not valid.
         """
         system, id = systems.system_of(task, self._place)
         record = system.resolve(id)
         return self._with_address(record) if record.external and not record.url else record
 
     def refresh(self, state: State) -> Refreshed:
-        """Look up the task of a trajectory; record an amendment if its title or state changed.
+        """Look up the task of a trajectory; record an amendment if the task's title or state changed.
 
         Raises:
             InvalidInputError: the trajectory has no task with an id.
@@ -153,7 +153,7 @@ class Tasks:
     def sync(
         self, *, network: bool = False, apply: bool = False, agent: str = ""
     ) -> list[Followed]:
-        """Let trajectories follow tasks whose state changed since they were last asked.
+        """Complete, abandon or reopen trajectories whose task changed its state since it was last asked.
 
         A task that was done completes its trajectory, a canceled one abandons it, and a reopened one reopens it.
 
@@ -163,8 +163,8 @@ class Tasks:
             agent: who records them.
 
         Returns:
-            Each active trajectory with a task of a known system, and those that ended with their task. One that
-            cannot be looked up does not stop the others.
+            One for each active trajectory with a task of a known system, and for each that ended with its task. A
+            task that cannot be looked up does not stop the others.
         """
         answers: dict[str, Task | errors.TraceError] = {}
         found = []
@@ -179,7 +179,7 @@ class Tasks:
         return found
 
     def _with_address(self, record: TaskRecord) -> TaskRecord:
-        """Add the address of the same task in another system; only one step, so that circles do no harm."""
+        """Add the address of the same task in another system. Only one step is followed, so a cycle does no harm."""
         if "://" in record.external:
             return replace(record, url=record.external)
         system, id = systems.detect(record.external, self._place)
@@ -208,7 +208,7 @@ class Tasks:
         if not (system.is_local or network):
             return Followed(state, task)
         key = f"{system.name} {id}"
-        # A system that is down is not asked for each of its tasks.
+        # A system that is down is not asked again for its other tasks.
         answer = answers.get(system.name) or answers.get(key)
         if answer is None:
             try:
@@ -227,7 +227,7 @@ class Tasks:
         changes = _changes(followed.state, followed.now)
         try:
             state = self._record(followed.state, changes, followed.action, agent)
-        except errors.TraceError as error:  # such as one that another process completed
+        except errors.TraceError as error:  # for example, another process has completed it
             return replace(followed, problem=error)
         return replace(followed, state=state, applied=True)
 
@@ -238,7 +238,7 @@ class Tasks:
         action: str = ev.AMENDED,
         agent: str = "",
     ) -> State:
-        """Record an amendment, and what follows from it, in one step."""
+        """Record an amendment and the action in one transaction."""
         new = [event_data(ev.AMENDED, more={"changes": changes})]
         if action == ev.ABANDONED:
             new.append(event_data(action, "the task was canceled"))
@@ -249,7 +249,7 @@ class Tasks:
 
 
 def _changes(state: State, now: Task) -> dict[str, Any]:
-    """Return the facts of a trajectory that its task changes; none unless its title or state changed."""
+    """Return new facts of a trajectory; empty unless the title or the state of its task changed."""
     before = state.task
     assert before is not None
     if (before.title, before.state) == (now.title, now.state):
@@ -259,7 +259,7 @@ def _changes(state: State, now: Task) -> dict[str, Any]:
 
 
 def _action(state: State, before: Task, now: Task) -> str:
-    """Return the event that follows from the state of a task; "" if neither its state nor its title changed."""
+    """Return the type of event to record for a task; "" if neither its state nor its title changed."""
     if state.is_active and now.state != before.state and now.state in ENDED:
         return ev.COMPLETED if now.state == DONE else ev.ABANDONED
     if not state.is_active and before.state in ENDED and now.state not in ENDED:
@@ -268,7 +268,7 @@ def _action(state: State, before: Task, now: Task) -> str:
 
 
 def git_branch(disk: Disk, root: str) -> str:
-    """Return the branch that git has checked out around a folder; "" if there is none.
+    """Return git's branch in the work tree around a folder; "" if there is none.
 
     Raises:
         StorageError: git's files cannot be read.
@@ -277,14 +277,14 @@ def git_branch(disk: Disk, root: str) -> str:
     head = (
         None if folder is None else read_file(disk, os.path.join(folder, "HEAD"), limit=HEAD_BYTES)
     )
-    told = (head or b"").decode("utf-8", "replace").strip()
-    return told.removeprefix(_BRANCH) if told.startswith(_BRANCH) else ""
+    text = (head or b"").decode("utf-8", "replace").strip()
+    return text.removeprefix(_BRANCH) if text.startswith(_BRANCH) else ""
 
 
 def named_tasks(branch: str) -> Iterator[tuple[str, str]]:
-    """Yield what may be a task in the name of a branch, likely ones first, and the words after it.
+    """Yield (possible id of a task, words after it) from the name of a branch, likely ids first.
 
-    Issue trackers suggest branches in lower case; their ids are upper case.
+    Issue trackers have ids in upper case, but suggest branch names in lower case.
     """
     for pattern, prefix in ((_BEADS, ""), (_KEY, ""), (_NUMBER, "#"), (_SMALL_KEY, "")):
         for found in pattern.finditer(branch):

@@ -19,13 +19,21 @@ URL_VARIABLE, EMAIL = "TRACE_JIRA_URL", "JIRA_EMAIL"
 CLOUD_TOKEN, SERVER_TOKEN = "JIRA_API_TOKEN", "JIRA_TOKEN"
 FIELDS = "summary,description,status,assignee,labels,updated"
 _ID = re.compile(r"[A-Z][A-Z0-9_]{1,30}-[0-9]{1,9}")
-_BLOCKS = ("paragraph", "heading", "codeBlock", "listItem", "blockquote", "hardBreak", "rule")
-"""What ends a line in a description of the cloud."""
+_LINE_ENDING_NODES = (
+    "paragraph",
+    "heading",
+    "codeBlock",
+    "listItem",
+    "blockquote",
+    "hardBreak",
+    "rule",
+)
+"""Nodes that end a line in a description from the cloud."""
 _STATES = {"done": DONE, "indeterminate": IN_PROGRESS}
 
 
 class Jira:
-    """Tasks such as `ENG-456` where the address of a Jira is set, or an address there."""
+    """Tasks such as `ENG-456`, or addresses of issues, if the address of a Jira is set."""
 
     name, is_local = "jira", False
 
@@ -49,22 +57,23 @@ class Jira:
             StateError: there is no address or no token.
             InvalidInputError: the address, the token or the id is not valid.
         """
-        told = self._environment.variables(URL_VARIABLE, EMAIL)
-        if URL_VARIABLE not in told:
+        settings = self._environment.variables(URL_VARIABLE, EMAIL)
+        if URL_VARIABLE not in settings:
             raise errors.StateError(
                 "Jira needs an address", code=errors.ErrorCode.NO_TASK_KEY, variable=URL_VARIABLE
             )
         if not _ID.fullmatch(id):
             raise errors.InvalidInputError(f"not an issue of Jira: {id[:80]!r}", id=id)
         service = Service("Jira", self._environment, "", URL_VARIABLE)
-        if EMAIL in told:
+        if EMAIL in settings:
             key = service.key(CLOUD_TOKEN, SERVER_TOKEN).reveal()
-            pair = base64.b64encode(f"{told[EMAIL]}:{key}".encode()).decode("ascii")
-            version, sent = 3, f"Basic {pair}"
+            pair = base64.b64encode(f"{settings[EMAIL]}:{key}".encode()).decode("ascii")
+            version, authorization = 3, f"Basic {pair}"
         else:
-            version, sent = 2, f"Bearer {service.key(SERVER_TOKEN, CLOUD_TOKEN).reveal()}"
+            key = service.key(SERVER_TOKEN, CLOUD_TOKEN).reveal()
+            version, authorization = 2, f"Bearer {key}"
         path = f"/rest/api/{version}/issue/{id}?fields={FIELDS}"
-        status, answer = service.ask("GET", path, {"authorization": sent})
+        status, answer = service.ask("GET", path, {"authorization": authorization})
         if status == 404:
             raise not_found("Jira", id)
         if status != 200:
@@ -72,34 +81,34 @@ class Jira:
         return _record(answer, id, service.url)
 
 
-def _record(told: dict[str, Any], id: str, base: str) -> TaskRecord:
-    fields = told.get("fields")
+def _record(answer: dict[str, Any], id: str, base: str) -> TaskRecord:
+    fields = answer.get("fields")
     if not isinstance(fields, dict):
         raise errors.TaskNonsenseError(f"Jira's answer has no fields ({base})")
-    key = told.get("key", id)
+    key = answer.get("key", id)
     labels = fields.get("labels")
     described = fields.get("description")
     return TaskRecord.of(
         Jira.name,
         key,
         title=fields.get("summary"),
-        state=_STATES.get(_deep(fields, "status", "statusCategory", "key"), OPEN),
+        state=_STATES.get(_nested_text(fields, "status", "statusCategory", "key"), OPEN),
         url=f"{base}/browse/{key}",
         updated=fields.get("updated"),
         labels=labels if isinstance(labels, list) else (),
-        assignee=_deep(fields, "assignee", "displayName"),
-        description=described if isinstance(described, str) else _flat(described).strip(),
+        assignee=_nested_text(fields, "assignee", "displayName"),
+        description=described if isinstance(described, str) else _plain_text(described).strip(),
     )
 
 
-def _deep(told: Any, *names: str) -> str:
+def _nested_text(answer: Any, *names: str) -> str:
     for name in names:
-        told = told.get(name) if isinstance(told, dict) else None
-    return told if isinstance(told, str) else ""
+        answer = answer.get(name) if isinstance(answer, dict) else None
+    return answer if isinstance(answer, str) else ""
 
 
-def _flat(document: Any) -> str:
-    """Return the text of a document of Atlassian, a line for each of its blocks."""
+def _plain_text(document: Any) -> str:
+    """Return the text of an Atlassian document, one line per block."""
     pieces: list[str] = []
     waiting: list[Any] = [document]
     while waiting:
@@ -109,7 +118,7 @@ def _flat(document: Any) -> str:
         elif isinstance(node, dict):
             if isinstance(text := node.get("text"), str):
                 pieces.append(text)
-            if node.get("type") in _BLOCKS:
+            if node.get("type") in _LINE_ENDING_NODES:
                 waiting.append("\n")
             inside = node.get("content")
             waiting += reversed(inside) if isinstance(inside, list) else ()

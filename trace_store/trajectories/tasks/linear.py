@@ -39,7 +39,7 @@ _STATES = {
 
 
 class Linear:
-    """Tasks such as `ENG-456` where a key of Linear is set, or an address."""
+    """Tasks such as `ENG-456` if a key of Linear is set, or addresses of issues."""
 
     name, is_local = "linear", False
 
@@ -65,28 +65,28 @@ class Linear:
         service = Service("Linear", self._environment, URL, URL_VARIABLE)
         key = service.key(KEY_VARIABLE)
         secret = key.reveal()
-        sent = f"Bearer {secret}" if secret.startswith(_OAUTH) else secret
-        status, told = service.ask(
-            *("POST", "/graphql", {"authorization": sent}),
+        authorization = f"Bearer {secret}" if secret.startswith(_OAUTH) else secret
+        status, answer = service.ask(
+            *("POST", "/graphql", {"authorization": authorization}),
             {"query": QUERY, "variables": {"id": id}},
         )
-        if problems := told.get("errors"):
+        if problems := answer.get("errors"):
             code, message = _problem(problems)
             if "not found" in message.lower():
                 raise not_found("Linear", id)
             raise service.refused(f"refuses the request: {masked(message or code, key)}")
         if status != 200:
             raise errors.TaskUnreachableError(f"there is no Linear at {service.url} ({status})")
-        data = told.get("data")
+        data = answer.get("data")
         issue = data.get("issue") if isinstance(data, dict) else None
         if not isinstance(issue, dict):
             raise not_found("Linear", id)
         return _record(issue, id)
 
 
-def _problem(told: Any) -> tuple[str, str]:
+def _problem(answer: Any) -> tuple[str, str]:
     """Return the code and the message of the first error of a GraphQL answer."""
-    first = told[0] if isinstance(told, list) else told
+    first = answer[0] if isinstance(answer, list) else answer
     if not isinstance(first, dict):
         return "", "no reason is given"
     more = first.get("extensions")
@@ -94,8 +94,8 @@ def _problem(told: Any) -> tuple[str, str]:
     return code, " ".join(str(first.get("message", "")).split())[:160]
 
 
-def _field(told: Any, name: str) -> Any:
-    return told.get(name) if isinstance(told, dict) else None
+def _field(answer: Any, name: str) -> Any:
+    return answer.get(name) if isinstance(answer, dict) else None
 
 
 def _record(issue: dict[str, Any], id: str) -> TaskRecord:

@@ -1,4 +1,4 @@
-"""Other programs that know tasks, such as `bd` and `gh`: run without a shell, with a time limit and without input."""
+"""Programs of task systems, such as `bd` and `gh`: run without a shell and without input, with a time limit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Outcome:
 def find_program(place: Place, name: str) -> str:
     """Return the path of a program, or "" if it is not on PATH.
 
-    Folders on PATH that depend on the current folder do not count: a project must not bring its own programs.
+    Relative folders on PATH are ignored, because a project must not supply the program.
     """
     name += ".exe" if os.name == "nt" else ""
     for folder in place.environment.variables("PATH").get("PATH", "").split(os.pathsep):
@@ -59,10 +59,10 @@ def run(
     """Run a program in the project's folder and return what it printed.
 
     Args:
-        place: where, and with which environment.
+        place: the project's folder, and the environment.
         program: its path.
         words: its arguments.
-        variables: changes of the environment.
+        variables: variables to set in the environment.
         seconds: the time limit.
 
     Raises:
@@ -70,7 +70,7 @@ def run(
         TaskNonsenseError: it prints too much.
     """
     name = os.path.basename(program)
-    late = threading.Event()
+    is_late = threading.Event()
     try:
         process = subprocess.Popen(
             [program, *words],
@@ -79,13 +79,13 @@ def run(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # what it starts ends with it, and it cannot ask on the terminal
+            start_new_session=True,  # its children end with it, and it cannot prompt on the terminal
         )
     except OSError as error:
         raise errors.TaskUnreachableError(f"cannot run {name}: {error.strerror}") from error
 
     def expire() -> None:
-        late.set()
+        is_late.set()
         _kill(process)
 
     timer = threading.Timer(seconds, expire)
@@ -98,7 +98,7 @@ def run(
         timer.cancel()
         _kill(process)
         process.wait()
-    if late.is_set():
+    if is_late.is_set():
         raise errors.TaskUnreachableError(f"{name} took longer than {seconds:g} s")
     if max(len(out), len(err)) > MAXIMUM_ANSWER_BYTES:
         raise errors.TaskNonsenseError(f"{name} printed more than {MAXIMUM_ANSWER_BYTES:,} bytes")
@@ -106,7 +106,7 @@ def run(
 
 
 def _read(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
-    """Return both outputs, each up to one byte more than is accepted; then the program is killed."""
+    """Return standard output and standard error; kill the program when one exceeds the limit."""
     found = [b"", b""]
 
     def read(number: int, stream: IO[bytes]) -> None:
@@ -125,7 +125,7 @@ def _read(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a program that was not waited for yet, and all that it started."""
+    """Kill a program that is still running, and its children."""
     if process.returncode is not None:  # another process may have its id by now
         return
     with suppress(OSError):

@@ -1,7 +1,7 @@
-"""Tasks as their systems describe them, and the interface of the systems.
+"""Tasks as their systems describe them, and the interface of task systems.
 
-A system is a class that is called with a `Place`. Other packages add theirs with entry points of the group
-`trace.tasks`. What a system answers is untrusted text: `TaskRecord.of` bounds it, and surfaces escape it.
+A system is a class that is called with a `Place`. Other packages add systems with entry points of the group
+`trace.tasks`. The answer of a system is untrusted text: `TaskRecord.of` limits its length, and each output escapes it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         is_local: bool
 
         def detect(self, text: str) -> str:
-            """Return the id of the task that a text names in this system, such as an id or an address; else ""."""
+            """Return the id of a task in this system, given an id or an address; "" for any other text."""
 
         def resolve(self, id: str) -> TaskRecord:
             """Ask for a task.
@@ -51,7 +51,7 @@ MAXIMUM_ANSWER_BYTES = 1 << 20
 
 @value
 class Place:
-    """Where a system is looked for.
+    """The folders and the environment that a task system uses.
 
     Attributes:
         root: the `.trace` directory of the repository.
@@ -80,7 +80,7 @@ class TaskRecord:
         labels: its labels.
         assignee: who works on it, or "".
         description: more about it.
-        external: the same task in another system, as that names it, or "".
+        external: the id or address of the same task in another system, or "".
         notes: what a reader should know, such as that the answer may be outdated.
     """
 
@@ -112,18 +112,18 @@ class TaskRecord:
         external: object = "",
         notes: tuple[str, ...] = (),
     ) -> TaskRecord:
-        """Return a task from values of an answer; what is not text becomes "".
+        """Return a task from the values of an answer; a value that is not text becomes "".
 
         Raises:
             TaskNonsenseError: it has no id or no title.
         """
-        named, called = _line(id), _line(title)
-        if not named or not called:
+        id_, title_ = _line(id), _line(title)
+        if not id_ or not title_:
             raise errors.TaskNonsenseError(f"the answer of {system} has no id or no title")
         return cls(
             system,
-            named,
-            called,
+            id_,
+            title_,
             state,
             _line(url),
             _moment(updated),
@@ -135,11 +135,11 @@ class TaskRecord:
         )
 
     def as_task(self) -> Task:
-        """Return what a trajectory keeps of it; each of its commits does, so a long description is cut."""
-        told = self.description
-        if len(told) > STORED_LENGTH:
-            told = told[: STORED_LENGTH - 1].rstrip() + "…"
-        return Task(self.title, told, self.system, self.id, self.url, self.state)
+        """Return the task that a trajectory stores. Each of its commits repeats it, so a long description is cut."""
+        text = self.description
+        if len(text) > STORED_LENGTH:
+            text = text[: STORED_LENGTH - 1].rstrip() + "…"
+        return Task(self.title, text, self.system, self.id, self.url, self.state)
 
 
 def _text(given: object, length: int) -> str:

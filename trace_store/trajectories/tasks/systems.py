@@ -1,4 +1,4 @@
-"""The task systems by name, and which of them a text belongs to."""
+"""The task systems: look-up by name, and by the id of a task."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from trace_store.trajectories.tasks.record import Place, TaskSystem
 
 GROUP = "trace.tasks"
-"""Entry points of other packages: each names a class such as those here."""
+"""The group of entry points; each names the class of a task system in another package."""
 PLAIN = "plain"
 CLASSES = {"beads": "Beads", "github": "GitHub", "linear": "Linear", "jira": "Jira"}
-"""The class in the module of each system, in the order in which they are tried; then others, then `plain`."""
+"""Modules and classes, in the order in which systems are tried; other packages and `plain` come last."""
 _ID = re.compile(r"[A-Z][A-Z0-9_]*-[0-9]+")
 _module = submodules("trace_store.trajectories.tasks")
 
 
 class Plain:
-    """Ids such as `ENG-456`, while no system for them is configured."""
+    """Ids such as `ENG-456`, if no system is configured for them."""
 
     name, is_local = "plain", True
 
@@ -39,7 +39,7 @@ class Plain:
         return text if _ID.fullmatch(text) else ""
 
     def resolve(self, id: str) -> NoReturn:
-        """Raise, as there is nobody to ask.
+        """Raise an error, since there is no system to ask.
 
         Raises:
             StateError: always.
@@ -53,7 +53,7 @@ class Plain:
 
 def system_names() -> list[str]:
     """Return the names of all systems."""
-    return [*CLASSES, *sorted({point.name for point in _others()} - {*CLASSES, PLAIN}), PLAIN]
+    return [*CLASSES, *sorted({point.name for point in _entry_points()} - {*CLASSES, PLAIN}), PLAIN]
 
 
 def system_named(name: str, place: Place) -> TaskSystem:
@@ -67,7 +67,7 @@ def system_named(name: str, place: Place) -> TaskSystem:
     if name in CLASSES:
         made: Callable[[Place], TaskSystem] = getattr(_module(name), CLASSES[name])
         return made(place)
-    for point in _others():
+    for point in _entry_points():
         if point.name == name:
             try:
                 return cast("TaskSystem", point.load()(place))
@@ -80,13 +80,13 @@ def system_named(name: str, place: Place) -> TaskSystem:
 
 
 def detect(text: str, place: Place) -> tuple[TaskSystem, str]:
-    """Return the system that knows the task which a text names, and its id there; `plain` and "" if it names none.
+    """Return the system and the id of the task that a text names; `plain` and "" if it names none.
 
     Raises:
         InvalidInputError: the package of a system cannot be loaded.
     """
     if text == "".join(text.split()):
-        for name in _likely(text):
+        for name in _candidates(text):
             system = system_named(name, place)
             if id := system.detect(text):
                 return system, id
@@ -94,10 +94,10 @@ def detect(text: str, place: Place) -> tuple[TaskSystem, str]:
 
 
 def system_of(task: Task, place: Place) -> tuple[TaskSystem, str]:
-    """Return the system of a task, and the task's id there; `plain` if no system is configured for it.
+    """Return the system of a task and its id in that system; `plain` if no system is configured for it.
 
     Raises:
-        InvalidInputError: its system is unknown.
+        InvalidInputError: the system is unknown.
     """
     if task.system:
         return system_named(task.system, place), task.id
@@ -105,14 +105,14 @@ def system_of(task: Task, place: Place) -> tuple[TaskSystem, str]:
     return system, id or task.id
 
 
-def _likely(text: str) -> Iterator[str]:
+def _candidates(text: str) -> Iterator[str]:
     yield from CLASSES
-    # Looking for other packages takes long, and most words are no ids.
+    # Finding other packages is slow, and every id has a digit.
     if any(each.isdigit() for each in text):
         yield from (name for name in system_names() if name not in CLASSES)
 
 
-def _others() -> list[EntryPoint]:
+def _entry_points() -> list[EntryPoint]:
     from importlib.metadata import entry_points  # only for systems of other packages
 
     return sorted(entry_points(group=GROUP), key=lambda point: point.name)

@@ -1,4 +1,4 @@
-"""Task systems on the web: one request, within a time limit, that follows no redirects."""
+"""Task systems on the web: single requests with a time limit, which follow no redirects."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Service:
     """A task system that is asked over HTTPS.
 
     Attributes:
-        name: how errors call it.
+        name: its name in error messages.
         url: its address.
     """
 
     def __init__(self, name: str, environment: Environment, url: str, variable: str) -> None:
-        """Take an address from the environment, or the given one.
+        """Take the address from the environment, else the given one.
 
         Args:
-            name: how errors call it.
+            name: its name in error messages.
             environment: has the variables.
             url: the address if the variable is not set.
             variable: the variable with the address.
@@ -49,41 +49,41 @@ class Service:
         if not is_private(self.url):
             raise errors.InvalidInputError(f"{variable} is not https, and keys are sent there")
         self._environment = environment
-        self._needs: tuple[str, ...] = ()
+        self._key_names: tuple[str, ...] = ()
 
     def key(self, *names: str) -> Secret:
-        """Return the key in the first of some variables that is set.
+        """Return the key in the first variable that is set.
 
         Raises:
             StateError: none of them is set.
-            InvalidInputError: it is no key.
+            InvalidInputError: it is not a valid key.
         """
-        told = self._environment.variables(*names)
-        self._needs = tuple(name for name in names if name in told)
-        if not self._needs:
+        settings = self._environment.variables(*names)
+        self._key_names = tuple(name for name in names if name in settings)
+        if not self._key_names:
             raise errors.StateError(
                 f"{self.name} needs a key",
                 code=errors.ErrorCode.NO_TASK_KEY,
                 variable=" or ".join(names),
             )
-        return checked_key(told[self._needs[0]], self._needs[0])
+        return checked_key(settings[self._key_names[0]], self._key_names[0])
 
     def ask(
         self, method: str, path: str, headers: dict[str, str], fields: object = None
     ) -> tuple[int, dict[str, Any]]:
-        """Send a request and return the status, 200, 400 or 404, and the JSON object of the answer.
+        """Send a request; return the status (200, 400 or 404) and the JSON object in the answer.
 
         Raises:
             TaskError: there is no answer in time, the service refuses or redirects, or the answer is unusable.
             InvalidInputError: the proxy or the certificates from the environment cannot be used.
         """
-        told = self._environment
+        environment = self._environment
         peer = Peer(
             self.name,
             self.url,
             SECONDS,
-            proxy_for(told, self.url),
-            told.variables("SSL_CERT_FILE").get("SSL_CERT_FILE", ""),
+            proxy_for(environment, self.url),
+            environment.variables("SSL_CERT_FILE").get("SSL_CERT_FILE", ""),
             errors.TaskUnreachableError,
             errors.TaskNonsenseError,
         )
@@ -110,7 +110,7 @@ class Service:
     def refused(self, why: str) -> errors.TaskRefusedError:
         """Return the error for a request that the service refuses."""
         return errors.TaskRefusedError(
-            f"{self.name} {why} ({self.url})", needs=" and ".join(self._needs) or "its settings"
+            f"{self.name} {why} ({self.url})", needs=" and ".join(self._key_names) or "its settings"
         )
 
     def _check(self, answer: Answer) -> None:
@@ -125,8 +125,8 @@ class Service:
             raise self.refused(f"refuses the key ({status})")
         if status == 429:
             wait = retry_after(answer.headers, Clock())
-            again = "" if wait is None else f" for {wait:,.0f} s"
-            raise self.refused(f"allows no more requests{again}")
+            how_long = "" if wait is None else f" for {wait:,.0f} s"
+            raise self.refused(f"allows no more requests{how_long}")
         if status >= 500:
             raise errors.TaskUnreachableError(f"{self.name} has failed ({status}; {self.url})")
         raise self.refused(f"refuses the request ({status})")
@@ -140,4 +140,4 @@ class Service:
             return found
         if status != 200:
             return {}
-        raise errors.TaskNonsenseError(f"{self.name}'s answer is no JSON object ({self.url})")
+        raise errors.TaskNonsenseError(f"{self.name}'s answer is not a JSON object ({self.url})")

@@ -14,15 +14,15 @@ from trace_store.trajectories import events as ev
 from trace_store.trajectories.views.view import (
     LISTS,
     SHOWN_COMMIT,
-    asked,
-    decided,
-    kind,
-    marks,
+    decision_line,
+    event_text,
     minute,
-    said,
+    notes_on,
+    question_of,
     span,
     text_of,
     texts_of,
+    type_label,
     web_address,
 )
 
@@ -42,7 +42,7 @@ _NAME_CHARACTERS = 50
 
 
 def page_markdown(view: View, level: int = 1) -> str:
-    """Return the page of a trajectory, whose title is a heading of some level."""
+    """Return the page of a trajectory; `level` is the heading level of its title."""
     return "\n\n".join([*_head(view, level), *_body(view, level + 1)]) + "\n"
 
 
@@ -61,7 +61,7 @@ def bundle(views: Sequence[View]) -> str:
 
 
 def one_line(text: str, width: int = 0) -> str:
-    """Return text on one line, escaped; at most `width` characters of it if not 0."""
+    """Return text on one line, escaped, and cut to `width` characters unless that is 0."""
     return line(_revealed(excerpt(text, width) if width else text))
 
 
@@ -81,16 +81,16 @@ def blocks_of(text: str) -> list[str]:
 def chapter_markdown(chapter: Chapter, messages: Sequence[str]) -> str:
     """Return a chapter as a page, with its decisions in full."""
     heading = _chapter_heading(chapter, 1)
-    told = [block for event in chapter.events for block in _event(event, "", 2)]
-    return "\n\n".join([*heading, *told, *_messages(messages)]) + "\n"
+    events = [block for event in chapter.events for block in _event(event, "", 2)]
+    return "\n\n".join([*heading, *events, *_messages(messages)]) + "\n"
 
 
 def decision_blocks(event: Event, heading: str, *, shows_agent: bool = True) -> list[str]:
-    """Return a decision under a heading: what was chosen, why, and what was not."""
+    """Return a decision under a heading: the chosen option, the reasoning, and the alternatives."""
     notes = [event.agent, minute(event.time)] if shows_agent else []
-    notes += marks(event)
+    notes += notes_on(event)
     found = [heading, f"**{one_line(event.content)}**"]
-    if not asked(event):  # the heading says already what was chosen
+    if not question_of(event):  # the heading already says what was chosen
         del found[1]
     found += [f"*{' · '.join(map(one_line, notes))}*"] if notes else []
     found += blocks_of(event.reasoning)
@@ -120,7 +120,7 @@ def _body(view: View, level: int) -> Iterator[str]:
     whole, last = view.trajectory, view.trajectory.retrospective
     if last is not None:
         yield f"{marks_} Summary"
-        yield from blocks_of(said(last))
+        yield from blocks_of(event_text(last))
     if whole.decisions:
         yield f"{marks_} Decisions"
     numbers = {event.id: f"d{number}" for number, event in enumerate(whole.decisions, 1)}
@@ -147,22 +147,22 @@ def _chapter_heading(chapter: Chapter, level: int) -> list[str]:
 
 
 def _decision_heading(event: Event, number: str, level: int) -> str:
-    title = one_line(asked(event) or event.content, _HEADING_CHARACTERS)
+    title = one_line(question_of(event) or event.content, _HEADING_CHARACTERS)
     return f"{'#' * level} {number}{'. ' if number else ''}{title}"
 
 
 def _event(event: Event, number: str, level: int) -> Iterator[str]:
-    """Yield an event; a decision that has a number is named by it, as it is elsewhere in full."""
+    """Yield an event. A decision with a number is only referred to, because it is shown in full elsewhere."""
     if event.type == ev.DECISION and level:
         yield from decision_blocks(event, _decision_heading(event, number, level))
         return
-    notes = [minute(event.time), event.agent, *([] if number else marks(event))]
-    start = f"**{one_line(kind(event))}** {number}".rstrip()
+    notes = [minute(event.time), event.agent, *([] if number else notes_on(event))]
+    start = f"**{one_line(type_label(event))}** {number}".rstrip()
     yield f"{start} · {' · '.join(map(one_line, notes))}"
     if number:
-        yield f"> {one_line(decided(event))}"
+        yield f"> {one_line(decision_line(event))}"
     else:
-        for block in blocks_of(said(event)):
+        for block in blocks_of(event_text(event)):
             yield "\n".join(f"> {each}" for each in block.split("\n"))
 
 
@@ -217,7 +217,7 @@ def _revealed(text: str) -> str:
 def folder_files(
     view: View, render: Callable[[Trajectory], Mapping[str, Any]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the path in the folder, with slashes, and the text of each file.
+    """Yield (path, text) of each file; the path is relative to the folder, with slashes.
 
     Args:
         view: the trajectory.
@@ -238,6 +238,6 @@ def folder_files(
 
 
 def file_name(title: str) -> str:
-    """Return a title as a part of a file's name that every file system takes."""
+    """Return a title as part of a file name that is valid on every file system."""
     words = "".join(c if c.isascii() and c.isalnum() else " " for c in title.lower()).split()
     return "-".join(words)[:_NAME_CHARACTERS].strip("-") or "untitled"

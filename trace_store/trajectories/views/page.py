@@ -1,6 +1,6 @@
 """Trajectories as static HTML pages: the page of a trajectory, and its timeline.
 
-Invariant: a page runs and fetches nothing; see `exporters.html`. Text is escaped by `markup` alone.
+Invariant: a page runs no script and fetches nothing; see `exporters.html`. Only `markup` escapes text.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from trace_store.trajectories.views.timeline import summary
 from trace_store.trajectories.views.view import (
     LISTS,
     SHOWN_COMMIT,
-    asked,
-    kind,
-    marks,
+    event_text,
     minute,
-    said,
+    notes_on,
+    question_of,
     span,
     text_of,
     texts_of,
+    type_label,
     web_address,
 )
 
@@ -71,7 +71,7 @@ def timeline_html(view: View) -> str:
         day = format_moment(event.time)[:10] or "no time"
         if not days or days[-1][0] != day:
             days.append((day, []))
-        days[-1][1].append(_moment(event))
+        days[-1][1].append(_timeline_item(event))
     sections = [
         element("section", element("h2", day), element("ol", *items), class_="timeline")
         for day, items in days
@@ -90,7 +90,7 @@ def _document(view: View, kicker: str, content: Markup) -> str:
 
 @functools.cache
 def _style() -> str:
-    """Return the style sheet of exported pages, and that of trajectories."""
+    """Return the style sheets of exported pages and of trajectories, as one."""
     data = pkgutil.get_data(__package__, STYLE)
     if data is None:
         raise StorageError("missing style sheet", path=STYLE)
@@ -129,8 +129,8 @@ def _part(name: str, title: str, content: Sequence[Markup] | Iterator[Markup]) -
 
 def _summary(view: View) -> Iterator[Markup]:
     state, last = view.trajectory.state, view.trajectory.retrospective
-    if last is not None and said(last):
-        yield element("div", prose(said(last)), class_="prose callout")
+    if last is not None and event_text(last):
+        yield element("div", prose(event_text(last)), class_="prose callout")
     wanted = dict.fromkeys((state.description, state.task.description if state.task else ""))
     for text in filter(None, wanted):
         yield element("div", prose(text), class_="prose")
@@ -139,11 +139,11 @@ def _summary(view: View) -> Iterator[Markup]:
 def _decision(event: Event, number: int) -> Markup:
     title = [
         element("span", f"{number}", class_="n"),
-        element("b", asked(event) or event.content),
+        element("b", question_of(event) or event.content),
     ]
-    if asked(event):
+    if question_of(event):
         title.append(element("span", event.content, class_="chosen", dir="auto"))
-    body = [_notes([event.agent, minute(event.time)], marks(event))]
+    body = [_notes([event.agent, minute(event.time)], notes_on(event))]
     if event.reasoning:
         body.append(element("div", prose(event.reasoning), class_="prose"))
     if event.alternatives:
@@ -184,25 +184,25 @@ def _chapter(
 
 
 def _event(event: Event, numbers: Mapping[Address, int]) -> Markup:
-    """Return an event of a chapter; a decision as a link to where it stands in full."""
+    """Return an event of a chapter; a decision is a link to its full text."""
     number = numbers.get(event.id)
-    notes = _notes([minute(event.time), event.agent], [] if number else marks(event))
-    label = element("b", kind(event))
+    notes = _notes([minute(event.time), event.agent], [] if number else notes_on(event))
+    label = element("b", type_label(event))
     if number:
         link = element("a", summary(event), href=f"#d{number}")
         content = element("div", element("p", link, dir="auto"), class_="prose")
     else:
-        content = element("div", prose(said(event)), class_="prose")
+        content = element("div", prose(event_text(event)), class_="prose")
     return element("div", element("p", label, class_="type"), notes, content, class_=_class(event))
 
 
-def _moment(event: Event) -> Markup:
+def _timeline_item(event: Event) -> Markup:
     """Return an event of a timeline."""
     moment = format_moment(event.time)
     stamp = f"{moment.replace(' ', 'T')}Z" if moment else ""
     time = element("time", moment[11:16], datetime=stamp) if stamp else element("span", "")
-    about = [time, element("b", kind(event)), element("span", event.agent, class_="who")]
-    about += [element("span", mark, class_="mark") for mark in marks(event)]
+    about = [time, element("b", type_label(event)), element("span", event.agent, class_="who")]
+    about += [element("span", mark, class_="mark") for mark in notes_on(event)]
     text = excerpt(summary(event), 600)
     shown = [element("p", text, class_="said", dir="auto")] if text else []
     if event.type == ev.DECISION and event.reasoning:
@@ -251,7 +251,7 @@ def _code(view: View) -> Iterator[Markup]:
 
 def _outline(view: View) -> Iterator[Markup]:
     decisions = [
-        (f"d{number}", asked(event) or event.content)
+        (f"d{number}", question_of(event) or event.content)
         for number, event in enumerate(view.trajectory.decisions, 1)
     ]
     chapters = [

@@ -1,6 +1,6 @@
 """The text of a pull request: what was done, the decisions behind it, the commits.
 
-GitHub refuses a text of more than 65,536 characters. Of a longer one, the least significant decisions are left out.
+GitHub refuses more than 65,536 characters. From a longer text, the least significant decisions are left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ from trace_store.trajectories.views.markdown import (
     decision_blocks,
     one_line,
 )
-from trace_store.trajectories.views.view import asked, percent, said, texts_of, web_address
+from trace_store.trajectories.views.view import (
+    event_text,
+    percent,
+    question_of,
+    texts_of,
+    web_address,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +46,8 @@ def pull_request(view: View, new: Collection[str] | None = None) -> str:
 
     Args:
         view: the trajectory; only its decisions, retrospective and links are shown.
-        new: the commits of the code that are to be merged; None: all. A decision belongs to the first commit that was
-            linked after it, and is left out with it. What no commit followed is shown.
+        new: the commits of the code to be merged; None: all. A decision belongs to the first commit that was linked
+            after it, and is shown if that commit is. A decision that no commit followed is shown, too.
     """
     decisions = _decisions(view.trajectory, new)
     links = [link for link in view.trajectory.links if new is None or link.commit in new]
@@ -69,7 +75,7 @@ def _head(view: View) -> Iterator[str]:
     notes += [f"Confidence: {percent(state.confidence)}"] if state.confidence is not None else []
     notes.append(f"Trajectory: `{view.trajectory.id}`")
     yield " · ".join(notes)
-    summary = said(last) if last is not None else state.description
+    summary = event_text(last) if last is not None else state.description
     yield from blocks_of(_short(summary))
 
 
@@ -101,7 +107,7 @@ def _decisions(whole: Trajectory, new: Collection[str] | None) -> list[Event]:
 
 
 def _fitting(blocks: Sequence[tuple[int, str]]) -> list[str]:
-    """Return the blocks that fit, in their order; those with the lowest ranks go first."""
+    """Return the blocks that fit, in their order; blocks of lower rank are kept before others."""
     left = MAXIMUM_CHARACTERS - _NOTE_CHARACTERS
     kept: set[int] = set()
     for number in sorted(range(len(blocks)), key=lambda number: blocks[number][0]):
@@ -113,14 +119,14 @@ def _fitting(blocks: Sequence[tuple[int, str]]) -> list[str]:
 
 
 def _rank(decision: Event) -> int:
-    """Return the rank of a decision; one without a significance is like a medium one."""
+    """Return the rank of a decision; without a significance, it counts as medium."""
     given = decision.significance
     place = SIGNIFICANCES.index(given if given in SIGNIFICANCES else "medium")
     return _SECOND + len(SIGNIFICANCES) - place
 
 
 def _decision(event: Event) -> str:
-    heading = f"#### {one_line(asked(event) or event.content, _LINE_CHARACTERS)}"
+    heading = f"#### {one_line(question_of(event) or event.content, _LINE_CHARACTERS)}"
     return "\n\n".join(decision_blocks(_cut(event), heading, shows_agent=False))
 
 

@@ -10,11 +10,11 @@ from trace_store.trajectories import events as ev
 from trace_store.trajectories.views.view import (
     OTHER_SYMBOL,
     SYMBOLS,
-    decided,
-    kind,
-    marks,
-    said,
+    decision_line,
+    event_text,
+    notes_on,
     texts_of,
+    type_label,
 )
 
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 LINES, CHARACTERS = 3, 600
-"""How much of an event is shown."""
+"""Maximum lines and characters that are shown of an event."""
 LEFT = 6
 """The columns before the line."""
 STYLES = {
@@ -76,9 +76,9 @@ def timeline_lines(
 
 def summary(event: Event) -> str:
     """Return what a timeline shows of an event."""
-    text = said(event)
+    text = event_text(event)
     if event.type == ev.DECISION:
-        text = decided(event)
+        text = decision_line(event)
     if event.type == ev.STARTED:
         text = str(event.data.get("title", ""))
     if event.type == ev.LINKED and (files := texts_of(event, "files")):
@@ -95,8 +95,8 @@ def wrapped(event: Event, width: int) -> list[str]:
 def _heading(event: Event, time: str, paint: Callable[[str, str], str]) -> str:
     style = STYLES.get(event.type, "")
     symbol = paint(SYMBOLS.get(event.type, OTHER_SYMBOL), style)
-    name = paint(_shown(f"{kind(event):<13}"), style)
-    notes = "  ".join(paint(_shown(mark), STYLES.get(mark, "dim")) for mark in marks(event))
+    name = paint(_shown(f"{type_label(event):<13}"), style)
+    notes = "  ".join(paint(_shown(mark), STYLES.get(mark, "dim")) for mark in notes_on(event))
     return f"{time:<{LEFT}}{symbol} {name}  {_shown(event.agent)}  {notes}".rstrip()
 
 

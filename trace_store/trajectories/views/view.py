@@ -1,4 +1,4 @@
-"""What views show of a trajectory, in plain text that is not yet escaped for any format."""
+"""The content of all views of a trajectory, as plain text that is not yet escaped for any format."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ OTHER_SYMBOL = "•"
 
 @value
 class View:
-    """A trajectory, with what is shown of it.
+    """A trajectory to show.
 
     Attributes:
-        trajectory: the trajectory, without what is left out.
-        messages: the messages of the agents' sessions in each of its chapters; empty to show none.
-        hidden_thoughts: how many events with thinking are left out.
+        trajectory: the trajectory, without hidden events.
+        messages: the session messages of each chapter; empty to show none.
+        hidden_thoughts: number of events with thinking that are hidden.
     """
 
     trajectory: Trajectory
@@ -42,7 +42,7 @@ class View:
     hidden_thoughts: int = 0
 
     def without_thinking(self) -> View:
-        """Return it without what the agents thought, in events and in the messages of their sessions."""
+        """Return the view without thinking, in events and in session messages."""
         thoughts = {event.id.hex for event in self.trajectory.of_type(ev.THINKING)}
         whole = replace(
             self.trajectory,
@@ -53,9 +53,9 @@ class View:
             ),
         )
         messages = tuple(
-            tuple(replace(each, thinking="") for each in told) for told in self.messages
+            tuple(replace(each, thinking="") for each in chapter) for chapter in self.messages
         )
-        # A first chapter without a title is gone if it had nothing but thinking.
+        # The chapter before the first title is gone if it held only thinking.
         gone = len(self.messages) - len(whole.chapters) if self.messages else 0
         return View(whole, messages[gone:], len(thoughts))
 
@@ -66,18 +66,18 @@ class View:
 
     @property
     def events(self) -> list[Event]:
-        """Its events without amendments, which are applied to the others."""
+        """Its events without the amendments, which are already applied."""
         return [event for event in self.trajectory.events if event.type != ev.AMENDED]
 
     @property
     def chapters(self) -> list[tuple[Chapter, list[str]]]:
-        """Its chapters, each with the messages of its sessions as lines."""
+        """Its chapters, each with its session messages as lines."""
         chapters = self.trajectory.chapters
         messages = self.messages or ((),) * len(chapters)
-        return [(chapter, _lines(told)) for chapter, told in zip(chapters, messages, strict=True)]
+        return [(chapter, _lines(each)) for chapter, each in zip(chapters, messages, strict=True)]
 
     def facts(self) -> list[tuple[str, str]]:
-        """Return what is known of the trajectory as (name, value)."""
+        """Return the facts of the trajectory as (name, value)."""
         state, ended = self.trajectory.state, self.trajectory.ended
         task, last = state.task, self.trajectory.retrospective
         agents = [f"{each.name} ({each.role})" if each.role else each.name for each in state.agents]
@@ -103,7 +103,7 @@ class View:
 
 
 def _lines(messages: tuple[SessionMessage, ...]) -> list[str]:
-    """Return messages as lines, and their thinking as lines of its own."""
+    """Return messages as lines; thinking has its own lines."""
     found: list[str] = []
     for each in messages:
         found += [each.line] if each.line else []
@@ -111,24 +111,24 @@ def _lines(messages: tuple[SessionMessage, ...]) -> list[str]:
     return found
 
 
-def said(event: Event) -> str:
-    """Return what an event says in words; of a decision what was chosen."""
+def event_text(event: Event) -> str:
+    """Return the text of an event; for a decision, the chosen option."""
     if event.type == ev.LINKED:
         return f"{event.commit[:SHOWN_COMMIT]} {text_of(event, 'subject')}".strip()
     return event.content or text_of(event, "title") or text_of(event, "summary")
 
 
-def asked(event: Event) -> str:
+def question_of(event: Event) -> str:
     """Return the question of a decision, or "" if it only repeats what was chosen."""
     return "" if event.question == event.content else event.question
 
 
-def decided(event: Event) -> str:
+def decision_line(event: Event) -> str:
     """Return a decision on one line: its question and what was chosen."""
-    return f"{asked(event)} → {event.content}" if asked(event) else event.content
+    return f"{question_of(event)} → {event.content}" if question_of(event) else event.content
 
 
-def kind(event: Event) -> str:
+def type_label(event: Event) -> str:
     """Return the type of an event in words, such as `message to bo`."""
     for type_, where in ((ev.SENT, "to"), (ev.RECEIVED, "from")):
         if event.type == type_ and event.data.get(where):
@@ -136,7 +136,7 @@ def kind(event: Event) -> str:
     return event.type.replace("_", " ")
 
 
-def marks(event: Event) -> list[str]:
+def notes_on(event: Event) -> list[str]:
     """Return the notes on an event: confidence, significance, tags, and that it was amended."""
     found = [event.significance] if event.significance else []
     if event.type == ev.DECISION and event.confidence is not None:
@@ -151,13 +151,13 @@ def text_of(event: Event, name: str) -> str:
 
 
 def texts_of(event: Event, name: str) -> list[str]:
-    """Return the texts of a list in the data of an event; a text alone is one."""
+    """Return a list of texts in the data of an event; a single text becomes a list."""
     found = event.data.get(name) or ()
     return [found] if isinstance(found, str) else [str(each) for each in found if each]
 
 
 def web_address(url: str) -> str:
-    """Return the address of a page on the web that may be linked, or ""."""
+    """Return an address if it is a web page that may be linked, else ""."""
     is_web = url.startswith(("https://", "http://")) and url.isprintable() and " " not in url
     return url if is_web else ""
 
