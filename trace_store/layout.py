@@ -156,6 +156,10 @@ class Layout:
         """The file that records each branch's upstream."""
         return os.path.join(self.local_dir, "upstreams")
 
+    def waiting_file(self, trajectory: str) -> str:
+        """The file of events that wait for the next event of a trajectory."""
+        return os.path.join(self.local_dir, "waiting", trajectory)
+
     def tip_table_file(self, name: str) -> str:
         """Return the path of a table of published tips."""
         return f"{self.published_file}-{name}"

@@ -14,8 +14,8 @@ from tests.support.examples import FULL
 from trace_store import Repo
 from trace_store.maintenance.repack import pack
 from trace_store.store.handle import Store
-from trace_store.trajectories.events import event_data
-from trace_store.trajectories.recording import NewEvent, Recorder
+from trace_store.trajectories.events import NewEvent, event_data
+from trace_store.trajectories.recording import Recorder
 
 SIZES = (10, 1_000, 10_000) if FULL else (10, 1_000)
 DECISION = ("tr", "decision", "Which?|this one", "--reasoning", "it is small", "-q")

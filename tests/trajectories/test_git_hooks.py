@@ -28,6 +28,15 @@ def project(tmp_path: Path) -> Project:
     return made
 
 
+def reasons(project: Project, target: str) -> dict[str, list[str]]:
+    """Return what was decided for each commit of a target; guesses are left out."""
+    found = [json.loads(line) for line in project.trace("why", target, "--json").lines]
+    return {
+        each["commit"]: [] if each["guess"] else [d["chosen"] for d in each["decisions"]]
+        for each in found
+    }
+
+
 def hooks_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
     """Return mode, time of change and content of each hook."""
     found = {}
@@ -49,6 +58,81 @@ def test_commits_are_linked_as_they_are_made(project: Project) -> None:
     id_ = project.start("Sign in")
     commits = [project.commit(f"change {n}", app_py=f"{n}\n") for n in range(2)]
     assert project.linked(id_) == commits
+
+
+def test_a_hook_leaves_the_work_tree_clean(project: Project) -> None:
+    """Its links are seen at once; the next event records them."""
+    id_ = project.start("Sign in")
+    project.git("add", ".trace")
+    project.git("commit", "-qm", "records alone are not linked")
+    commits = [project.commit(f"change {n}", app_py=f"{n}\n") for n in range(2)]
+    assert project.git("status", "--short", "--", ".trace") == ""
+    assert project.linked() == commits
+    assert reasons(project, "app.py") == {commits[0]: [], commits[1]: []}
+    state = json.loads(project.trace("trajectory", "list", "--json").text)
+    assert "linked" not in state["counts"]
+    project.decide("How?", "so")
+    project.trace("undo")  # takes back the decision alone
+    state = json.loads(project.trace("trajectory", "list", "--json").text)
+    assert (state["counts"]["linked"], "decision" in state["counts"]) == (2, False)
+    assert project.linked(id_) == commits
+    assert project.git("status", "--short", "--", ".trace") != ""
+
+
+def test_links_stay_when_git_switches_branches(project: Project) -> None:
+    def on_branch(name: str, title: str) -> tuple[str, str]:
+        project.git("switch", "-q", "-c", name, "main")
+        id_ = project.start(title)
+        project.decide("How?", f"as {name}")
+        project.git("add", ".trace")
+        return id_, project.commit(f"change of {name}", app_py=f"of {name}\n")
+
+    first, change = on_branch("one", "First")
+    second, _ = on_branch("two", "Second")
+    assert [each.id for each in project.active()] == [second]
+    project.decide("What?", "that")
+    project.git("add", ".trace")
+    project.git("commit", "-qm", "more")
+    project.git("switch", "-q", "one")
+    assert [each.id for each in project.active()] == [first]
+    assert project.linked(first) == [change]
+    assert reasons(project, "app.py") == {change: ["as one"]}
+    assert project.trace("fsck").code == 0
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_squashed_commits_keep_their_decisions(project: Project, recorded: bool) -> None:
+    id_ = project.start("Sign in")
+    for n in range(3):
+        if recorded or not n:
+            project.decide(f"How {n}?", f"so {n}")
+        project.commit(f"change {n}", **{f"f{n}_py": f"{n}\n"})
+    everything = ["so 2", "so 1", "so 0"] if recorded else ["so 0"]
+    project.git("rebase", "-q", "-i", "HEAD~3", GIT_SEQUENCE_EDITOR="sed -i '2,3s/^pick/squash/'")
+    squash = project.head
+    assert set(project.linked(id_)) == {squash}
+    assert reasons(project, squash) == {squash: everything}
+    if recorded:
+        assert reasons(project, "f2.py") == {squash: ["so 2"]}
+        assert reasons(project, "f1.py:1") == {squash: ["so 1"]}
+    project.git("commit", "-q", "--amend", "-m", "better")
+    assert reasons(project, "HEAD") == {project.head: everything}
+    project.decide("And?", "then")
+    project.git("commit", "-q", "--amend", "-m", "best")
+    assert reasons(project, "HEAD") == {project.head: ["then", *everything]}
+
+
+def test_a_merge_that_squashes_keeps_all_decisions(project: Project) -> None:
+    project.start("Sign in")
+    project.git("switch", "-q", "-c", "feature")
+    for n in range(2):
+        project.decide(f"How {n}?", f"so {n}")
+        project.commit(f"change {n}", **{f"f{n}_py": f"{n}\n"})
+    project.git("switch", "-q", "main")
+    project.git("merge", "-q", "--squash", "feature")
+    squash = project.commit("all of it")
+    assert reasons(project, "HEAD") == {squash: ["so 1", "so 0"]}
+    assert reasons(project, "f1.py") == {squash: ["so 1"]}
 
 
 def test_an_amend_leads_the_link_to_the_new_commit(project: Project) -> None:
@@ -122,18 +206,26 @@ def test_the_hooks_command_never_fails(project: Project, hook: str, stdin: bytes
 def test_a_lock_that_stays_does_not_hold_up_a_commit(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project.start("Sign in")
-    project.git("-c", f"core.hooksPath={os.devnull}", "commit", "-q", "--allow-empty", "-m", "x")
+    """A writer of events does not hold up a hook; another hook that hangs does for a while."""
+    id_ = project.start("Sign in")
     monkeypatch.setattr(git_hooks, "HOOK_SECONDS", 0.3)
     with project.repo() as holder:
         holder.store.journal.lock()
-        outcome = project.trace("trajectory", "hook", "run", "post-commit")
+        first = project.commit("first", app_py="1\n")
         holder.store.journal.unlock()
+        disk, path = holder.store.disk, holder.store.layout.waiting_file(id_)
+        file = disk.open(path)
+        assert file is not None
+        disk.lock(file)
+        project.write("app.py", "2\n")
+        project.git("-c", f"core.hooksPath={os.devnull}", "commit", "-qam", "second")
+        outcome = project.trace("trajectory", "hook", "run", "post-commit")
+        disk.close(file)
     assert (outcome.out, outcome.err) == (b"", "")
-    assert project.linked() == []
+    assert project.linked() == [first]
     monkeypatch.undo()
     project.trace("trajectory", "hook", "run", "post-commit")
-    assert project.linked() == [project.head]
+    assert project.linked() == [first, project.head]
 
 
 def test_other_hooks_are_called_and_come_back_to_the_byte(tmp_path: Path) -> None:

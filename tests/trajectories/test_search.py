@@ -12,7 +12,8 @@ from tests.growth.support.counting import calls_of
 from tests.support.command_line import Trace
 from trace_store import Repo, errors
 from trace_store.trajectories.event_search import FoundEvent
-from trace_store.trajectories.recording import NewEvent, Recorder
+from trace_store.trajectories.events import NewEvent
+from trace_store.trajectories.recording import Recorder
 
 
 def contents(found: Sequence[FoundEvent]) -> list[str]:

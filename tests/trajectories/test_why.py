@@ -86,7 +86,7 @@ def test_why_leads_from_a_file_a_line_and_a_commit_to_decisions(project: Project
     assert reasons(project, "app.py:1") == reasons(project, "other.py") == []
     text = project.trace("why", "app.py:2").text
     assert "Which token? JWT" in text
-    assert "not nothing: too little" in text
+    assert "not: nothing: too little" in text
     assert "no trajectory leads to other.py" in project.trace("why", "other.py").err
 
 

@@ -42,6 +42,7 @@ def reason(each: Reason) -> dict[str, Any]:
         "decisions": [
             {
                 "event": basis.event.id.hex,
+                "number": basis.number,
                 "time": known_time(basis.event.time),
                 "agent": basis.event.agent,
                 "question": basis.event.question,
@@ -53,6 +54,7 @@ def reason(each: Reason) -> dict[str, Any]:
             }
             for basis in each.decisions
         ],
+        "guess": each.is_guess,
     }
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from trace_store.trajectories import trail as trail
     from trace_store.trajectories import trail_import as trail_import
     from trace_store.trajectories import views as views
+    from trace_store.trajectories import waiting as waiting
     from trace_store.trajectories import why as why
 
 __getattr__ = submodules(__name__)

@@ -17,7 +17,7 @@ from trace_store.refs.names import BRANCHES
 from trace_store.revision import branch_of, resolve_commit
 from trace_store.trajectories import reading
 from trace_store.trajectories.blocks import MARK, BlockReader, blocks_in, read_block
-from trace_store.trajectories.recording import NewEvent
+from trace_store.trajectories.events import NewEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

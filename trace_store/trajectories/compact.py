@@ -13,7 +13,7 @@ from trace_store.ident import parse_duration
 from trace_store.refs.names import TRAJECTORIES
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading
-from trace_store.trajectories.recording import NewEvent
+from trace_store.trajectories.events import NewEvent
 from trace_store.trajectories.state import FACTS
 
 TYPE_CHECKING = False
@@ -95,6 +95,8 @@ def _summarise(
 ) -> list[Compacted]:
     done = []
     for state in due:
+        if apply:
+            recorder.record_waiting(state.id)
         tips = store.refs.tips(TRAJECTORIES + state.id)
         whole = reading.read_trajectory(store, state.id)
         kept = summary_of(whole)

@@ -167,6 +167,23 @@ class Event:
         return str(self.data.get("commit", "")) if self.type == LINKED else ""
 
 
+@value
+class NewEvent:
+    """An event to record.
+
+    Attributes:
+        data: as `event_data` returns it.
+        agent: who did it.
+        time: when it happened, in milliseconds since the epoch; None: now.
+        session: the tip of the agent's branch; None: none.
+    """
+
+    data: Mapping[str, Any]
+    agent: str
+    time: int | None = None
+    session: ObjectId | None = None
+
+
 def is_type(name: object) -> bool:
     """Return True if a name is a type of events: one of `TYPES`, or any valid kind of messages."""
     return isinstance(name, str) and (name in TYPES or is_kind(name))

@@ -211,7 +211,7 @@ def run(
     if git.place().is_rebasing:
         return False  # a rebase may rewrite the commits of other trajectories
     if hook == POST_COMMIT:
-        return bool(trajectories.code.link(folder=git, trajectory=id_))
+        return trajectories.code.link_later(folder=git, trajectory=id_)
     file, *source = arguments
     if not source:
         return False  # an editor opens; an empty message must stay empty, to cancel the commit

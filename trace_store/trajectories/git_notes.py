@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.frozen import value
-from trace_store.trajectories.why import decisions_before, moment
+from trace_store.trajectories import events as ev
+from trace_store.trajectories.why import decisions_between, moment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,15 +45,17 @@ def write_notes(git: Git, trajectory: Trajectory, *, remove: bool = False) -> No
     """
     written: list[str] = []
     missing: list[str] = []
-    by_commit: dict[str, Event] = {}
-    for link in trajectory.links:
-        by_commit[link.commit] = link
-    for commit, link in by_commit.items():
+    moments: dict[str, set[int]] = {}
+    for link in trajectory.of_type(ev.LINKED):
+        made = link.data.get("made", link.time)
+        moments.setdefault(link.commit, set()).add(moment(link.time, made))
+    moments.pop("", None)
+    for commit, times in moments.items():
         if not git.resolve(commit):
             missing.append(commit)
             continue
         before = git.try_to_ask("notes", f"--ref={NOTES_REF}", "show", commit)
-        section = "" if remove else _section(trajectory, link)
+        section = "" if remove else _section(trajectory, times)
         after = _with_section(before, trajectory.id, section)
         if after.strip() == before.strip():
             continue
@@ -80,10 +83,9 @@ def _with_section(note: str, id: str, section: str) -> str:
     return "\n\n".join(piece for piece in pieces if piece) + "\n"
 
 
-def _section(trajectory: Trajectory, link: Event) -> str:
-    time = moment(link.time, link.data.get("made", link.time))
+def _section(trajectory: Trajectory, times: set[int]) -> str:
     lines = [f"**{_line(trajectory.state.title)}** (`{trajectory.id}`)", ""]
-    for event in decisions_before(trajectory, time):
+    for event in decisions_between(trajectory, times):
         lines += _decision(event)
     return "\n".join(lines).rstrip("\n")
 

@@ -8,8 +8,8 @@ from trace_store import errors, trajectories
 from trace_store.ident import parse_moment
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading
-from trace_store.trajectories.events import Task, event_data
-from trace_store.trajectories.recording import NewEvent, Recorded, Recorder
+from trace_store.trajectories.events import NewEvent, Task, event_data
+from trace_store.trajectories.recording import Recorded, Recorder
 from trace_store.trajectories.state import FACTS
 
 TYPE_CHECKING = False
@@ -148,11 +148,20 @@ class Recording:
         Raises:
             As `record`.
         """
+        events = self.new_events(new, agent, time=time, session=session)
+        return self._recorder.record(trajectory, events) if events else []
+
+    def new_events(
+        self,
+        new: Sequence[Mapping[str, Any]],
+        agent: str = "",
+        *,
+        time: int | None = None,
+        session: ObjectId | None = None,
+    ) -> list[NewEvent]:
+        """Return events of one agent, to be recorded; arguments as in `record_all`."""
         who, session = self._agent(agent), session or self._session()
-        events = [NewEvent(data, who, time, session) for data in new]
-        if not events:
-            return []
-        return self._recorder.record(trajectory, events)
+        return [NewEvent(data, who, time, session) for data in new]
 
     def decide(
         self,
@@ -485,25 +494,40 @@ class Code:
         new = trajectories.links.new_links(self._store, state, git, commits)
         return self._trajectories.record_all(state.id, new, agent)
 
-    def follow_rewrite(
-        self, pairs: Iterable[tuple[str, str]], *, folder: str | Git = "."
-    ) -> Sequence[Recorded]:
-        """Update the links to rewritten commits, in all trajectories.
+    def link_later(
+        self, commit: str = "HEAD", *, folder: str | Git = ".", trajectory: str = ""
+    ) -> bool:
+        """Link a commit of the code when the next event is recorded, and return whether it will be.
+
+        This is for hooks: `.trace` stays as it was committed, and readers see the link at once. A commit that is linked
+        already, or changes only files of Trace, is skipped. Arguments and errors are those of `link`.
+        """
+        state, git = self._trajectories.find(trajectory), trajectories.git.git_in(folder)
+        new = trajectories.links.new_links(self._store, state, git, [commit])
+        return self._wait(state.id, [link for link in new if link.get("files")]) > 0
+
+    def follow_rewrite(self, pairs: Iterable[tuple[str, str]], *, folder: str | Git = ".") -> int:
+        """Update the links to rewritten commits in all trajectories when their next event is recorded.
 
         Args:
             pairs: (old, new) ids of commits, as git gives them to its hook `post-rewrite`.
             folder: a folder in the git repository, or a `Git` that runs there.
+
+        Returns:
+            The number of links.
 
         Raises:
             As `link`.
         """
         git = trajectories.git.git_in(folder)
         replaced = trajectories.links.replaced_links(self._store, git, pairs)
-        return [
-            each
-            for state, changes in replaced
-            for each in self._trajectories.record_all(state.id, changes)
-        ]
+        return sum(self._wait(state.id, changes) for state, changes in replaced)
+
+    def _wait(self, trajectory: str, new: Sequence[Mapping[str, Any]]) -> int:
+        events = self._trajectories.new_events(new, time=self._store.clock.now())
+        if events:
+            trajectories.waiting.add(self._store, trajectory, events)
+        return len(events)
 
     def write_notes(
         self, trajectory: str = "", *, folder: str | Git = ".", remove: bool = False

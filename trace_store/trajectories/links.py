@@ -10,7 +10,7 @@ from trace_store import errors
 from trace_store.objects.commit import read_commit
 from trace_store.refs.names import TRAJECTORIES
 from trace_store.trajectories import events as ev
-from trace_store.trajectories import reading
+from trace_store.trajectories import reading, waiting
 from trace_store.trajectories.events import event_data
 from trace_store.trajectories.git import MAXIMUM_FILES
 
@@ -85,6 +85,8 @@ def replaced_links(
 ) -> list[tuple[State, list[Mapping[str, Any]]]]:
     """Return amendments that point links to the rewritten commits, by trajectory.
 
+    The time of a change stays: a commit that was squashed of several has that of the first one.
+
     Args:
         store: the repository's store.
         git: the repository of the code.
@@ -99,14 +101,15 @@ def replaced_links(
     news = link_data(git, git.commits(list(dict.fromkeys(replaced.values()))))
     changes = {link["commit"]: {**link} for link in news}
     for change in changes.values():
-        del change["type"]
+        del change["type"], change["made"]
     result: list[tuple[State, list[Mapping[str, Any]]]] = []
     for state in linking(store):
         linked = _linked_since(store, state, olds)
         amendments: list[Mapping[str, Any]] = [
-            event_data(ev.AMENDED, more={"event": linked[old], "changes": changes[new]})
+            event_data(ev.AMENDED, more={**which, "changes": changes[new]})
             for old, new in replaced.items()
-            if old in linked and new in changes
+            if new in changes
+            for which in linked.get(old, ())
         ]
         if amendments:
             result.append((state, amendments))
@@ -115,34 +118,57 @@ def replaced_links(
 
 def linking(store: Store) -> list[State]:
     """Return the trajectories with links to commits; raises as `reading.list_trajectories`."""
-    return [state for state in reading.list_trajectories(store) if state.count(ev.LINKED)]
+    return [
+        state
+        for state in reading.list_trajectories(store)
+        if state.count(ev.LINKED) or waiting.waiting(store, state.id)
+    ]
 
 
-def _linked_since(store: Store, state: State, commits: Sequence[CodeCommit]) -> dict[str, str]:
-    """Return link events by linked commit, at least those recorded since the oldest of `commits` was made.
+def _linked_since(
+    store: Store, state: State, commits: Sequence[CodeCommit]
+) -> dict[str, list[Mapping[str, str]]]:
+    """Return which links lead to a commit, as an amendment names them; several do if it was squashed.
 
-    A commit is linked only after it was made, so older events are not read.
+    A commit is linked only after it was made, so events from before the oldest of `commits` was made are not read.
     """
-    found: dict[str, str] = {}
+    found: dict[str, list[Mapping[str, str]]] = {}
+    known: set[str] = set()
+    late = waiting.waiting(store, state.id)
+    for each in late:
+        if each.data["type"] == ev.LINKED:
+            found[each.data["commit"]] = [{waiting.REPLACES: each.data["commit"]}]
+        elif found.pop(each.data.get(waiting.REPLACES, ""), None):
+            commit = each.data["changes"]["commit"]
+            found[commit] = [{waiting.REPLACES: commit}]
+    for each in reversed(late):
+        if "event" in each.data:
+            _keep_newest(found, known, each.data["event"], each.data["changes"])
     if not commits or not state.count(ev.LINKED):
         return found
     since = min(commit.committed for commit in commits)
-    known: set[str] = set()
-    waiting, older = list(store.refs.tips(TRAJECTORIES + state.id)), 0
+    unread, older = list(store.refs.tips(TRAJECTORIES + state.id)), 0
     seen: set[ObjectId] = set()
-    while waiting and older < _OLDER_IN_A_ROW:
-        oid = waiting.pop()
+    while unread and older < _OLDER_IN_A_ROW:
+        oid = unread.pop()
         if oid in seen:
             continue
         seen.add(oid)
-        commit = read_commit(oid, store.objects.read)
-        waiting += commit.parents
-        older = older + 1 if commit.time < since else 0
-        for event in reading.events_of(store, oid, commit):
-            is_link = event.type == ev.LINKED
-            id_ = event.id.hex if is_link else str(event.data.get("event", ""))
-            code = event.data if is_link else event.data.get("changes", {})
-            if event.type in (ev.LINKED, ev.AMENDED) and id_ not in known and "commit" in code:
-                known.add(id_)
-                found.setdefault(code["commit"], id_)
+        stored = read_commit(oid, store.objects.read)
+        unread += stored.parents
+        older = older + 1 if stored.time < since else 0
+        for event in reading.events_of(store, oid, stored):
+            if event.type == ev.LINKED:
+                _keep_newest(found, known, event.id.hex, event.data)
+            elif event.type == ev.AMENDED and "event" in event.data:
+                _keep_newest(found, known, event.data["event"], event.data["changes"])
     return found
+
+
+def _keep_newest(
+    found: dict[str, list[Mapping[str, str]]], known: set[str], link: str, data: Mapping[str, Any]
+) -> None:
+    """Keep which commit a link leads to, unless a newer event said it."""
+    if link not in known and "commit" in data:
+        known.add(link)
+        found.setdefault(data["commit"], []).append({"event": link})

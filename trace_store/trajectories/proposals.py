@@ -18,8 +18,7 @@ from trace_store.objects.commit import read_commit
 from trace_store.revision import resolve_commit
 from trace_store.trajectories import events as ev
 from trace_store.trajectories.event_search import recorded_sources
-from trace_store.trajectories.events import event_data
-from trace_store.trajectories.recording import NewEvent
+from trace_store.trajectories.events import NewEvent, event_data
 from trace_store.trajectories.retrospective import newest
 from trace_store.trajectories.wording import decisions_in
 

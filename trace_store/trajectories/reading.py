@@ -19,6 +19,7 @@ from trace_store.trajectories import events as ev
 from trace_store.trajectories.events import SESSION, Event
 from trace_store.trajectories.ids import PREFIX, name_of, not_found, trajectory_ref
 from trace_store.trajectories.state import ABANDONED, ACTIVE, META, State
+from trace_store.trajectories.waiting import waiting_events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -277,10 +278,12 @@ def choose(store: Store, named: str = "", branch: str = "") -> State:
 
 
 def read_trajectory(store: Store, name: str) -> Trajectory:
-    """Return a whole trajectory; raises as `find_state`."""
+    """Return a whole trajectory with the events that wait to be recorded; raises as `find_state`."""
     state = find_state(store, name)
-    tips = store.refs.tips(TRAJECTORIES + state.id)
-    return Trajectory(state, tuple(_amended(_events(store, tips))))
+    tips, late = store.refs.tips(TRAJECTORIES + state.id), waiting_events(store, state.id)
+    for event in late:
+        state = state.after(event.data, event.agent, event.time)
+    return Trajectory(state, tuple(_amended([*_events(store, tips), *late])))
 
 
 def last_events(store: Store, id: str, count: int) -> list[Event]:
@@ -300,7 +303,7 @@ def last_events(store: Store, id: str, count: int) -> list[Event]:
             {each: read_commit(each, read) for each in commit.parents if each not in known}
         )
         known.update(commit.parents)
-    return _amended(found[-count:])
+    return _amended([*found, *waiting_events(store, id)][-count:])
 
 
 def _events(store: Store, tips: Sequence[ObjectId]) -> Iterator[Event]:

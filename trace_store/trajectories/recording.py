@@ -7,6 +7,8 @@ of another clone, the ref has two tips, and the next event has both as parents.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from trace_store import errors, history
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import value
@@ -19,7 +21,15 @@ from trace_store.objects.message import store_message
 from trace_store.objects.parts import Data
 from trace_store.oid import ObjectId, hash_object
 from trace_store.trajectories import events as ev
-from trace_store.trajectories.events import SCHEMA, SESSION, Event, event_data, event_message
+from trace_store.trajectories import waiting
+from trace_store.trajectories.events import (
+    SCHEMA,
+    SESSION,
+    Event,
+    NewEvent,
+    event_data,
+    event_message,
+)
 from trace_store.trajectories.ids import PREFIX, new_id, not_found, trajectory_ref
 from trace_store.trajectories.reading import state_of
 from trace_store.trajectories.state import META, State
@@ -32,23 +42,6 @@ if TYPE_CHECKING:
     from trace_store.contracts import RefReader
     from trace_store.secrets.guard import Guard
     from trace_store.store.handle import Store
-
-
-@value
-class NewEvent:
-    """An event to record.
-
-    Attributes:
-        data: as `event_data` returns it.
-        agent: who did it.
-        time: when it happened, in milliseconds since the epoch; None: now.
-        session: the tip of the agent's branch; None: none.
-    """
-
-    data: Mapping[str, Any]
-    agent: str
-    time: int | None = None
-    session: ObjectId | None = None
 
 
 @value
@@ -105,7 +98,7 @@ class Recorder:
         is_new: bool = False,
         replaces: tuple[ObjectId, ...] = (),
     ) -> list[Recorded]:
-        """Record events in one transaction, and return them.
+        """Record events in one transaction, and return them. Those that wait are recorded before, in one of their own.
 
         Args:
             id: the id of the trajectory.
@@ -121,6 +114,23 @@ class Recorder:
             SecretFoundError: an event holds a secret, and the guard refuses secrets.
             RefChangedError: `replaces` are not the tips any more.
         """
+        if not (is_new or replaces):
+            self.record_waiting(id)
+        return self._record(id, new, is_new=is_new, replaces=replaces)
+
+    def record_waiting(self, id: str) -> None:
+        """Record the events that wait for the next one; if one holds a secret that is refused, they go on waiting."""
+        with suppress(errors.SecretFoundError):
+            waiting.take(self._store, id, lambda events: self._record(id, events))
+
+    def _record(
+        self,
+        id: str,
+        new: Sequence[NewEvent],
+        *,
+        is_new: bool = False,
+        replaces: tuple[ObjectId, ...] = (),
+    ) -> list[Recorded]:
         store, ref = self._store, trajectory_ref(id)
         drafts = [_Draft(self._guard, each) for each in new]
         said = f"trajectory: {drafts[-1].subject}" if drafts else ""

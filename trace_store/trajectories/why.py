@@ -18,7 +18,7 @@ from trace_store.trajectories import links, reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from trace_store.objects.address import Address
     from trace_store.oid import ObjectId
@@ -44,10 +44,12 @@ class Basis:
 
     Attributes:
         event: the decision.
+        number: its number in the trajectory: 2 for `d2`.
         messages: the last messages of the agent's branch at that time; empty if there were none.
     """
 
     event: Event
+    number: int
     messages: tuple[Address, ...]
 
 
@@ -60,7 +62,8 @@ class Reason:
         how: how the commit leads to it: `linked`, `same change`, `trailer` or `same files`.
         trajectory: the trajectory's state.
         chapter: the title of the chapter in which the change was made, or "".
-        decisions: the decisions since the previous linked commit, newest first; if there are none, the nearest one.
+        decisions: the decisions since the previous linked commit, newest first.
+        is_guess: whether there are none, so that the nearest one stands there.
     """
 
     commit: CodeCommit
@@ -68,6 +71,7 @@ class Reason:
     trajectory: State
     chapter: str
     decisions: tuple[Basis, ...]
+    is_guess: bool
 
 
 def why(store: Store, git: Git, target: str, limit: int) -> list[Reason]:
@@ -84,8 +88,9 @@ def why(store: Store, git: Git, target: str, limit: int) -> list[Reason]:
     for commit in asked:
         if len(reasons) >= limit:
             break
-        for trajectory, how, found in matches.of(commit, file):
-            reasons.append(_reason(store, trajectory, commit, how, found))
+        found = [_reason(store, commit, *each) for each in matches.of(commit, file)]
+        known = {each.trajectory.id for each in found if not each.is_guess}
+        reasons += [e for e in found if not (e.is_guess and e.trajectory.id in known)]
     return reasons[:limit]
 
 
@@ -142,27 +147,19 @@ class _Matches:
         self._squashed = self._squashes(history)
 
     def of(self, commit: CodeCommit, file: str) -> Iterator[tuple[Trajectory, str, list[Event]]]:
-        """Yield (trajectory, how, links) of a commit; a guessed link must have changed `file`, if that is given."""
+        """Yield (trajectory, how, links) of a commit; of several links those that changed the wanted file."""
         patch_id = self._patch_ids.get(commit.id, "")
-        squashed = [
-            (trajectory, link)
-            for trajectory, link in self._squashed.get(commit.id, ())
-            if not file or file in link.data.get("files", ())
-        ]
-        ways = (
-            (LINKED, self._linked.get(commit.id, [])),
-            (SAME_CHANGE, self._changes.get(patch_id, []) if patch_id else []),
-            (SAME_FILES, squashed),
-        )
+        same = self._changes.get(patch_id, []) if patch_id else []
+        linked, how = self._linked.get(commit.id, []), LINKED
+        if not linked:
+            linked, how = same, SAME_CHANGE
         named = [self._named[name] for name in commit.trajectories if name in self._named]
-        for how, found in ways:
-            if how == SAME_FILES and named:
-                break
-            if found:
-                yield from _by_trajectory(how, found)
-                return
-        for trajectory in named:
-            yield trajectory, TRAILER, []
+        yield from _by_trajectory(how, _of_file(linked, file) or linked)
+        if linked or not named:
+            squashed = self._squashed.get(commit.id, [])
+            yield from _by_trajectory(SAME_FILES, _of_file(squashed, file) if file else squashed)
+        elif not linked:
+            yield from ((trajectory, TRAILER, []) for trajectory in named)
 
     def _patches(self, history: Sequence[CodeCommit], git: Git) -> Mapping[str, str]:
         """Return the patch ids of the commits that are not linked, by commit."""
@@ -182,15 +179,18 @@ class _Matches:
         found: dict[str, list[tuple[Trajectory, Event]]] = {}
         here = {commit.id for commit in history}
         changes = set(self._patch_ids.values())
-        unknown = [c for c in reversed(history) if c.id not in self._linked]
-        unknown.sort(key=lambda commit: commit.committed)
-        for each in self._linked.values():
-            for trajectory, link in each:
+        oldest_first = sorted(history, key=lambda commit: commit.committed)
+        for linked in self._linked.values():
+            for trajectory, link in linked:
                 data = link.data
                 files = set(data.get("files", ()))
-                if data.get("commit") in here or data.get("patch_id", "") in changes or not files:
+                ids = {each.get("commit") for each in (data, *link.versions)}
+                if ids & here or data.get("patch_id", "") in changes or not files:
                     continue
-                for commit in unknown:
+                for commit in oldest_first:
+                    own = self._linked.get(commit.id, ())
+                    if own and not any(t is trajectory and link.time < e.time for t, e in own):
+                        continue
                     if commit.committed >= data.get("made", 0) and files <= {*commit.files}:
                         found.setdefault(commit.id, []).append((trajectory, link))
                         break
@@ -207,19 +207,32 @@ def _by_trajectory(
         yield trajectory, how, each
 
 
+def _of_file(
+    found: Sequence[tuple[Trajectory, Event]], file: str
+) -> list[tuple[Trajectory, Event]]:
+    """Return the links to commits that changed a file before they were squashed."""
+    return [
+        (trajectory, link)
+        for trajectory, link in found
+        if file in (*link.versions, link.data)[0].get("files", ())
+    ]
+
+
 def _reason(
-    store: Store, trajectory: Trajectory, commit: CodeCommit, how: str, found: Sequence[Event]
+    store: Store, commit: CodeCommit, trajectory: Trajectory, how: str, found: Sequence[Event]
 ) -> Reason:
     moments = {moment(link.time, link.data.get("made", link.time)) for link in found}
     moments = moments or {moment(commit.committed + _SECOND, commit.made)}
-    last = max(moments)
-    behind: dict[str, Event] = {}
-    for each in moments:
-        behind.update((event.id.hex, event) for event in decisions_before(trajectory, each))
+    last, decisions = max(moments), trajectory.decisions
+    chosen = decisions_between(trajectory, moments)
+    nearest = [event for event in decisions if event.time <= last][-1:] or decisions[:1]
+    bases = tuple(
+        Basis(each, decisions.index(each) + 1, _messages(store, each.session))
+        for each in reversed(chosen or nearest)
+    )
     chapters = [c.data.get("title", "") for c in trajectory.of_type(ev.CHAPTER) if c.time <= last]
-    newest_first = sorted(behind.values(), key=lambda event: -event.time)
-    decisions = tuple(Basis(each, _messages(store, each.session)) for each in newest_first)
-    return Reason(commit, how, trajectory.state, str(chapters[-1]) if chapters else "", decisions)
+    chapter = str(chapters[-1]) if chapters else ""
+    return Reason(commit, how, trajectory.state, chapter, bases, not chosen)
 
 
 def moment(linked: int, made: int) -> int:
@@ -232,16 +245,15 @@ def moment(linked: int, made: int) -> int:
     return min(linked, made + _SECOND)
 
 
-def decisions_before(trajectory: Trajectory, time: int) -> list[Event]:
-    """Return the decisions that belong to a change made at a time.
-
-    These are the decisions since the previous linked change. If there are none, it is the last decision before the
-    change, else the first one of the trajectory.
-    """
-    earlier = (moment(link.time, link.data.get("made", 0)) for link in trajectory.links)
-    since = max((each for each in earlier if each < time), default=0)
-    before = [event for event in trajectory.decisions if event.time <= time]
-    return [e for e in before if e.time > since] or before[-1:] or trajectory.decisions[:1]
+def decisions_between(trajectory: Trajectory, moments: Collection[int]) -> list[Event]:
+    """Return the decisions since the linked change before each of some moments, oldest first."""
+    changes = [moment(e.time, e.data.get("made", e.time)) for e in trajectory.of_type(ev.LINKED)]
+    spans = [(max((at for at in changes if at < end), default=0), end) for end in moments]
+    return [
+        event
+        for event in trajectory.decisions
+        if any(start < event.time <= end for start, end in spans)
+    ]
 
 
 def _messages(store: Store, session: ObjectId | None) -> tuple[Address, ...]:

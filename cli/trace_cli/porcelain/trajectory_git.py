@@ -146,8 +146,7 @@ def _run_hook(invocation: Invocation, arguments: list[str]) -> None:
         if name == hooks.POST_REWRITE:
             given = invocation.stdin.read(MAXIMUM_HOOK_INPUT_BYTES)
         text = given.decode("ascii", "replace")
-        if hooks.run(repo.trajectories, name, rest, invocation.folder, text):
-            finish(invocation, repo, seals=False)
+        hooks.run(repo.trajectories, name, rest, invocation.folder, text)
 
 
 class _TimeLimit:
@@ -248,6 +247,8 @@ def _print_reason(invocation: Invocation, reason: Reason) -> None:
     invocation.line(f"{name}  {date(commit.made)[:10]}  {one_line(commit.subject, 100)}{how}")
     chapter = f", chapter {one_line(reason.chapter, 60)}" if reason.chapter else ""
     invocation.line(f"  {state.id}  {one_line(state.title, 80)} ({state.status}){chapter}")
+    if reason.is_guess and reason.decisions:
+        invocation.line("  no decision of its own; the nearest one:")
     for basis in reason.decisions:
         _print_decision(invocation, basis)
 
@@ -256,12 +257,14 @@ def _print_decision(invocation: Invocation, basis: Basis) -> None:
     event = basis.event
     asked = f"{one_line(event.question, 200)} " if event.question else ""
     chosen = paint(invocation, one_line(event.content, 200), "bold")
-    invocation.line(f"  - {asked}{chosen}")
+    invocation.line(f"  d{basis.number}  {asked}{chosen}")
+    if event.reasoning:
+        invocation.line(f"      because: {one_line(event.reasoning, 400)}")
     for option in event.alternatives:
         reason = f": {one_line(option.reason, 200)}" if option.reason else ""
-        invocation.line(f"      not {one_line(option.option, 100)}{reason}")
-    if event.reasoning:
-        invocation.line(f"      {one_line(event.reasoning, 400)}")
+        invocation.line(f"      not: {one_line(option.option, 100)}{reason}")
     facts = [safe(event.agent), date(event.time)[:16]]
+    if event.confidence is not None:
+        facts.append(f"confidence {event.confidence:.0%}")
     facts += [short_address(address) for address in basis.messages]
     invocation.line(paint(invocation, f"      {'  '.join(facts)}", "dim"))

@@ -13,6 +13,7 @@ from tests.support.command_line import Outcome
 from trace_cli.main import main
 from trace_cli.runtime import Invocation
 from trace_store import Environment, Repo
+from trace_store.trajectories.state import State
 
 _DATES = ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE")
 ROOT = Path(__file__).resolve().parents[3]
@@ -113,6 +114,11 @@ class Project:
 
         command = [sys.executable, "-m", "trace_cli"]
         git_hooks.install(Git(str(self.folder)), command, trailer=False)
+
+    def active(self) -> list[State]:
+        """Return the active trajectories."""
+        with self.repo() as repo:
+            return repo.trajectories.list(status="active")
 
     def linked(self, trajectory: str = "") -> list[str]:
         """Return the commits that a trajectory links."""

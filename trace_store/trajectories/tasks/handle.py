@@ -11,8 +11,7 @@ from trace_store.frozen import replace, value
 from trace_store.refs.summary import git_dir
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading
-from trace_store.trajectories.events import Task, event_data
-from trace_store.trajectories.recording import NewEvent
+from trace_store.trajectories.events import NewEvent, Task, event_data
 from trace_store.trajectories.tasks import systems
 from trace_store.trajectories.tasks.record import DONE, ENDED, Place
 
