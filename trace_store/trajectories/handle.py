@@ -423,7 +423,7 @@ class Trajectories(Recording):
             apply: False only returns what would be done.
 
         Raises:
-            InvalidInputError: `older_than` is no duration, or `how` is unknown.
+            InvalidInputError: `older_than` is not a duration, or `how` is unknown.
         """
         return trajectories.compact.compact(
             self._store, self._recorder, older_than, how, self._author, apply=apply

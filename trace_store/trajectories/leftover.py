@@ -43,19 +43,19 @@ def leftover(original: Any, derived: Any) -> dict[str, Any]:
     }
 
 
-def restored(derived: Any, left: object) -> Any:
-    """Return the original value, but `derived` where that has changed; MISSING if there was no value."""
-    if not isinstance(left, dict):
+def restored(derived: Any, difference: object) -> Any:
+    """Return the original value, with later changes of `derived`; MISSING if there was no value."""
+    if not isinstance(difference, dict):
         return derived
-    inside = left.get("in")
+    inside = difference.get("in")
     if isinstance(inside, dict):
         if not isinstance(derived, dict):
             return derived
         found = {name: restored(derived.get(name, MISSING), each) for name, each in inside.items()}
         return {name: each for name, each in {**derived, **found}.items() if each is not MISSING}
-    if not left.keys() & {"was", "is"} or left.get("was") != _digest(derived):
+    if not difference.keys() & {"was", "is"} or difference.get("was") != _digest(derived):
         return derived
-    return left.get("is", MISSING)
+    return difference.get("is", MISSING)
 
 
 def _digest(value: Any) -> str | None:
