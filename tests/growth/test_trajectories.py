@@ -43,7 +43,7 @@ def test_trajectory_commands(growth: Growth) -> None:
 
 
 def with_events(folder: Path, count: int) -> None:
-    """Make a repository with a trajectory of so many events, packed."""
+    """Create a packed repository with a trajectory of `count` events."""
     store = Store.init(str(folder), durability="fast", disk=QuickDisk())
     with Repo(store, author="ada") as repo:
         state = repo.trajectories.start("Sign in", agent="ada")

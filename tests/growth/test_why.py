@@ -21,7 +21,7 @@ def test_why_command(growth: Growth) -> None:
         name = ("-c", "user.name=t", "-c", "user.email=t@example.org")
         for words in (("init", "-q"), ("add", "code.py"), (*name, "commit", "-qm", "begin")):
             subprocess.run(["git", *words], cwd=place.folder, check=True)
-        time.sleep(2 * SETTLED_MS / 1000)  # a change of git's index a moment ago lets refs be read
+        time.sleep(2 * SETTLED_MS / 1000)  # after a recent change of git's index, all refs are read
         place.trace("trajectory", "start", "Sign in", "-q")
         looked(place)
 

@@ -1,4 +1,4 @@
-"""A repository with an hour on its clock, and commands in a folder."""
+"""Fixtures: repositories with a fixed clock, fake task systems, and the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ok", "repository", "trace"]
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Iterator[Repo]:
-    """Return a repository with one message, in which a second passes from event to event."""
+    """Return a repository with one message; its clock advances a second each time it is read."""
     clock = FixedClock(1_700_000_000_000, step=1_000)
     environment = Environment(author="ada")
     with Repo.init(tmp_path / "r", environment=environment, clock=clock, durability="fast") as repo:
@@ -38,7 +38,7 @@ def programs(tmp_path: Path) -> FakePrograms:
 
 @pytest.fixture
 def opening(tmp_path: Path) -> Iterator[Callable[..., Repo]]:
-    """Open a repository in the folder `project`, with variables of the environment."""
+    """Return a function that opens the repository in the folder `project` with environment variables."""
     opened: list[Repo] = []
 
     def open_with(**variables: str) -> Repo:

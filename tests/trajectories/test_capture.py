@@ -1,4 +1,4 @@
-"""What agents write in blocks becomes events, once each."""
+"""Each block in the output of an agent is recorded once."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_blocks_of_a_text() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
-def test_blocks_of_a_stream_are_those_of_its_text(size: int) -> None:
+def test_a_stream_has_the_same_blocks_as_its_text(size: int) -> None:
     reader = BlockReader()
     pieces = [TEXT[at : at + size] for at in range(0, len(TEXT), size)]
     found = [block for piece in pieces for block in reader.feed(piece)]
@@ -78,7 +78,7 @@ def test_blocks_of_a_stream_are_those_of_its_text(size: int) -> None:
         "it's\ntags:\n  * a\n  * b\n",
     ],
 )
-def test_small_faults_are_mended(body: str) -> None:
+def test_small_faults_are_repaired(body: str) -> None:
     assert read(Block(1, "finding", body)) == {
         "type": "finding",
         "content": "it's",
@@ -169,7 +169,7 @@ def test_blocks_of_new_messages_are_recorded_if_the_setting_is_on(
     shown = ok("tr", "show").text
     assert "late" in shown
     assert "far" in shown
-    assert "early" not in shown  # it came before the trajectory
+    assert "early" not in shown  # it was written before the trajectory was started
     outcome = ok("tr", "capture")
     assert "early" in outcome.text
     assert "late" not in outcome.text

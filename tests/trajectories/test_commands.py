@@ -46,7 +46,7 @@ def test_a_decision_has_a_question_or_none(
     assert (made["data"].get("question", ""), made["content"]) == (question, chosen)
 
 
-def test_a_walk(started: Run) -> None:
+def test_the_commands_from_start_to_end(started: Run) -> None:
     started("commit", "-q", "--assistant", "I will look.")
     out = started(
         *("tr", "decision", "Which token?|JWT", "--reasoning", "No session store"),
@@ -95,7 +95,7 @@ def test_thinking_is_shown_on_request(started: Run) -> None:
     assert "JWT is small." not in started("tr", "show", "--events", "--json").text
 
 
-def test_what_a_completed_one_lacks_is_told(started: Run) -> None:
+def test_complete_reports_what_is_missing(started: Run) -> None:
     outcome = started("tr", "complete")
     assert "no decision and no retrospective" in outcome.err
     hint = outcome.err.split("`")[1].removeprefix("trace ").split()
@@ -123,7 +123,7 @@ def test_what_a_completed_one_lacks_is_told(started: Run) -> None:
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else None,
 )
-def test_what_does_not_fit_is_explained(
+def test_errors_are_explained(
     started: Run, trace: Trace, words: list[str], code: int, said: str
 ) -> None:
     before = started("tr", "list", "--json").text
@@ -133,7 +133,9 @@ def test_what_does_not_fit_is_explained(
     assert started("tr", "list", "--json").text == before
 
 
-def test_which_one_is_meant_is_asked(started: Run, trace: Trace) -> None:
+def test_without_a_current_trajectory_the_error_lists_the_active_ones(
+    started: Run, trace: Trace
+) -> None:
     started("tr", "start", "Sign out")
     outcome = trace("tr", "note", "x")
     assert outcome.code == 6
@@ -161,9 +163,7 @@ def test_which_one_is_meant_is_asked(started: Run, trace: Trace) -> None:
         (b'{"summary": "x", "learnings": 2}', "learnings is a list"),
     ],
 )
-def test_a_retrospective_that_cannot_be_read(
-    started: Run, trace: Trace, given: bytes, said: str
-) -> None:
+def test_an_invalid_retrospective(started: Run, trace: Trace, given: bytes, said: str) -> None:
     outcome = trace("tr", "reflect", "--json", "-", stdin=given)
     assert outcome.code == 2
     assert said in outcome.err

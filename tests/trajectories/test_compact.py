@@ -1,4 +1,4 @@
-"""What a record lacks is said, and old records are archived, summarised or deleted."""
+"""A score lists what a record lacks; old records are archived, summarised or deleted."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_records_written_afterwards(repo: Repo, clock: MovedClock) -> None:
     assert "at-the-end" not in kinds(tr.score())
 
 
-def test_an_earlier_session_is_another_one(repo: Repo, clock: MovedClock) -> None:
+def test_a_pause_ends_a_session(repo: Repo, clock: MovedClock) -> None:
     repo.append("user", "Parse faster.")
     clock.skip(2 * 60 * MINUTE)
     repo.append("user", "Sign people in.")

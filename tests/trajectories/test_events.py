@@ -1,4 +1,4 @@
-"""What is recorded is what is read: events, states, amendments, and the errors between them."""
+"""Events, states and amendments are read as recorded; invalid events are errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from trace_store.trajectories.state import Agent
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 
-def test_a_trajectory_is_read_as_it_was_told(repo: Repo) -> None:
+def test_a_trajectory_is_read_as_it_was_recorded(repo: Repo) -> None:
     tr = repo.trajectories
     task = Task("Sign-in", system="linear", id="ENG-456", url="https://linear.app/ENG-456")
     state = tr.start("Sign in", task=task, tags=["auth"], project="web", agent="lead", role="lead")
@@ -74,7 +74,7 @@ def test_a_trajectory_is_read_as_it_was_told(repo: Repo) -> None:
     assert fsck(repo.store) == []
 
 
-def test_the_state_of_each_commit_is_that_of_all_events_before_it(repo: Repo) -> None:
+def test_each_commit_has_the_state_after_all_events_so_far(repo: Repo) -> None:
     tr = repo.trajectories
     made = [tr.start("Sign in")]
     runs: list[Callable[[], Recorded]] = [
@@ -114,7 +114,7 @@ def test_an_amendment_keeps_every_version(repo: Repo) -> None:
     assert [each["content"] for each in found.versions] == ["JWT", "JWT"]
 
 
-def test_what_does_not_fit_is_refused_and_nothing_is_recorded(repo: Repo) -> None:
+def test_an_invalid_event_is_refused_and_nothing_is_recorded(repo: Repo) -> None:
     tr = repo.trajectories
     state = tr.start("Sign in")
     wrong: list[tuple[Any, str]] = [
@@ -151,7 +151,7 @@ def test_an_event_of_another_trajectory_is_not_found(repo: Repo) -> None:
         tr.amend(foreign.id.hex, content="y", trajectory=two.id)
 
 
-def test_an_end_is_the_end_until_it_is_reopened(repo: Repo) -> None:
+def test_an_ended_trajectory_refuses_events_until_it_is_reopened(repo: Repo) -> None:
     tr = repo.trajectories
     state = tr.start("Sign in")
     with pytest.raises(StateError, match="is active already") as active:
@@ -174,16 +174,16 @@ def test_an_end_is_the_end_until_it_is_reopened(repo: Repo) -> None:
     assert tr.read(state.id).reason == "too slow"
 
 
-def test_which_one_is_meant(repo: Repo) -> None:
+def test_the_current_trajectory(repo: Repo) -> None:
     tr = repo.trajectories
     with pytest.raises(StateError, match="no trajectory is active") as none:
         tr.record("note", "x")
     assert none.value.code == ErrorCode.NO_TRAJECTORY
     on_main = tr.start("on main")
     repo.branches.switch("idea", create=True)
-    assert tr.find() == on_main  # the only one
+    assert tr.find() == on_main  # the only active one
     on_idea = tr.start("on idea")
-    assert tr.find() == on_idea  # that of the branch
+    assert tr.find() == on_idea  # the active one of HEAD's branch
     other = tr.start("too")
     with pytest.raises(StateError, match=r"'too'.*'on idea'.*'on main'") as several:
         tr.find()
@@ -207,7 +207,7 @@ def test_the_environment_names_trajectory_and_agent(repo: Repo) -> None:
     assert tr.record("note", "x", agent="cy").event.agent == "cy"
 
 
-def test_a_list_can_be_narrowed(repo: Repo) -> None:
+def test_filters_of_a_list(repo: Repo) -> None:
     tr = repo.trajectories
     one = tr.start("one", tags=["auth"], project="web", task=Task("one", id="T-1"), agent="bo")
     tr.complete({"summary": "x", "confidence": 0.4})
@@ -225,7 +225,7 @@ def test_a_list_can_be_narrowed(repo: Repo) -> None:
     assert listed(since="1 day ago") == [two.id, one.id]
 
 
-def test_a_clock_that_runs_backwards_changes_no_order(tmp_path: Path) -> None:
+def test_a_clock_that_runs_backwards_keeps_the_order(tmp_path: Path) -> None:
     clock = FixedClock(1_700_000_000_000, step=-1_000)
     with Repo.init(tmp_path, author="ada", clock=clock, durability="fast") as repo:
         tr = repo.trajectories

@@ -121,9 +121,7 @@ def test_a_timeline_has_colours_on_a_terminal(recorded: Run, trace: Trace) -> No
         (["timeline", "nothing"], "nothing"),
     ],
 )
-def test_wrong_words_are_told_plainly(
-    recorded: Run, trace: Trace, words: list[str], said: str
-) -> None:
+def test_errors_are_explained(recorded: Run, trace: Trace, words: list[str], said: str) -> None:
     outcome = trace("tr", *words)
     assert outcome.code not in (0, 1, 70)
     assert said in outcome.err

@@ -1,4 +1,4 @@
-"""Hooks of git that link commits, beside other hooks."""
+"""Git hooks that link commits, next to hooks of other programs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def reasons(project: Project, target: str) -> dict[str, list[str]]:
 
 
 def hooks_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Return mode, time of change and content of each hook."""
+    """Return the mode, modification time and content of each hook."""
     found = {}
     for path in sorted(folder.iterdir()):
         if not path.name.endswith(".sample"):
@@ -135,7 +135,7 @@ def test_a_merge_that_squashes_keeps_all_decisions(project: Project) -> None:
     assert reasons(project, "f1.py") == {squash: ["so 1"]}
 
 
-def test_an_amend_leads_the_link_to_the_new_commit(project: Project) -> None:
+def test_after_an_amend_the_link_leads_to_the_new_commit(project: Project) -> None:
     project.start("Sign in")
     old = project.commit("change", app_py="2\n")
     project.git("commit", "-q", "--amend", "-m", "better")
@@ -143,8 +143,8 @@ def test_an_amend_leads_the_link_to_the_new_commit(project: Project) -> None:
     assert json.loads(project.trace("why", old, "--json").text)["commit"] == old
 
 
-def test_a_rebase_leads_links_to_the_new_commits(project: Project) -> None:
-    """Links of an ended trajectory, too; the active one does not take its commits."""
+def test_after_a_rebase_links_lead_to_the_new_commits(project: Project) -> None:
+    """The links of an ended trajectory are updated, too; the active trajectory gets none of its commits."""
     ended = project.start("Ended")
     project.git("switch", "-q", "-c", "feature")
     olds = [project.commit(f"change {n}", app_py=f"{n}\n") for n in range(2)]
@@ -165,7 +165,7 @@ def test_a_rebase_leads_links_to_the_new_commits(project: Project) -> None:
     assert project.linked(ended) == [project.head]
 
 
-def test_nothing_is_linked_where_none_or_several_are_meant(project: Project) -> None:
+def test_nothing_is_linked_without_a_current_trajectory(project: Project) -> None:
     project.commit("none", app_py="2\n")
     one = project.start("One")
     two = project.start("Two")
@@ -177,7 +177,7 @@ def test_nothing_is_linked_where_none_or_several_are_meant(project: Project) -> 
 
 
 @pytest.mark.parametrize("damage", ["no trace", "no repository", "damaged", "locked"])
-def test_a_commit_never_fails_for_a_hook(project: Project, damage: str) -> None:
+def test_a_hook_never_makes_a_commit_fail(project: Project, damage: str) -> None:
     project.start("Sign in")
     if damage == "no trace":
         text = (project.folder / ".git/hooks/post-commit").read_text("utf-8")
@@ -228,7 +228,7 @@ def test_a_lock_that_stays_does_not_hold_up_a_commit(
     assert project.linked() == [first, project.head]
 
 
-def test_other_hooks_are_called_and_come_back_to_the_byte(tmp_path: Path) -> None:
+def test_other_hooks_are_called_and_restored_unchanged(tmp_path: Path) -> None:
     project = Project(tmp_path / "p")
     folder, log = project.folder / ".git" / "hooks", project.folder / "log"
     program(folder / "post-commit", f"#!/bin/sh\necho commit >> {log}\nexit 0\n# no end")
@@ -352,13 +352,13 @@ def test_a_trailer_names_the_trajectory(project: Project) -> None:
     assert project.git("log", "-1", "--format=%B").count("Trajectory:") == 1
     head = project.head
     project.write("app.py", "3\n")
-    project.git("commit", "-qa", code=1)  # the editor leaves the message empty
+    project.git("commit", "-qa", code=1)  # the message stays empty in the editor
     assert project.head == head
     project.hook()
     assert not (project.folder / ".git/hooks/prepare-commit-msg").exists()
 
 
-def test_a_missing_hook_with_its_predecessor_comes_back(project: Project) -> None:
+def test_an_earlier_hook_is_restored_even_if_ours_is_missing(project: Project) -> None:
     folder = project.folder / ".git" / "hooks"
     program(folder / f"post-commit{git_hooks.KEPT}", "#!/bin/sh\n# first\n")
     (folder / "post-commit").unlink()

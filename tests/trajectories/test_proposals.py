@@ -1,4 +1,4 @@
-"""Decisions that messages speak of are proposed, and recorded only if a person accepts them."""
+"""Decisions in messages are proposed, and recorded only if a person accepts them."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def test_a_model_is_corrected_once(spoken: Repo) -> None:
 @pytest.mark.parametrize(
     "text", ["", "[]", '{"decisions": 3}', '{"decisions": [{"message": 1}]}', '{"decisions": [3]}']
 )
-def test_an_answer_that_is_none_is_refused(spoken: Repo, text: str) -> None:
+def test_an_invalid_answer_is_refused(spoken: Repo, text: str) -> None:
     with pytest.raises(errors.ModelNonsenseError):
         spoken.trajectories.capture.propose(model=lambda _: text)
 
 
-def test_the_list_holds_what_it_held(ok: Trace, trace: Trace, tmp_path: Path) -> None:
+def test_numbers_of_the_last_list_stay_valid(ok: Trace, trace: Trace, tmp_path: Path) -> None:
     ok("tr", "start", "Sign in", "-q")
     ok("commit", "--assistant", SAID, "-q")
     assert ok("tr", "propose").lines[0].lstrip().startswith("1  ")

@@ -42,7 +42,7 @@ def test_a_model_is_given_the_history_and_corrected_once(repo: Repo) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no", "[]", '{"summary": 3}', '{"summary": "x", "a": 1}'])
-def test_an_answer_that_is_none_is_refused(repo: Repo, text: str) -> None:
+def test_an_invalid_answer_is_refused(repo: Repo, text: str) -> None:
     repo.trajectories.start("Sign in")
     with pytest.raises(ModelNonsenseError):
         repo.trajectories.draft_retrospective(lambda _: text)

@@ -1,4 +1,4 @@
-"""Events are found by their words, and decisions by questions like theirs."""
+"""Events are found by their words, and decisions by similar questions."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def test_words_are_found_newest_first(filled: Repo) -> None:
     assert contents(tr.search("cafe")) == ["clocks of café servers differ"]
     assert contents(tr.search("redis")) == ["in memory"]
     assert [each.event.type for each in tr.search('"sign in"')] == ["started"]
-    assert tr.search("alternatives") == []  # a name of a field
-    assert filled.search("tokens") == []  # messages are another index
+    assert tr.search("alternatives") == []  # the name of a field is not searched
+    assert filled.search("tokens") == []  # messages have their own index
 
 
 def test_conditions(filled: Repo) -> None:
@@ -126,7 +126,7 @@ def test_both_tips_of_a_trajectory_are_found(
 
 
 def test_search_reads_only_what_it_shows(repo: Repo) -> None:
-    """The cost of one more trajectory is that of its ref."""
+    """One more trajectory costs only the reading of its ref."""
     recorder = Recorder(repo.store)
     costs = []
     for count in (20, 100):

@@ -1,4 +1,4 @@
-"""A chapter shows the messages that the agents' sessions got in its span, and copies none."""
+"""A chapter shows the session messages that came during it, without copying them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def lines(repo: Repo) -> list[list[str]]:
     return [[each.line for each in tr.session_messages(each)] for each in whole.chapters]
 
 
-def test_messages_stand_in_the_chapter_in_which_they_came(repo: Repo) -> None:
+def test_messages_are_shown_in_the_chapter_in_which_they_came(repo: Repo) -> None:
     tr = repo.trajectories
     tr.start("Sign in")
     repo.append("assistant", "I will look")
@@ -47,7 +47,7 @@ def test_each_of_several_agents_has_a_branch_of_its_own(repo: Repo) -> None:
     ]
 
 
-def test_what_a_merge_brought_is_not_told_twice(repo: Repo) -> None:
+def test_messages_from_a_merge_are_not_shown_twice(repo: Repo) -> None:
     tr = repo.trajectories
     tr.start("Sign in")
     repo.branches.create("idea", "HEAD")
@@ -58,7 +58,7 @@ def test_what_a_merge_brought_is_not_told_twice(repo: Repo) -> None:
     assert lines(repo) == [["user: meanwhile"]]
 
 
-def test_thinking_is_told_apart(repo: Repo) -> None:
+def test_thinking_is_separate_from_the_line(repo: Repo) -> None:
     tr = repo.trajectories
     tr.start("Sign in")
     repo.commit([Message("assistant", [Reasoning("JWT is small."), Text("JWT it is.")])])

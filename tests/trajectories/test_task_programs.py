@@ -1,4 +1,4 @@
-"""Beads and GitHub, through programs that print what they are told."""
+"""Beads and GitHub, with fake programs `bd` and `gh`."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_failures_of_beads(
     assert says in raised.value.message
 
 
-def test_a_program_that_hangs_is_ended_with_all_that_it_started(
+def test_a_program_that_hangs_is_killed_with_its_children(
     repo: Repo, programs: FakePrograms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(beads, "SECONDS", 0.2)
@@ -129,7 +129,9 @@ def test_the_export_of_beads_may_be_outdated(opening: Opening, tmp_path: Path) -
         repo.trajectories.tasks.look_up(Task("", id="bd-zzz"))
 
 
-def test_the_address_comes_from_the_task_elsewhere(repo: Repo, programs: FakePrograms) -> None:
+def test_the_address_comes_from_the_task_in_another_system(
+    repo: Repo, programs: FakePrograms
+) -> None:
     programs.prints("bd", {"data": {**BEAD, "external_ref": "gh-12"}})
     programs.prints("gh", ISSUE)
     found = repo.trajectories.tasks.look_up(A_BEAD)
@@ -142,7 +144,9 @@ def test_the_address_comes_from_the_task_elsewhere(repo: Repo, programs: FakePro
 
 
 @pytest.mark.parametrize("external", ["bd-a3f8", "something", "https://x.example/1"])
-def test_a_task_elsewhere_takes_one_step(repo: Repo, programs: FakePrograms, external: str) -> None:
+def test_only_one_step_to_another_system_is_followed(
+    repo: Repo, programs: FakePrograms, external: str
+) -> None:
     programs.prints("bd", {"data": {**BEAD, "external_ref": external}})
     found = repo.trajectories.tasks.look_up(A_BEAD)
     assert found.url == (external if "://" in external else "")

@@ -1,4 +1,4 @@
-"""Linear and Jira, as a fake service answers for them."""
+"""Linear and Jira, with a fake service."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_a_redirect_carries_no_key_to_another_host(linear: Repo, service: FakeSe
         other.close()
 
 
-def test_a_slow_service_is_given_up(
+def test_a_slow_service_times_out(
     linear: Repo, service: FakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(web, "SECONDS", 0.2)

@@ -1,4 +1,4 @@
-"""Tasks of trajectories: ids, branches of git, starting from a task, following it."""
+"""Tasks of trajectories: ids, names of git branches, start from a task, and sync."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_an_id_names_its_system(opening: Opening, text: str, system: str, id: st
     "text",
     ["", "Refactor", "sign-in", "utf-8", "#0", "a b", "ENG-456 now", "https://x.example/ENG-1"],
 )
-def test_a_title_is_no_task(opening: Opening, text: str) -> None:
+def test_a_title_names_no_task(opening: Opening, text: str) -> None:
     assert opening().trajectories.tasks.named(text) is None
 
 
@@ -101,7 +101,7 @@ def test_a_branch_names_its_task(
 
 
 @pytest.mark.parametrize("name", ["main", "release-2", "v1.2", "python-3-12", "fix/sign-in"])
-def test_most_branches_name_none(opening: Opening, tmp_path: Path, name: str) -> None:
+def test_most_branches_name_no_task(opening: Opening, tmp_path: Path, name: str) -> None:
     tasks = opening().trajectories.tasks
     assert tasks.of_branch() is None
     on_branch(tmp_path, name)
@@ -206,7 +206,7 @@ def test_a_start_that_is_refused(repository: Trace, words: list[str], says: str)
 
 @pytest.fixture
 def asked(repository: Trace, service: FakeService) -> Run:
-    """Run a command where Jira is configured, and knows one task."""
+    """Return a function that runs commands with a configured Jira, which has one task."""
     variables = {"TRACE_JIRA_URL": service.url, "JIRA_TOKEN": "t0ken-4711-secret"}
     environment = Environment(author="ada", secrets=variables.items())
     service.body = issue("Sign in with JWT\x1b[31m")

@@ -1,4 +1,4 @@
-"""Trajectories of the program trail, in and out."""
+"""Import and export of the trajectories of the program trail."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def outcomes(report: TrailImport) -> list[tuple[str, int]]:
 
 
 @pytest.mark.skipif(not REAL_FILES, reason="needs real transcripts: TRACE_TEST_TRANSCRIPTS")
-def test_real_files_come_out_as_they_went_in(repo: Repo) -> None:
+def test_real_files_are_exported_as_they_were_imported(repo: Repo) -> None:
     report = repo.trajectories.import_trail(*REAL_FILES)
     assert [each.outcome for each in report.files] == [NEW] * 5
     assert not any(each.problems for each in report.files)
@@ -150,7 +150,7 @@ def test_records_of_agent_trace_follow_their_trajectory(repo: Repo, tmp_path: Pa
         id_ = document["trajectory"]
         assert outcomes(repo.trajectories.import_trail(path)) == [(SKIPPED, 0)]
         base = put(tmp_path / f"{id_}.json", SMALL | {"id": id_})
-        report = repo.trajectories.import_trail(path, base)  # the record first
+        report = repo.trajectories.import_trail(path, base)  # the record is named first
         assert [each.outcome for each in report.files] == [NEW, CONTINUED]
         assert exported(repo, id_, "agent-trace") == document
         assert exported(repo, id_) == SMALL | {"id": id_}
@@ -158,7 +158,7 @@ def test_records_of_agent_trace_follow_their_trajectory(repo: Repo, tmp_path: Pa
         assert outcomes(again) == [(UNCHANGED, 0)] * 2
 
 
-def test_what_is_read_has_its_place(repo: Repo, tmp_path: Path) -> None:
+def test_fields_of_a_document_become_fields_of_events(repo: Repo, tmp_path: Path) -> None:
     repo.trajectories.import_trail(put(tmp_path / "a.json", ended(SMALL)))
     whole = repo.trajectories.read(SMALL["id"])
     (decision,) = whole.decisions
@@ -254,7 +254,7 @@ def test_another_trajectory_of_the_same_id_is_refused(repo: Repo, tmp_path: Path
         ({**SMALL, "chapters": None}, "no list of chapters"),
     ],
 )
-def test_a_damaged_file_is_told_and_stops_no_other(
+def test_a_damaged_file_is_reported_and_stops_no_other(
     repo: Repo, tmp_path: Path, text: object, why: str
 ) -> None:
     bad = put(tmp_path / "active" / "bad.json", text)
@@ -278,9 +278,7 @@ def test_a_damaged_file_is_told_and_stops_no_other(
         {"startedAt": 1784232200, "projectId": 4, "tags": None},
     ],
 )
-def test_fields_of_wrong_types_are_kept_and_told(
-    repo: Repo, tmp_path: Path, change: dict[str, Any]
-) -> None:
+def test_fields_of_wrong_types_are_kept(repo: Repo, tmp_path: Path, change: dict[str, Any]) -> None:
     document = {**SMALL, **change}
     report = repo.trajectories.import_trail(put(tmp_path / "a.json", document))
     assert [each.outcome for each in report.files] == [NEW]
@@ -288,7 +286,7 @@ def test_fields_of_wrong_types_are_kept_and_told(
     assert outcomes(repo.trajectories.import_trail(tmp_path / "a.json")) == [(UNCHANGED, 0)]
 
 
-def test_strange_events_are_kept_and_told(repo: Repo, tmp_path: Path) -> None:
+def test_strange_events_are_kept_and_reported(repo: Repo, tmp_path: Path) -> None:
     document = copy.deepcopy(SMALL)
     document["chapters"][0]["events"] += [
         {"ts": 1784232202, "type": "note", "content": "in seconds"},
@@ -312,7 +310,7 @@ def test_strange_events_are_kept_and_told(repo: Repo, tmp_path: Path) -> None:
     assert whole.state.is_active
 
 
-def test_secrets_do_not_enter_and_are_not_new_twice(repo: Repo, tmp_path: Path) -> None:
+def test_secrets_are_redacted_and_their_event_is_imported_once(repo: Repo, tmp_path: Path) -> None:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     text = json.dumps(SMALL).replace("3 tests pass", f"set {token}")
     path = put(tmp_path / "a.json", text)
@@ -334,7 +332,7 @@ def test_recorded_trajectories_are_valid_for_trail(repo: Repo, tmp_path: Path) -
     made = repo.trajectories.exports.export("trail", bare)
     assert problems(json.loads(made.to_bytes())) == []
     assert {"title-end", "stand-in"} <= {loss.what for loss in made.losses}
-    # What Trace wrote is read elsewhere, and written as it was; here it is known.
+    # Here nothing is new. Another repository imports the file, and exports it unchanged.
     path = put(tmp_path / "a.json", document)
     assert outcomes(repo.trajectories.import_trail(path)) == [(UNCHANGED, 0)]
     with Repo.init(tmp_path / "other") as other:

@@ -1,4 +1,4 @@
-"""Views of a trajectory: what is on them, and that recorded text stays text."""
+"""Views of a trajectory: their content, and that recorded text never becomes markup."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def text(repo: Repo, form: str, id: str, *, thinking: bool = False) -> str:
 
 
 def checked(html: str) -> Page:
-    """Parse a page and check that it can only be looked at."""
+    """Parse a page and check that it has only harmless elements and links."""
     page = Page(html.encode())
     for each in page.elements:
         assert set(each.attributes) <= ALLOWED[each.tag], each
@@ -132,7 +132,7 @@ def test_a_first_chapter_of_thinking_alone_is_left_out(repo: Repo) -> None:
 def test_recorded_text_stays_text(repo: Repo) -> None:
     tr = repo.trajectories
     for raw in ATTACKS:
-        attack = re.sub("[\ud800-\udfff]", "", raw)  # which cannot be stored
+        attack = re.sub("[\ud800-\udfff]", "", raw)  # lone surrogates cannot be stored
         id = tr.start(attack[:300], agent="a").id
         alternatives = [{"option": attack, "reason": attack}]
         how: dict[str, Any] = {"tags": [attack[:200]], "trajectory": id}
@@ -147,7 +147,7 @@ def test_recorded_text_stays_text(repo: Repo) -> None:
 
 
 def check_text(form: str, shown: str) -> None:
-    """Check that nothing in a view is there because a text asked for it."""
+    """Check that no recorded text became markup of a view."""
     assert not re.search("[\x00-\x08\x1b\u202e\u2066\u200b]", shown)
     if form in ("page", "timeline-html"):
         page = checked(shown)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """Return a project with one commit that no trajectory knows."""
+    """Return a project with one commit that is not linked."""
     made = Project(tmp_path / "p")
     made.commit("begin", app_py="one\n", other_py="other\n")
     return made
@@ -29,7 +29,7 @@ def reasons(project: Project, target: str) -> list[dict[str, Any]]:
 
 
 def chosen(project: Project, target: str) -> list[list[str]]:
-    """Return what was decided for each commit that a target leads to."""
+    """Return the chosen options behind each commit of a target."""
     return [[each["chosen"] for each in found["decisions"]] for found in reasons(project, target)]
 
 
@@ -183,7 +183,7 @@ def test_two_trajectories_may_lead_to_one_commit(project: Project) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_mistakes_are_told(project: Project, words: list[str], code: int, said: str) -> None:
+def test_errors_are_explained(project: Project, words: list[str], code: int, said: str) -> None:
     project.start("Sign in")
     project.write("new.py", "x\n")
     outcome = project.trace(*words, code=code)
@@ -191,7 +191,7 @@ def test_mistakes_are_told(project: Project, words: list[str], code: int, said: 
     assert "Traceback" not in outcome.err
 
 
-def test_a_line_that_is_not_committed_is_told(project: Project) -> None:
+def test_a_line_that_is_not_committed_is_an_error(project: Project) -> None:
     project.write("app.py", "changed\n")
     assert "line 1 of 'app.py' is not committed" in project.trace("why", "app.py:1", code=4).err
 

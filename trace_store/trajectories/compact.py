@@ -98,22 +98,22 @@ def _summarise(
         if apply:
             recorder.record_waiting(state.id)
         tips = store.refs.tips(TRAJECTORIES + state.id)
-        whole = reading.read_trajectory(store, state.id)
-        kept = summary_of(whole)
-        if len(kept) < len(whole.events):
+        trajectory = reading.read_trajectory(store, state.id)
+        kept = summary_of(trajectory)
+        if len(kept) < len(trajectory.events):
             if apply:
                 recorder.record(state.id, kept, replaces=tips)
-            done.append(Compacted(state, len(whole.events), len(kept)))
+            done.append(Compacted(state, len(trajectory.events), len(kept)))
     return done
 
 
-def summary_of(whole: Trajectory) -> list[NewEvent]:
+def summary_of(trajectory: Trajectory) -> list[NewEvent]:
     """Return the events that the summary of an ended trajectory keeps."""
-    started, *later = whole.events
-    facts = {name: found for name, found in whole.state.as_map().items() if name in FACTS}
-    last = whole.of_type(ev.COMPLETED, ev.ABANDONED)[-1:]
-    kept = {event.id for event in (*whole.of_type(*_KEPT_TYPES), *whole.links)}
-    kept |= {event.id for event in [whole.retrospective] if event is not None}
+    started, *later = trajectory.events
+    facts = {name: found for name, found in trajectory.state.as_map().items() if name in FACTS}
+    last = trajectory.of_type(ev.COMPLETED, ev.ABANDONED)[-1:]
+    kept = {event.id for event in (*trajectory.of_type(*_KEPT_TYPES), *trajectory.links)}
+    kept |= {event.id for event in [trajectory.retrospective] if event is not None}
     chosen = [event for event in later if event.id in kept]
     return [
         NewEvent({**started.data, **facts}, started.agent, started.time, started.session),

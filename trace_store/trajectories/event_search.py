@@ -111,7 +111,7 @@ def similar_decisions(
 
 
 def recorded_sources(store: Store, addresses: Iterable[Address]) -> set[tuple[str, object]]:
-    """Return (address of the message, number of the block) for recorded events; without a block, their content."""
+    """Return (message address, block number) of recorded events; without a block, the second value is the content."""
     with SearchIndex(store, TRAJECTORIES) as index:
         index.catch_up()
         return {
@@ -135,7 +135,7 @@ def _matching_events(
     trajectories: dict[str, Trajectory] = {}
     returned: set[Address] = set()
 
-    def whole(state: State) -> Trajectory:
+    def trajectory_of(state: State) -> Trajectory:
         if state.id not in trajectories:
             trajectories[state.id] = reading.read_trajectory(store, state.id)
         return trajectories[state.id]
@@ -149,14 +149,14 @@ def _matching_events(
         state = states[hit.ref]
         if state.count(ev.AMENDED):
             id = event.data.get("event") if event.type == ev.AMENDED else event.id.hex
-            event = next((each for each in whole(state).events if each.id.hex == id), event)
+            event = next((each for each in trajectory_of(state).events if each.id.hex == id), event)
         if event.id in returned:
             continue
         if wanted.tag and wanted.tag not in (*state.tags, *event.tags):
             continue
         if wanted.task and (state.task is None or state.task.id != wanted.task):
             continue
-        if (wanted.file or wanted.commit) and not _is_linked(whole(state), wanted):
+        if (wanted.file or wanted.commit) and not _is_linked(trajectory_of(state), wanted):
             continue
         returned.add(event.id)
         yield FoundEvent(event, state, hit.snippet)

@@ -1,6 +1,6 @@
 """Trajectories for readers: `repo.trajectories.exports`.
 
-Invariant: no export has a secret. It is redacted again, even if the repository may store secrets.
+Invariant: no export has secrets. They are redacted on export, even if the repository may store them.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Exports:
         Raises:
             InvalidInputError: there is no such form, or `since` is given with a form other than `pr`.
             RevisionNotFoundError: git knows no such revision.
-            StateError: the folder is in no git repository, or git is not installed; or as in `Trajectories.find`.
+            StateError: the folder is not in a git repository, or git is not installed; or as in `Trajectories.find`.
             RefNotFoundError: there is no such trajectory.
         """
         if since and form != PULL_REQUEST:

@@ -71,7 +71,7 @@ def install(
 
     Raises:
         AlreadyExistsError: another program replaced our hook, and the hook from before ours still exists.
-        StateError: the folder is in no git repository, or git is not installed.
+        StateError: the folder is not in a git repository, or git is not installed.
         StorageError: a file or a folder cannot be changed.
     """
     disk, (folder, is_husky) = Disk(), _folder(git)

@@ -40,7 +40,7 @@ def write_notes(git: Git, trajectory: Trajectory, *, remove: bool = False) -> No
     """Write a trajectory's decisions to notes on its linked commits, or remove them; others' notes stay.
 
     Raises:
-        StateError: the folder is in no git repository, or git is not installed.
+        StateError: the folder is not in a git repository, or git is not installed.
         InvalidInputError: git fails, for example because it does not know the user's name.
     """
     written: list[str] = []

@@ -148,20 +148,9 @@ class Recording:
         Raises:
             As `record`.
         """
-        events = self.new_events(new, agent, time=time, session=session)
-        return self._recorder.record(trajectory, events) if events else []
-
-    def new_events(
-        self,
-        new: Sequence[Mapping[str, Any]],
-        agent: str = "",
-        *,
-        time: int | None = None,
-        session: ObjectId | None = None,
-    ) -> list[NewEvent]:
-        """Return events of one agent, to be recorded; arguments as in `record_all`."""
         who, session = self._agent(agent), session or self._session()
-        return [NewEvent(data, who, time, session) for data in new]
+        events = [NewEvent(data, who, time, session) for data in new]
+        return self._recorder.record(trajectory, events) if events else []
 
     def decide(
         self,
@@ -412,7 +401,7 @@ class Trajectories(Recording):
             apply: False only returns what would be done.
 
         Raises:
-            InvalidInputError: `older_than` is no duration, or `how` is unknown.
+            InvalidInputError: `older_than` is not a duration, or `how` is unknown.
         """
         return trajectories.compact.compact(
             self._store, self._recorder, older_than, how, self._author, apply=apply
@@ -435,7 +424,7 @@ class Trajectories(Recording):
     @property
     def code(self) -> Code:
         """Links to commits of the code, and notes on them."""
-        return Code(self, self._store)
+        return Code(self, self._store, self._agent(""))
 
     def import_trail(self, *paths: str | os.PathLike[str], dry_run: bool = False) -> TrailImport:
         """Import trajectories of the program trail, and return the outcome of each file.
@@ -465,9 +454,10 @@ class Trajectories(Recording):
 class Code:
     """The commits of the code that belong to trajectories: `repo.trajectories.code`."""
 
-    def __init__(self, whole: Trajectories, store: Store) -> None:
+    def __init__(self, whole: Trajectories, store: Store, agent: str) -> None:
         self._trajectories = whole
         self._store = store
+        self._agent = agent
 
     def link(
         self,
@@ -524,7 +514,8 @@ class Code:
         return sum(self._wait(state.id, changes) for state, changes in replaced)
 
     def _wait(self, trajectory: str, new: Sequence[Mapping[str, Any]]) -> int:
-        events = self._trajectories.new_events(new, time=self._store.clock.now())
+        session, now = self._store.refs.head().oid, self._store.clock.now()
+        events = [NewEvent(data, self._agent, now, session) for data in new]
         if events:
             trajectories.waiting.add(self._store, trajectory, events)
         return len(events)

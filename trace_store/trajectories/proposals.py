@@ -1,7 +1,6 @@
 """Proposals: decisions in messages, found by their wording or by a model.
 
-Nothing is recorded until a person accepts it. A local file keeps the last list, so that its numbers stay valid until
-then.
+Nothing is recorded until a person accepts it. A local file keeps the last list, so that its numbers stay valid.
 """
 
 from __future__ import annotations

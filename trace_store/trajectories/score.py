@@ -116,22 +116,22 @@ def _lacks_of_result(trajectory: Trajectory) -> Iterator[Lack]:
 def _lacks_of_times(store: Store, trajectory: Trajectory) -> Iterator[Lack]:
     """Yield the lacks of a record that was not written during the work."""
     state = trajectory.state
-    begun = _beginning(store, trajectory.events[0]) if trajectory.events else state.started
+    beginning = _beginning(store, trajectory.events[0]) if trajectory.events else state.started
     recorded = [event for event in trajectory.events if event.type in ev.TOLD]
     end = trajectory.ended or state.updated
-    if recorded and end - begun > _SHORT_MINUTES * _MINUTE:
-        last_tenth = end - (end - begun) // _TENTH
+    if recorded and end - beginning > _SHORT_MINUTES * _MINUTE:
+        last_tenth = end - (end - beginning) // _TENTH
         if min(event.time for event in recorded) >= last_tenth:
             yield _lack(AT_THE_END, "everything was recorded in the last tenth of the time")
-    minutes = (state.started - begun) // _MINUTE
+    minutes = (state.started - beginning) // _MINUTE
     if minutes:
         yield _lack(LATE, f"the session began {minutes:,} min before the record")
 
 
 def _beginning(store: Store, started: Event) -> int:
-    """Return when the session began in which the first event was recorded.
+    """Return the beginning of the session in which a trajectory was started.
 
-    The search goes back from that event. It stops at a pause of an hour, or where commits are missing.
+    The search goes back from the event `started`. It stops at a pause of an hour, or where commits are missing.
     """
     time, oid = started.time, started.session
     for _ in range(_MAXIMUM_STEPS):

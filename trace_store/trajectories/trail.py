@@ -86,14 +86,14 @@ class Plan:
     problems: tuple[str, ...]
 
 
-def render(whole: Trajectory) -> dict[str, Any]:
+def render(trajectory: Trajectory) -> dict[str, Any]:
     """Return a trajectory as trail's JSON values."""
-    kept = (each.get(LEFTOVER) for each in _facts(whole))
-    document = _restored_object(_document(whole), next(filter(None, kept), None))
-    last = whole.retrospective
+    kept = (each.get(LEFTOVER) for each in _facts(trajectory))
+    document = _restored_object(_document(trajectory), next(filter(None, kept), None))
+    last = trajectory.retrospective
     if last is not None:
         document["retrospective"] = _restored_object(_retrospective(last), last.data.get(LEFTOVER))
-    document["chapters"] = [_whole_chapter(*each) for each in _chapters(whole)]
+    document["chapters"] = [_whole_chapter(*each) for each in _chapters(trajectory)]
     return document
 
 
@@ -103,45 +103,45 @@ def _restored_object(derived: dict[str, Any], left: object) -> dict[str, Any]:
     return found if isinstance(found, dict) else derived
 
 
-def losses(whole: Trajectory) -> tuple[Loss, ...]:
+def losses(trajectory: Trajectory) -> tuple[Loss, ...]:
     """Return what trail's JSON of a trajectory cannot hold, by the codes of LOSSES."""
     lost = Losses()
-    lost.add("earlier-version", count=len(whole.of_type(ev.AMENDED)))
-    lost.add("earlier-retrospective", count=max(0, len(whole.of_type(ev.RETROSPECTIVE)) - 1))
+    lost.add("earlier-version", count=len(trajectory.of_type(ev.AMENDED)))
+    lost.add("earlier-retrospective", count=max(0, len(trajectory.of_type(ev.RETROSPECTIVE)) - 1))
     known = {"type", "commit", "files", LEFTOVER}
-    lost.add("link-detail", count=sum(bool(each.data.keys() - known) for each in whole.links))
-    lost.add("reopening", count=len(whole.of_type(ev.REOPENED)))
-    lost.add("session-link", count=sum(each.session is not None for each in whole.events))
-    if (last := whole.retrospective) is not None:
+    lost.add("link-detail", count=sum(bool(each.data.keys() - known) for each in trajectory.links))
+    lost.add("reopening", count=len(trajectory.of_type(ev.REOPENED)))
+    lost.add("session-link", count=sum(each.session is not None for each in trajectory.events))
+    if (last := trajectory.retrospective) is not None:
         missing = [name for name in ("summary", "approach") if not last.data.get(name)]
         missing += ["confidence"] if last.confidence is None else []
         kept = last.data.get(LEFTOVER)
         for name in [] if kept else missing:
             lost.add("stand-in", f"{name} of the retrospective")
-    if (task := whole.state.task) is not None and task.url:
+    if (task := trajectory.state.task) is not None and task.url:
         lost.add("task-url", count=not _URL.match(task.url))
-    lost.add("title-end", count=len(whole.state.title) > LONGEST_TITLE)
+    lost.add("title-end", count=len(trajectory.state.title) > LONGEST_TITLE)
     return lost.found()
 
 
-def attribution(whole: Trajectory) -> Mapping[str, Any] | None:
+def attribution(trajectory: Trajectory) -> Mapping[str, Any] | None:
     """Return the newest record of Agent Trace that belongs to a trajectory, or None."""
-    found = [each.data.get(ATTRIBUTION) for each in whole.of_type(ev.LINKED)]
+    found = [each.data.get(ATTRIBUTION) for each in trajectory.of_type(ev.LINKED)]
     return next((each for each in reversed(found) if isinstance(each, dict)), None)
 
 
-def _facts(whole: Trajectory) -> Iterator[Mapping[str, Any]]:
+def _facts(trajectory: Trajectory) -> Iterator[Mapping[str, Any]]:
     """Yield the versions of the trajectory's facts, the newest first."""
-    for each in reversed(whole.events):
+    for each in reversed(trajectory.events):
         if each.type == ev.AMENDED and "event" not in each.data:
             yield each.data["changes"]
         elif each.type == ev.STARTED:
             yield each.data
 
 
-def _document(whole: Trajectory) -> dict[str, Any]:
+def _document(trajectory: Trajectory) -> dict[str, Any]:
     """Return a document without chapters and retrospective."""
-    state = whole.state
+    state = trajectory.state
     id_ = state.id if state.id.startswith(PREFIX) else PREFIX + state.id
     document: dict[str, Any] = {
         "id": re.sub("[^a-z0-9_]", "_", id_.lower()),
@@ -157,12 +157,12 @@ def _document(whole: Trajectory) -> dict[str, Any]:
             }
             for number, each in enumerate(state.agents)
         ],
-        "commits": [each.commit for each in whole.links],
-        "filesChanged": whole.files,
+        "commits": [each.commit for each in trajectory.links],
+        "filesChanged": trajectory.files,
         "tags": list(state.tags),
     }
-    if whole.ended is not None:
-        document["completedAt"] = format_time(whole.ended)
+    if trajectory.ended is not None:
+        document["completedAt"] = format_time(trajectory.ended)
     if state.project:
         document["projectId"] = state.project
     return document
@@ -181,18 +181,18 @@ def _task(state: State) -> dict[str, Any]:
     return task
 
 
-def _chapters(whole: Trajectory) -> list[tuple[int, Event | None, Chapter]]:
+def _chapters(trajectory: Trajectory) -> list[tuple[int, Event | None, Chapter]]:
     """Return (number, event that began it, chapter); the event is None for the events before the first chapter."""
-    chapters, begun = whole.chapters, whole.of_type(ev.CHAPTER)
-    first: list[Event | None] = [None] * (len(chapters) - len(begun))
-    return list(zip(range(1, len(chapters) + 1), [*first, *begun], chapters, strict=True))
+    chapters, opening = trajectory.chapters, trajectory.of_type(ev.CHAPTER)
+    first: list[Event | None] = [None] * (len(chapters) - len(opening))
+    return list(zip(range(1, len(chapters) + 1), [*first, *opening], chapters, strict=True))
 
 
-def _whole_chapter(number: int, begun: Event | None, chapter: Chapter) -> dict[str, Any]:
+def _whole_chapter(number: int, opening: Event | None, chapter: Chapter) -> dict[str, Any]:
     events = [
         restored(_event(each, chapter.agent), each.data.get(LEFTOVER)) for each in chapter.events
     ]
-    found = _restored_object(_chapter(number, chapter), begun and begun.data.get(LEFTOVER))
+    found = _restored_object(_chapter(number, chapter), opening and opening.data.get(LEFTOVER))
     return {**found, "events": [each for each in events if each is not MISSING]}
 
 
@@ -437,17 +437,17 @@ class _Reader:
 
     def _with_leftovers(self) -> tuple[NewEvent, ...]:
         """Return the events, each with its leftover."""
-        whole = _as_trajectory(self._document["id"], self._events)
+        trajectory = _as_trajectory(self._document["id"], self._events)
         derived: list[object] = [None] * len(self._events)
-        places = {id(event): number for number, event in enumerate(whole.events)}
-        for number, begun, chapter in _chapters(whole):
-            if begun is not None:
-                derived[places[id(begun)]] = _chapter(number, chapter)
+        places = {id(event): number for number, event in enumerate(trajectory.events)}
+        for number, opening, chapter in _chapters(trajectory):
+            if opening is not None:
+                derived[places[id(opening)]] = _chapter(number, chapter)
             for event in chapter.events:
                 derived[places[id(event)]] = _event(event, chapter.agent)
-        if (last := whole.retrospective) is not None:
+        if (last := trajectory.retrospective) is not None:
             derived[places[id(last)]] = _retrospective(last)
-        derived[0] = _document(whole)
+        derived[0] = _document(trajectory)
         kept = []
         for new, original, known in zip(self._events, self._originals, derived, strict=True):
             left = {} if known is None else leftover(original, known)

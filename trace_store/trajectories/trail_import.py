@@ -180,16 +180,16 @@ class _Import:
             )
             return ImportedFile(path, SKIPPED, named, problems=(why,))
         if is_here:
-            whole = reading.read_trajectory(self._store, named)
-            new = trail.read_attribution(document, whole.events[0].agent)
+            trajectory = reading.read_trajectory(self._store, named)
+            new = trail.read_attribution(document, trajectory.events[0].agent)
             stored = self._recorder.screened(new.data)
-            if any(each.data == stored for each in whole.of_type(ev.LINKED)):
+            if any(each.data == stored for each in trajectory.of_type(ev.LINKED)):
                 return ImportedFile(path, UNCHANGED, named)
             if not self._dry_run:
                 self._recorder.record(named, [new])
         return ImportedFile(path, CONTINUED, named, 1)
 
-    def _missing(self, whole: Trajectory, plan: trail.Plan) -> list[NewEvent]:
+    def _missing(self, trajectory: Trajectory, plan: trail.Plan) -> list[NewEvent]:
         """Return the events that a trajectory lacks, and amendments for those that trail changed.
 
         Raises:
@@ -200,7 +200,7 @@ class _Import:
             for each in plan.events
         ]
         stored: dict[object, list[Event]] = {}
-        for event in whole.events:
+        for event in trajectory.events:
             first = event.versions[0] if event.versions else event.data
             stored.setdefault(_key(first, event.agent, event.time), []).append(event)
         matched: list[tuple[NewEvent, Event]] = []
@@ -209,56 +209,58 @@ class _Import:
             same = stored.get(_key(known.data, known.agent, known.time or 0))
             if same:
                 matched.append((known, same.pop(0)))
-            elif not _is_implied(known, whole):
+            elif not _is_implied(known, trajectory):
                 missing.append(given)
-        others = [event for event in whole.events if event.type not in _ONCE]
+        others = [event for event in trajectory.events if event.type not in _ONCE]
         if others and missing and not any(event.type not in _ONCE for _, event in matched):
             raise errors.AlreadyExistsError(
                 f"{plan.id} exists here with other content", name=plan.id
             )
-        return [*missing, *_amendments(whole, matched)]
+        return [*missing, *_amendments(trajectory, matched)]
 
 
-def _is_implied(event: NewEvent, whole: Trajectory) -> bool:
+def _is_implied(event: NewEvent, trajectory: Trajectory) -> bool:
     """Return True if other events of a trajectory already say what an event says."""
     type_, data = event.data["type"], event.data
     if type_ == ev.JOINED:
-        return any(each.name == event.agent for each in whole.state.agents)
+        return any(each.name == event.agent for each in trajectory.state.agents)
     if type_ == ev.LINKED:
-        linked = {each.commit for each in whole.links}
+        linked = {each.commit for each in trajectory.links}
         return data.get("commit", "") in {"", *linked} and {*data.get("files", ())} <= {
-            *whole.files
+            *trajectory.files
         }
-    first = next(iter(whole.chapters), None)
+    first = next(iter(trajectory.chapters), None)
     is_first = first is not None and not first.title and event.time == first.started
     return type_ == ev.CHAPTER and is_first and data.get("title") == trail.UNTITLED
 
 
-def _amendments(whole: Trajectory, matched: Iterable[tuple[NewEvent, Event]]) -> list[NewEvent]:
+def _amendments(
+    trajectory: Trajectory, matched: Iterable[tuple[NewEvent, Event]]
+) -> list[NewEvent]:
     """Return an amendment for each imported event that trail has changed since the last import."""
-    if not any(trail.LEFTOVER in event.data for event in whole.events):
+    if not any(trail.LEFTOVER in event.data for event in trajectory.events):
         return []
     found = []
     for given, event in matched:
         left = given.data.get(trail.LEFTOVER, {})
         if event.type == ev.STARTED:
-            changes = _changed_facts(whole, given.data)
+            changes = _changed_facts(trajectory, given.data)
         else:
             known = [each.get(trail.LEFTOVER, {}) for each in (event.data, *event.versions)]
             changes = {} if left in known else {trail.LEFTOVER: left}
         if changes:
             about = {} if event.type == ev.STARTED else {"event": event.id.hex}
             data = {"type": ev.AMENDED, "changes": changes, **about}
-            found.append(NewEvent(data, given.agent, whole.state.updated))
+            found.append(NewEvent(data, given.agent, trajectory.state.updated))
     return found
 
 
-def _changed_facts(whole: Trajectory, given: Mapping[str, Any]) -> dict[str, Any]:
+def _changed_facts(trajectory: Trajectory, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts of a document that differ from all their recorded versions."""
     names = ("title", "description", "project", "tags", "task", trail.LEFTOVER)
     versions = [
         dict(each.data if each.type == ev.STARTED else each.data["changes"])
-        for each in whole.events
+        for each in trajectory.events
         if each.type == ev.STARTED or (each.type == ev.AMENDED and "event" not in each.data)
     ]
     return {

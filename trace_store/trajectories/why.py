@@ -82,8 +82,8 @@ def why(store: Store, git: Git, target: str, limit: int) -> list[Reason]:
         StateError: git is not installed, or knows no repository here.
     """
     asked, history, file = _commits_of(git, target)
-    whole = [reading.read_trajectory(store, state.id) for state in links.linking(store)]
-    matches = _Matches(whole, history, git)
+    trajectories = [reading.read_trajectory(store, state.id) for state in links.linking(store)]
+    matches = _Matches(trajectories, history, git)
     reasons: list[Reason] = []
     for commit in asked:
         if len(reasons) >= limit:
@@ -132,12 +132,12 @@ class _Matches:
     """Finds the trajectories that commits lead to."""
 
     def __init__(
-        self, whole: Sequence[Trajectory], history: Sequence[CodeCommit], git: Git
+        self, trajectories: Sequence[Trajectory], history: Sequence[CodeCommit], git: Git
     ) -> None:
-        self._named = {each.id: each for each in whole}
+        self._named = {each.id: each for each in trajectories}
         self._linked: dict[str, list[tuple[Trajectory, Event]]] = {}
         self._changes: dict[str, list[tuple[Trajectory, Event]]] = {}
-        for trajectory in whole:
+        for trajectory in trajectories:
             for link in trajectory.of_type(ev.LINKED):
                 for data in (link.data, *link.versions):
                     self._linked.setdefault(str(data.get("commit")), []).append((trajectory, link))

@@ -69,8 +69,8 @@ def decisions_in(messages: Sequence[MessageLike]) -> Iterator[Decision]:
 
 def is_prompt(message: MessageLike) -> bool:
     """Return True if a person wrote the message, judging by its kind and first line."""
-    is_said = message.role == "user" and message.kind == DIALOGUE
-    return is_said and not message.text.lstrip().startswith(_INSERTED)
+    is_dialogue = message.role == "user" and message.kind == DIALOGUE
+    return is_dialogue and not message.text.lstrip().startswith(_INSERTED)
 
 
 def sentences(text: str) -> Iterator[str]:

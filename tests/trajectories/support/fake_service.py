@@ -23,8 +23,8 @@ class FakeService:
     """A server on this machine.
 
     Attributes:
-        requests: that came.
-        status, body, headers: the answer to all of them.
+        requests: the requests that it received.
+        status, body, headers: its answer to each request.
         slow: whether the answer comes only when the server closes.
     """
 
@@ -51,7 +51,7 @@ class FakeService:
                     self.send_header(name, text)
                 self.send_header("content-length", str(len(data)))
                 self.end_headers()
-                with suppress(OSError):  # the other side has seen enough
+                with suppress(OSError):  # the client has closed the connection
                     self.wfile.write(data)
 
             do_POST = do_GET  # noqa: N815
@@ -87,14 +87,14 @@ class FakePrograms:
         self.path = f"{folder}:/usr/bin:/bin"
 
     def write(self, name: str, body: str) -> None:
-        """Write a program: shell commands, after those that record its arguments."""
+        """Write a program that records its arguments, then runs shell commands."""
         record = f'{{ for each; do printf "%s " "$each"; done; echo; }} >> "{self._folder}/calls"\n'
         path = self._folder / name
         path.write_text(f"#!/bin/sh\n{record}{body}\n")
         path.chmod(0o755)
 
     def prints(self, name: str, answer: object, *, code: int = 0, error: str = "") -> None:
-        """Write a program that prints JSON, or text as it is, and some words to standard error."""
+        """Write a program that prints a text, or a value as JSON, and a text to standard error."""
         text = answer if isinstance(answer, str) else json.dumps(answer)
         out, err = self._folder / f"{name}.out", self._folder / f"{name}.err"
         out.write_text(text)

@@ -1,4 +1,4 @@
-"""A project in git, with a Trace repository in it, and the commands of both."""
+"""A git project with a Trace repository, and functions that run both programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
 class Project:
     """A folder with git and Trace.
 
-    Each command of git runs a minute after the one before it, so that commits have an order.
+    For git, a minute passes between two commands, so that commits differ in time.
     """
 
     def __init__(self, folder: Path, *, new: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""Trajectories to look at: one with everything, and real ones of another program."""
+"""Trajectories for tests: one with every kind of event, and real ones of the program `trail`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def record_everything(repo: Repo) -> str:
 
 
 def record_trail(repo: Repo, path: Path) -> str:
-    """Record what a file of the program `trail` holds, as far as a view shows it, and return its id."""
+    """Record the parts of a file of `trail` that views show, and return the id of the trajectory."""
     document = json.loads(path.read_text("utf-8"))
     task, tr = document["task"], repo.trajectories
     source = {name: str(each) for name, each in task.get("source", {}).items()}

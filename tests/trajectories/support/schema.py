@@ -21,7 +21,7 @@ _TYPES: dict[str, Any] = {
 
 
 def problems(value: Any, schema: dict[str, Any] = SCHEMA, at: str = "") -> list[str]:
-    """Return what is wrong with a value, each with its place; empty if it is valid."""
+    """Return the problems of a value, each with its place; empty if it is valid."""
     return [f"{place or 'document'}: {what}" for place, what in _problems(value, schema, at)]
 
 

@@ -120,7 +120,7 @@ class Tasks:
         return None
 
     def look_up(self, task: Task) -> TaskRecord:
-        """Ask a task's system for it; the network may be used.
+        """Ask the system of a task for its record, if necessary over the network.
 
         A task of beads may name the same task in another system. That system is asked for the address, too.
 
@@ -154,7 +154,7 @@ class Tasks:
     ) -> list[Followed]:
         """Complete, abandon or reopen trajectories whose task changed its state since it was last asked.
 
-        A task that was done completes its trajectory, a canceled one abandons it, and a reopened one reopens it.
+        A done task completes its trajectory, a canceled one abandons it, and a reopened one reopens it.
 
         Args:
             network: whether to ask systems that need the network; the others are always asked.

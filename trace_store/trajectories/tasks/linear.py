@@ -76,7 +76,7 @@ class Linear:
                 raise not_found("Linear", id)
             raise service.refused(f"refuses the request: {masked(message or code, key)}")
         if status != 200:
-            raise errors.TaskUnreachableError(f"there is no Linear at {service.url} ({status})")
+            raise errors.TaskUnreachableError(f"{service.url} does not answer as Linear ({status})")
         data = answer.get("data")
         issue = data.get("issue") if isinstance(data, dict) else None
         if not isinstance(issue, dict):

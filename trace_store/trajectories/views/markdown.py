@@ -117,14 +117,14 @@ def _head(view: View, level: int) -> Iterator[str]:
 
 def _body(view: View, level: int) -> Iterator[str]:
     marks_ = "#" * level
-    whole, last = view.trajectory, view.trajectory.retrospective
+    trajectory, last = view.trajectory, view.trajectory.retrospective
     if last is not None:
         yield f"{marks_} Summary"
         yield from blocks_of(event_text(last))
-    if whole.decisions:
+    if trajectory.decisions:
         yield f"{marks_} Decisions"
-    numbers = {event.id: f"d{number}" for number, event in enumerate(whole.decisions, 1)}
-    for event in whole.decisions:
+    numbers = {event.id: f"d{number}" for number, event in enumerate(trajectory.decisions, 1)}
+    for event in trajectory.decisions:
         yield from decision_blocks(event, _decision_heading(event, numbers[event.id], level + 1))
     chapters = view.chapters
     if chapters:
@@ -190,12 +190,12 @@ def _retrospective(last: Event | None, level: int) -> Iterator[str]:
 
 
 def _code(view: View, level: int) -> Iterator[str]:
-    whole = view.trajectory
-    if whole.links:
+    trajectory = view.trajectory
+    if trajectory.links:
         yield f"{'#' * level} Code"
-        yield "\n".join(map(commit_item, whole.links))
-    if whole.files:
-        rows = [f"- {one_line(path)}" for path in whole.files]
+        yield "\n".join(map(commit_item, trajectory.links))
+    if trajectory.files:
+        rows = [f"- {one_line(path)}" for path in trajectory.files]
         yield from collapse(count_noun(len(rows), "file"), ["\n".join(rows)])
 
 

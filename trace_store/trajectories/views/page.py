@@ -46,11 +46,13 @@ _SIGNIFICANT = ("high", "critical")
 
 def page_html(view: View) -> str:
     """Return the page of a trajectory."""
-    whole, last = view.trajectory, view.trajectory.retrospective
-    numbers = {event.id: number for number, event in enumerate(whole.decisions, 1)}
+    trajectory, last = view.trajectory, view.trajectory.retrospective
+    numbers = {event.id: number for number, event in enumerate(trajectory.decisions, 1)}
     parts = [
         _part("summary", "Summary", _summary(view)),
-        _part("decisions", "Decisions", [_decision(e, numbers[e.id]) for e in whole.decisions]),
+        _part(
+            "decisions", "Decisions", [_decision(e, numbers[e.id]) for e in trajectory.decisions]
+        ),
         *_chapters(view, numbers),
         _part("retrospective", "Retrospective", _retrospective(last) if last else ()),
         _part("code", "Code", _code(view)),
@@ -234,18 +236,18 @@ def _retrospective(last: Event) -> Iterator[Markup]:
 
 
 def _code(view: View) -> Iterator[Markup]:
-    whole = view.trajectory
-    if whole.links:
+    trajectory = view.trajectory
+    if trajectory.links:
         rows = [
             element(
                 "li", element("code", link.commit[:SHOWN_COMMIT]), " ", text_of(link, "subject")
             )
-            for link in whole.links
+            for link in trajectory.links
         ]
         yield element("ol", *rows)
-    if whole.files:
-        heading = element("summary", element("b", count_noun(len(whole.files), "file")))
-        rows = [element("li", element("code", path)) for path in whole.files]
+    if trajectory.files:
+        heading = element("summary", element("b", count_noun(len(trajectory.files), "file")))
+        rows = [element("li", element("code", path)) for path in trajectory.files]
         yield element("details", heading, element("ol", *rows), class_="folded", open=True)
 
 

@@ -79,8 +79,8 @@ def _head(view: View) -> Iterator[str]:
     yield from blocks_of(_short(summary))
 
 
-def _tail(whole: Trajectory, links: Sequence[Event]) -> Iterator[str]:
-    last = whole.retrospective
+def _tail(trajectory: Trajectory, links: Sequence[Event]) -> Iterator[str]:
+    last = trajectory.retrospective
     for name in ("challenges", "suggestions"):
         found = texts_of(last, name) if last is not None else []
         if found:
@@ -94,11 +94,11 @@ def _tail(whole: Trajectory, links: Sequence[Event]) -> Iterator[str]:
         yield "\n".join(rows)
 
 
-def _decisions(whole: Trajectory, new: Collection[str] | None) -> list[Event]:
+def _decisions(trajectory: Trajectory, new: Collection[str] | None) -> list[Event]:
     """Return the decisions of new commits, and those that no commit followed, oldest first."""
     found: list[Event] = []
     is_new = True
-    for event in reversed(whole.events):
+    for event in reversed(trajectory.events):
         if event.type == ev.LINKED:
             is_new = new is None or event.commit in new
         elif event.type == ev.DECISION and is_new:

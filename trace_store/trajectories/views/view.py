@@ -44,7 +44,7 @@ class View:
     def without_thinking(self) -> View:
         """Return the view without thinking, in events and in session messages."""
         thoughts = {event.id.hex for event in self.trajectory.of_type(ev.THINKING)}
-        whole = replace(
+        trajectory = replace(
             self.trajectory,
             events=tuple(
                 event
@@ -56,8 +56,8 @@ class View:
             tuple(replace(each, thinking="") for each in chapter) for chapter in self.messages
         )
         # The chapter before the first title is gone if it held only thinking.
-        gone = len(self.messages) - len(whole.chapters) if self.messages else 0
-        return View(whole, messages[gone:], len(thoughts))
+        gone = len(self.messages) - len(trajectory.chapters) if self.messages else 0
+        return View(trajectory, messages[gone:], len(thoughts))
 
     @property
     def title(self) -> str:
