@@ -77,6 +77,7 @@ class Layout:
         self.lost_found_dir = here + "lost-found"
         self.published_file = self.local_dir + sep + "published"
         self.kept_packs_dir = self.local_dir + sep + "packs"
+        self.waiting_dir = self.local_dir + sep + "waiting"
         self.kept_config_file = self.kept_packs_dir + sep + "config"
         self.quarantine_dir = here + "quarantine"
         self.adopted_file = self.local_dir + sep + "adopted"
@@ -155,10 +156,6 @@ class Layout:
     def upstreams_file(self) -> str:
         """The file that records each branch's upstream."""
         return os.path.join(self.local_dir, "upstreams")
-
-    def waiting_file(self, trajectory: str) -> str:
-        """The file of events that wait for the next event of a trajectory."""
-        return os.path.join(self.local_dir, "waiting", trajectory)
 
     def tip_table_file(self, name: str) -> str:
         """Return the path of a table of published tips."""

@@ -452,3 +452,26 @@ def test_a_branch_whose_pack_did_not_come_along_is_incomplete(tmp_path: Path) ->
     seal(again)
     assert again.refs.read("refs/heads/elsewhere") == bytes.fromhex(missing)
     assert (path / missing).exists()
+
+
+def test_on_a_branch_without_a_repository_reading_leaves_git_free(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    store = project(folder)
+    git(folder, "commit", "-q", "--allow-empty", "-m", "begin")
+    git(folder, "switch", "-q", "-c", "feature")
+    sealed(store, "one")
+    commit_all(folder)
+    git(folder, "switch", "-q", BRANCH)
+    assert reopen(folder).refs.read(MAIN) is None
+    assert git(folder, "status", "--porcelain") == ""
+    git(folder, "switch", "-q", "feature")
+    assert len(main_line(reopen(folder))) == 1
+    assert git(folder, "status", "--porcelain") == ""
+    git(folder, "switch", "-q", BRANCH)
+    sealed(reopen(folder), "another")
+    assert git(folder, "status", "--porcelain") == "?? .trace/\n"
+    commit_all(folder)
+    tracked = git(folder, "ls-files").split()
+    assert {path.split("/")[1] for path in tracked} == {
+        *(".gitignore", ".gitattributes", "config", "objects", "refs"),
+    }

@@ -213,8 +213,8 @@ def test_a_lock_that_stays_does_not_hold_up_a_commit(
         holder.store.journal.lock()
         first = project.commit("first", app_py="1\n")
         holder.store.journal.unlock()
-        disk, path = holder.store.disk, holder.store.layout.waiting_file(id_)
-        file = disk.open(path)
+        disk, folder = holder.store.disk, holder.store.layout.waiting_dir
+        file = disk.open(f"{folder}/{id_}")
         assert file is not None
         disk.lock(file)
         project.write("app.py", "2\n")

@@ -34,6 +34,7 @@ from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import ObjectId, joined_digests
 from trace_store.refs.reflog import GIT, MOVED_BY_GIT, ReflogEntry, append_log, entries_of
 from trace_store.refs.summary import FEW
+from trace_store.store.creation import show_to_git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,6 +157,7 @@ class _Sealer:
 
     def run(self) -> SealReport:
         store = self._store
+        show_to_git(store.disk, store.layout)
         closed, before, obsolete = self._close_journals()
         self._check_frame_kinds(closed)
         unfinished = [f for f in closed if f.frames and f.frames[-1].kind != END]

@@ -10,11 +10,15 @@ import os
 from trace_store import errors
 from trace_store.config import new_config
 from trace_store.files import create_file, read_file, replace_file
-from trace_store.layout import ATTRIBUTES, IGNORED, TEMPORARY_PREFIX, Layout
+from trace_store.layout import ATTRIBUTES, CONFIG_NAME, IGNORED, TEMPORARY_PREFIX, Layout
+from trace_store.refs.summary import find_git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.files import Disk
+
+_HIDDEN = "*\n"
+"""A `.gitignore` for all files, itself included; git overwrites such files when it switches to a branch with them."""
 
 
 def create(disk: Disk, target: str, store_id: bytes) -> None:
@@ -49,7 +53,9 @@ def create(disk: Disk, target: str, store_id: bytes) -> None:
 def restore_config(disk: Disk, layout: Layout) -> bool:
     """Restore a missing configuration from its second copy; return False without one.
 
-    A configuration is missing if git deleted it, for example with `git clean` before it was committed.
+    Git deleted it: `git clean` did before it was committed, or the branch that git checked out has no `.trace`. On such
+    a branch all of it is hidden from git until something is sealed. Otherwise git would add what is local, and would
+    not switch back over the restored files.
 
     Raises:
         StorageError: the disk failed.
@@ -57,11 +63,38 @@ def restore_config(disk: Disk, layout: Layout) -> bool:
     kept = read_file(disk, layout.kept_config_file)
     if kept is None:
         return False
-    for path, text in ((layout.ignore_file, IGNORED), (layout.attributes_file, ATTRIBUTES)):
+    ignored = _HIDDEN if _is_in_git(disk, layout) else IGNORED
+    for path, text in ((layout.ignore_file, ignored), (layout.attributes_file, ATTRIBUTES)):
         if not disk.exists(path):
             create_file(disk, path, text.encode(), durable=False)
     replace_file(disk, layout.config_file, kept, durable=False)
     return True
+
+
+def show_to_git(disk: Disk, layout: Layout) -> None:
+    """Let git see a repository that `restore_config` hid.
+
+    Raises:
+        StorageError: the disk failed.
+    """
+    if read_file(disk, layout.ignore_file) == _HIDDEN.encode():
+        replace_file(disk, layout.ignore_file, IGNORED.encode(), durable=False)
+
+
+def _is_in_git(disk: Disk, layout: Layout) -> bool:
+    """Return True if a commit of some git branch has the configuration."""
+    if find_git(disk, layout.root) is None:
+        return False
+    import subprocess  # rarely needed, slow to import
+
+    folder, own = os.path.split(layout.root)
+    words = ("rev-list", "--max-count=1", "--all", "--", f"{own}/{CONFIG_NAME}")
+    command = ("git", "-C", folder, "-c", "core.fsmonitor=false", *words)
+    try:
+        found = subprocess.check_output(command, stderr=subprocess.DEVNULL, timeout=60)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return bool(found)
 
 
 def _remove_new(disk: Disk, layout: Layout) -> None:

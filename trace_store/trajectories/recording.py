@@ -120,8 +120,12 @@ class Recorder:
 
     def record_waiting(self, id: str) -> None:
         """Record the events that wait for the next one; if one holds a secret that is refused, they go on waiting."""
+
+        def record(events: Sequence[NewEvent]) -> list[str]:
+            return [each.event.id.hex for each in self._record(id, events)]
+
         with suppress(errors.SecretFoundError):
-            waiting.take(self._store, id, lambda events: self._record(id, events))
+            waiting.take(self._store, id, record)
 
     def _record(
         self,

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from trace_store.store.handle import Store
-    from trace_store.trajectories.recording import Recorded
 
 REPLACES = "replaces"
 """The field of an amendment with the linked commit that git replaced: a link that waits has no address yet."""
@@ -43,22 +42,21 @@ def add(store: Store, id: str, new: Sequence[NewEvent]) -> None:
         for each in new
     ]
     data = "".join(json.dumps(row, ensure_ascii=True) + "\n" for row in rows).encode("ascii")
-    path = store.layout.waiting_file(id)
-    store.disk.make_directory(os.path.dirname(path))
+    path = _file(store, id)
+    store.disk.make_directory(store.layout.waiting_dir)
     while not _with_lock(store, path, lambda fd: store.disk.write(fd, data)):
         created = store.disk.open(path, PRIVATE)
         if created is not None:
             store.disk.close(created)
 
 
-def take(store: Store, id: str, record: Callable[[Sequence[NewEvent]], Sequence[Recorded]]) -> None:
-    """Record the events that wait, and forget them; raises as `record`."""
-    path = store.layout.waiting_file(id)
+def take(store: Store, id: str, record: Callable[[Sequence[NewEvent]], Sequence[str]]) -> None:
+    """Let `record` record the events that wait, and return their addresses; then forget them."""
+    path = _file(store, id)
 
     def take_all(_: int) -> None:
         events = waiting(store, id)
-        made = record(_without_amendments(events)) if events else []
-        if amendments := _amendments(events, [each.event.id.hex for each in made]):
+        if amendments := _amendments(events, record(_without_amendments(events))):
             record(amendments)
         store.disk.remove(path)
 
@@ -68,7 +66,7 @@ def take(store: Store, id: str, record: Callable[[Sequence[NewEvent]], Sequence[
 
 def waiting(store: Store, id: str) -> list[NewEvent]:
     """Return the events that wait, oldest first; a damaged line is left out."""
-    data = read_file(store.disk, store.layout.waiting_file(id)) or b""
+    data = read_file(store.disk, _file(store, id)) or b""
     found: list[NewEvent] = []
     for line in data.splitlines():
         try:
@@ -87,6 +85,10 @@ def waiting_events(store: Store, id: str) -> list[Event]:
     return found + [
         _as_read(each) for each in _amendments(events, [event.id.hex for event in found])
     ]
+
+
+def _file(store: Store, id: str) -> str:
+    return os.path.join(store.layout.waiting_dir, id)
 
 
 def _as_read(event: NewEvent) -> Event:
