@@ -109,7 +109,7 @@ def test_keys_of_trajectories(filled: Callable[..., Outcome]) -> None:
     filled("tr", "start", "x", "-q")
     event = first(filled("tr", "decision", "x", "--json"))
     assert list(event) == of_event
-    assert list(first(filled("tr", "reflect", "x", "--result-json"))) == of_event
+    assert list(first(filled("tr", "reflect", "x", "--json"))) == of_event
     assert list(first(filled("tr", "list", "--json"))) == of_state
     status = first(filled("tr", "status", "--json"))
     assert list(status) == [*of_state, "last"]

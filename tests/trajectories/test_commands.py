@@ -112,10 +112,11 @@ def test_complete_reports_what_is_missing(started: Run) -> None:
         (["message", "x"], 2, "--to or --from"),
         (["decision", "x", "--confidence", "high"], 2, "a number from 0 to 1, not 'high'"),
         (["amend"], 2, "nothing to change"),
-        (["amend", "d7", "--content", "x"], 4, "no event 'd7'"),
+        (["amend", "d7", "--content", "x"], 4, "`trace trajectory show traj_"),
+        (["start", ""], 2, "the title is empty"),
         (["reflect", "--confidence", "0.5"], 2, "needs a summary"),
         (["reflect", "x", "--ask"], 2, "--ask drafts it"),
-        (["reflect", "x", "--json", "-"], 2, "not both"),
+        (["reflect", "x", "--from", "-"], 2, "not both"),
         (["reflect", "--ask"], 2, "no editor is set"),
         (["reflect"], 2, "no editor is set"),
         (["list", "--since", "soon"], 2, "2 days ago"),
@@ -151,6 +152,40 @@ def test_without_a_current_trajectory_the_error_lists_the_active_ones(
     assert "trace trajectory reopen traj_" in again.err
 
 
+def test_texts_come_from_standard_input(started: Run) -> None:
+    started("tr", "decision", "-", stdin=b"Which?|JWT,\nsigned\n")
+    started("tr", "finding", "-", stdin=b"Clocks differ")
+    shown = started("tr", "show").text
+    assert "Which? → JWT" in shown
+    assert "signed" in shown
+    assert "Clocks differ" in shown
+
+
+def test_after_the_end_the_last_trajectory_is_read(started: Run, trace: Trace) -> None:
+    started("tr", "decision", "Which?|JWT")
+    started("tr", "complete", "Done", "-q")
+    for words in (["show"], ["status"], ["export"], ["score"], ["timeline"]):
+        assert started("tr", *words).text
+    assert trace("tr", "note", "x").code == 6
+
+
+def test_a_later_retrospective_keeps_what_it_does_not_say(started: Run) -> None:
+    started("tr", "reflect", "First", "--learning", "clocks differ", "--confidence", "0.5", "-q")
+    started("tr", "complete", "Second", "--confidence", "0.9", "-q")
+    data = record(started("tr", "show", "--json"))["retrospective"]["data"]
+    assert (data["summary"], data["learnings"], data["confidence"]) == (
+        *("Second", ["clocks differ"]),
+        0.9,
+    )
+
+
+def test_a_second_start_for_a_task_says_so(started: Run) -> None:
+    outcome = started("tr", "start", "ENG-456", "Again")
+    assert "is active for 'Sign in', too" in outcome.err
+    started("tr", "amend", "--task", "ENG-457", "--trajectory", outcome.text.split()[0])
+    assert "too" not in started("tr", "start", "ENG-458", "Another").err
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -164,7 +199,7 @@ def test_without_a_current_trajectory_the_error_lists_the_active_ones(
     ],
 )
 def test_an_invalid_retrospective(started: Run, trace: Trace, given: bytes, said: str) -> None:
-    outcome = trace("tr", "reflect", "--json", "-", stdin=given)
+    outcome = trace("tr", "reflect", "--from", "-", stdin=given)
     assert outcome.code == 2
     assert said in outcome.err
     assert record(started("tr", "show", "--json"))["retrospective"] is None

@@ -128,6 +128,8 @@ def test_an_invalid_event_is_refused_and_nothing_is_recorded(repo: Repo) -> None
         (lambda: tr.record("note", "x", tags=3), "tags is a list"),
         (lambda: tr.record("note", 3), "content is text"),  # type: ignore[arg-type]
         (lambda: tr.record("No type", "x"), "not a type of events"),
+        (lambda: tr.record("desicion", "x"), "did you mean 'decision'"),
+        (lambda: tr.decide("a", "b", why="c"), "no field 'why'"),
         (lambda: tr.reflect(""), "needs a summary"),
         (lambda: tr.complete({"summary": "x", "mood": "good"}), "has no 'mood'"),
         (lambda: tr.amend(), "nothing to change"),

@@ -100,6 +100,20 @@ def test_links_stay_when_git_switches_branches(project: Project) -> None:
     assert project.trace("fsck").code == 0
 
 
+def test_the_branch_of_git_says_which_trajectory_is_meant(project: Project) -> None:
+    started = []
+    for name in ("one", "two"):
+        project.git("switch", "-q", "-c", name)
+        started.append(project.start(name))
+    project.git("switch", "-q", "one")
+    commit = project.commit("change", app_py="of one\n")
+    project.decide("How?", "so")
+    assert project.linked(started[0]) == [commit]
+    assert project.linked(started[1]) == []
+    project.git("switch", "-q", "main")
+    assert "several trajectories" in project.trace("tr", "note", "x", code=6).err
+
+
 @pytest.mark.parametrize("recorded", [True, False])
 def test_squashed_commits_keep_their_decisions(project: Project, recorded: bool) -> None:
     id_ = project.start("Sign in")

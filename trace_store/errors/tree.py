@@ -113,6 +113,7 @@ class ErrorCode:
     TASK_NOT_FOUND = "task-not-found"
     NO_TASK_KEY = "no-task-key"
     NO_TASK_SYSTEM = "no-task-system"
+    EVENT_NOT_FOUND = "event-not-found"
 
 
 class TraceError(Exception):

@@ -275,6 +275,7 @@ class RefSummary:
             return  # a read-only repository: all refs are read each time
 
 
+_GIT_BRANCH = "ref: refs/heads/"
 _POINTER = b"gitdir: "
 _LONGEST_POINTER = 8192
 
@@ -324,6 +325,22 @@ def git_dir(disk: Disk, root: str) -> str | None:
     """Return the directory of the git repository above a folder, or None; raises as `git_dir_of`."""
     path = find_git(disk, root)
     return None if path is None else git_dir_of(disk, path)
+
+
+def git_branch(disk: Disk, root: str) -> str:
+    """Return git's branch in the work tree around a folder; "" if there is none.
+
+    Raises:
+        StorageError: git's files cannot be read.
+    """
+    folder = git_dir(disk, root)
+    head = (
+        None
+        if folder is None
+        else read_file(disk, os.path.join(folder, "HEAD"), limit=_LONGEST_POINTER)
+    )
+    text = (head or b"").decode("utf-8", "replace").strip()
+    return text.removeprefix(_GIT_BRANCH) if text.startswith(_GIT_BRANCH) else ""
 
 
 def git_dir_of(disk: Disk, path: str) -> str:

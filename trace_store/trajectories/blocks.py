@@ -135,7 +135,8 @@ def read_block(block: Block) -> dict[str, Any]:
     is_allowed = (
         block.type in (*ev.TOLD, ev.CHAPTER, ev.RETROSPECTIVE) or block.type not in ev.TYPES
     )
-    if not (is_allowed and ev.is_type(block.type)):
+    ev.check_type(block.type)
+    if not is_allowed:
         raise errors.InvalidInputError(f"a block cannot record the type {block.type!r}")
     main = _REQUIRED.get(block.type, "content")
     written = _read_body(block.body, main)

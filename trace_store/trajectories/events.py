@@ -12,7 +12,7 @@ from trace_store.objects.parts import Data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from trace_store.objects.address import Address
@@ -38,6 +38,17 @@ TYPES = (
     *(COMPLETED, ABANDONED, REOPENED, LINKED, AMENDED),
 )
 SIGNIFICANCES = ("low", "medium", "high", "critical")
+FIELDS = frozenset(
+    (
+        *("type", "content", "title", "question", "reasoning", "alternatives", "confidence"),
+        *("significance", "tags", "raw", "role", "to", "from", "summary", "approach", "time_spent"),
+        *("challenges", "learnings", "suggestions", "commit", "patch_id", "subject", "files"),
+        *("branch", "made", "source", "block", "event", "changes"),
+    )
+)
+"""What a caller may say of an event; other data goes into `raw`."""
+_ALIKE = 0.75
+"""How much of a name must be that of a type to be taken for a misspelling of it, 0 to 1."""
 _LISTS_OF_TEXT = ("challenges", "learnings", "suggestions", "tags", "files", "approaches")
 
 
@@ -187,6 +198,35 @@ class NewEvent:
 def is_type(name: object) -> bool:
     """Return True if a name is a type of events: one of `TYPES`, or any valid kind of messages."""
     return isinstance(name, str) and (name in TYPES or is_kind(name))
+
+
+def check_type(name: object) -> None:
+    """Check a type of events that a caller gave.
+
+    Raises:
+        InvalidInputError: it is not a type, or looks like a misspelt one of `TYPES`.
+    """
+    if not is_type(name):
+        raise errors.InvalidInputError(f"not a type of events: {str(name)[:40]!r}", argument="type")
+    if name not in TYPES:
+        import difflib  # only for unusual types
+
+        if meant := difflib.get_close_matches(str(name), TYPES, 1, _ALIKE):
+            raise errors.InvalidInputError(
+                f"no type of events {str(name)[:40]!r}; did you mean {meant[0]!r}?", argument="type"
+            )
+
+
+def check_fields(names: Iterable[str]) -> None:
+    """Check the names of fields that a caller gave.
+
+    Raises:
+        InvalidInputError: one is not in `FIELDS`.
+    """
+    if unknown := sorted(set(names) - FIELDS):
+        raise errors.InvalidInputError(
+            f"an event has no field {unknown[0]!r}; raw takes other data", argument=unknown[0]
+        )
 
 
 def event_data(

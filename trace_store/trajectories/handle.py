@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 
 from trace_store import errors, trajectories
@@ -120,8 +121,8 @@ class Recording:
             RefNotFoundError: there is no such trajectory.
             SecretFoundError: it holds a secret, and the guard refuses secrets.
         """
-        if not ev.is_type(type):
-            raise errors.InvalidInputError(f"not a type of events: {type[:40]!r}", argument="type")
+        ev.check_type(type)
+        ev.check_fields(fields)
         state = self.find(trajectory)
         data = event_data(type, content, fields)
         (recorded,) = self.record_all(state.id, [data], agent, time=time, session=session)
@@ -204,21 +205,29 @@ class Recording:
         confidence: float | None = None,
         **more: Any,
     ) -> Recorded:
-        """Record a retrospective. The newest one counts; earlier ones stay in the history. Raises as `record`."""
+        """Record a retrospective; what is not given is taken from the one before, which stays. Raises as `record`."""
         if not summary.strip():
             raise errors.InvalidInputError("a retrospective needs a summary", argument="summary")
         state = self.find(more.get("trajectory", ""))
-        return self.record(
-            ev.RETROSPECTIVE,
-            summary=summary,
-            approach=approach,
-            challenges=challenges,
-            learnings=learnings,
-            suggestions=suggestions,
-            confidence=confidence,
-            time_spent=self._store.clock.now() - state.started,
-            **{**more, "trajectory": state.id},
-        )
+        given = {
+            "summary": summary,
+            "approach": approach,
+            "challenges": challenges,
+            "learnings": learnings,
+            "suggestions": suggestions,
+            "confidence": confidence,
+        }
+        fields = self._retrospective(state, given)
+        return self.record(ev.RETROSPECTIVE, **fields, **{**more, "trajectory": state.id})
+
+    def _retrospective(self, state: State, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of a retrospective, with those of the one before that are not given."""
+        before = self.read(state.id).retrospective if state.count(ev.RETROSPECTIVE) else None
+        known = {} if before is None else before.data
+        names = trajectories.retrospective.FIELDS
+        told = {name: given[name] for name in names if given.get(name) not in (None, "", (), [])}
+        kept = {name: known[name] for name in names if name in known}
+        return {**kept, **told, "time_spent": self._store.clock.now() - state.started}
 
     def draft_retrospective(self, model: Model, trajectory: str = "") -> dict[str, Any]:
         """Return a retrospective drafted by a model from the history; record nothing, since a person must review it.
@@ -251,9 +260,8 @@ class Recording:
         state = self.find(trajectory)
         ends = [event_data(ev.COMPLETED)]
         if retrospective is not None:
-            told = trajectories.retrospective.read_retrospective(retrospective)
-            spent = self._store.clock.now() - state.started
-            ends.insert(0, {"type": ev.RETROSPECTIVE, **told, "time_spent": spent})
+            given = trajectories.retrospective.read_retrospective(retrospective)
+            ends.insert(0, {"type": ev.RETROSPECTIVE, **self._retrospective(state, given)})
         return self.record_all(state.id, ends, agent)[-1]
 
     def abandon(self, reason: str = "", **more: Any) -> Recorded:
@@ -292,16 +300,22 @@ class Recording:
             return self.record(
                 ev.AMENDED, trajectory=trajectory, agent=agent, changes=changed["changes"]
             )
+        self._recorder.record_waiting(self.find(trajectory, ended=True).id)
         whole = self.read(trajectory)
         found = reading.find_event(whole, event)
+        ev.check_fields(changes)
         checked = event_data(found.type, more=changes)
         del checked["type"]
         return self.record(
             ev.AMENDED, trajectory=whole.id, agent=agent, event=found.id.hex, changes=checked
         )
 
-    def find(self, trajectory: str = "") -> State:
+    def find(self, trajectory: str = "", *, ended: bool = False) -> State:
         """Return the state of the named or the current trajectory.
+
+        Args:
+            trajectory: its id, or the beginning of it.
+            ended: if none is active, return the one with the newest event.
 
         Raises:
             StateError: there is no current trajectory, or there are several; the message lists them.
@@ -309,11 +323,11 @@ class Recording:
             AmbiguousRevisionError: several ids have this prefix.
         """
         current = self._environment.variables(CURRENT).get(CURRENT, "")
-        return reading.choose(self._store, trajectory or current)
+        return reading.choose(self._store, trajectory or current, ended=ended)
 
     def read(self, trajectory: str = "") -> Trajectory:
-        """Return the named or the current trajectory, with its events; raises as `find`."""
-        return reading.read_trajectory(self._store, self.find(trajectory).id)
+        """Return the named, the current or else the last trajectory, with its events; raises as `find`."""
+        return reading.read_trajectory(self._store, self.find(trajectory, ended=True).id)
 
     def session_messages(self, chapter: Chapter) -> Sequence[SessionMessage]:
         """Return the messages of the agents' sessions during a chapter, by time."""
@@ -442,7 +456,8 @@ class Trajectories(Recording):
     @property
     def exports(self) -> Exports:
         """Exports trajectories for readers: pages, timelines, the text of a pull request."""
-        return trajectories.exports.Exports(self._store, self._environment, self.find)
+        find = functools.partial(self.find, ended=True)
+        return trajectories.exports.Exports(self._store, self._environment, find)
 
     @property
     def tasks(self) -> Tasks:
@@ -461,7 +476,7 @@ class Code:
 
     def link(
         self,
-        commits: Sequence[str] = ("HEAD",),
+        commits: str | Sequence[str] = "HEAD",
         *,
         folder: str | Git = ".",
         trajectory: str = "",
@@ -470,7 +485,7 @@ class Code:
         """Link commits of the code, with their files and patch ids; skip those that are linked already.
 
         Args:
-            commits: their names in git.
+            commits: their names in git, or one name.
             folder: a folder in the git repository, or a `Git` that runs there.
             trajectory: its id, or the beginning of it.
             agent: who made them.
@@ -481,7 +496,8 @@ class Code:
             RefNotFoundError: there is no such trajectory.
         """
         state, git = self._trajectories.find(trajectory), trajectories.git.git_in(folder)
-        new = trajectories.links.new_links(self._store, state, git, commits)
+        names = [commits] if isinstance(commits, str) else commits
+        new = trajectories.links.new_links(self._store, state, git, names)
         return self._trajectories.record_all(state.id, new, agent)
 
     def link_later(

@@ -6,7 +6,7 @@ time, and no merge is needed.
 
 from __future__ import annotations
 
-from trace_store import errors, graph
+from trace_store import errors, graph, refs
 from trace_store.frozen import replace, value
 from trace_store.ident import is_count
 from trace_store.objects import operations as ops
@@ -207,6 +207,7 @@ def state_of(store: Store, tips: Sequence[ObjectId]) -> State:
         project=state.project,
         tags=state.tags,
         branch=state.branch,
+        git_branch=state.git_branch,
     )
     for event in _events(store, tips):
         try:
@@ -246,13 +247,16 @@ def find_state(store: Store, name: str) -> State:
     return state_of(store, found[0][1])
 
 
-def choose(store: Store, named: str = "", branch: str = "") -> State:
-    """Return the named trajectory, else the active one of a branch, else of HEAD's branch, else the only active one.
+def choose(store: Store, named: str = "", branch: str = "", *, ended: bool = False) -> State:
+    """Return the current trajectory, or the named one.
+
+    The current one is the active one of a branch, of HEAD's branch, of git's branch, or else the only active one.
 
     Args:
         store: the repository's store.
         named: its id or the beginning of it; "" for none.
         branch: the full name of a branch that is tried before HEAD's; "" for none.
+        ended: if none is active, return the one with the newest event.
 
     Raises:
         StateError: none is active, or several are; the message lists them.
@@ -261,13 +265,19 @@ def choose(store: Store, named: str = "", branch: str = "") -> State:
     if named:
         return find_state(store, named)
     active = list_trajectories(store, Filter(status=ACTIVE))
-    for name in (branch, store.refs.head().ref):
-        of_branch = [state for state in active if name and state.branch == name]
+    head, here = store.refs.head().ref, git_branch(store) if len(active) > 1 else ""
+    for of_branch in (
+        [state for state in active if branch and state.branch == branch],
+        [state for state in active if head and state.branch == head],
+        [state for state in active if here and state.git_branch == here],
+        active,
+    ):
         if len(of_branch) == 1:
             return of_branch[0]
-    if len(active) == 1:
-        return active[0]
     if not active:
+        last = list_trajectories(store)[:1] if ended else ()
+        if last:
+            return last[0]
         raise errors.StateError("no trajectory is active", code=errors.ErrorCode.NO_TRAJECTORY)
     listed = "; ".join(f"{state.id} {state.title[:60]!r}" for state in active[:8])
     raise errors.StateError(
@@ -275,6 +285,14 @@ def choose(store: Store, named: str = "", branch: str = "") -> State:
         code=errors.ErrorCode.SEVERAL_TRAJECTORIES,
         names=[state.id for state in active],
     )
+
+
+def git_branch(store: Store) -> str:
+    """Return the branch that git has checked out around a repository; "" if there is none."""
+    try:
+        return refs.summary.git_branch(store.disk, store.layout.root)
+    except errors.StorageError:
+        return ""
 
 
 def read_trajectory(store: Store, name: str) -> Trajectory:
@@ -385,4 +403,8 @@ def find_event(trajectory: Trajectory, name: str) -> Event:
     if len(found) == 1:
         return found[0]
     how = "several events" if found else "no event"
-    raise errors.MessageNotFoundError(f"{how} {name[:80]!r} of {trajectory.id}", name=name)
+    raise errors.MessageNotFoundError(
+        f"{how} {name[:80]!r} of {trajectory.id}",
+        code=errors.ErrorCode.EVENT_NOT_FOUND,
+        name=trajectory.id,
+    )

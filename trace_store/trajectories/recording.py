@@ -31,7 +31,7 @@ from trace_store.trajectories.events import (
     event_message,
 )
 from trace_store.trajectories.ids import PREFIX, new_id, not_found, trajectory_ref
-from trace_store.trajectories.reading import state_of
+from trace_store.trajectories.reading import git_branch, state_of
 from trace_store.trajectories.state import META, State
 
 TYPE_CHECKING = False
@@ -80,7 +80,8 @@ class Recorder:
             AlreadyExistsError: the id is in use.
         """
         head = self._store.refs.head()
-        data = event_data(ev.STARTED, "", {**facts, "branch": head.ref or ""})
+        places = {"branch": head.ref or "", "git_branch": git_branch(self._store)}
+        data = event_data(ev.STARTED, "", {**facts, **places})
         if not data.get("title"):
             raise errors.InvalidInputError("a trajectory needs a title", argument="title")
         event = NewEvent(data, agent, time, head.oid)

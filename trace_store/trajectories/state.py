@@ -54,6 +54,7 @@ class State:
         status: `active`, `completed` or `abandoned`.
         started, updated: the times of the first and the last event, in milliseconds since the epoch.
         branch: the full name of the branch on which it was started, or "".
+        git_branch: the branch of git on which it was started, or "".
         agents: who took part, by the time of joining.
         chapter: the title of the current chapter, or "".
         counts: the number of events of each type.
@@ -70,6 +71,7 @@ class State:
     started: int = 0
     updated: int = 0
     branch: str = ""
+    git_branch: str = ""
     agents: tuple[Agent, ...] = ()
     chapter: str = ""
     counts: tuple[tuple[str, int], ...] = ()
@@ -107,7 +109,8 @@ class State:
         if type_ == ev.RETROSPECTIVE:
             return replace(state, confidence=data.get("confidence", self.confidence))
         if type_ == ev.STARTED:
-            return replace(state._with_facts(data), branch=data.get("branch", ""))
+            places = {name: data.get(name, "") for name in ("branch", "git_branch")}
+            return replace(state._with_facts(data), **places)
         if type_ == ev.AMENDED and "event" not in data:
             return state._with_facts(data["changes"])
         return state

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, QUIET, SECRETS, finish, opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.trajectories.handle import Trajectories
     from trace_store.trajectories.recording import Recorded
+    from trace_store.trajectories.state import State
 
 HELP = """Record why the code is as it is, while the work happens.
 
 A trajectory holds the events of one task: decisions with their alternatives, findings, chapters. Each event links the
 messages that led to it. Several trajectories may be active at once. The current one is the one of --trajectory, else of
-TRACE_TRAJECTORY, else the active one of HEAD's branch, else the only active one. `trace tr` is short for
-`trace trajectory`.
+TRACE_TRAJECTORY, else the active one of HEAD's branch, else of git's branch, else the only active one. `trace tr` is
+short for `trace trajectory`.
 """
 TRAJECTORY = Option(
     "--trajectory",
@@ -139,9 +141,12 @@ def start(
     A task is an id such as `bd-a3f8`, `#12`, `owner/repo#12` or `ENG-456`, or an address. Without arguments, the id is
     taken from the name of git's branch, such as `feature/ENG-456-sign-in`. The task system is asked only with --fetch.
     """
+    if first is not None and not first.strip():
+        raise usage_error("the title is empty")
     with opened(invocation, quiet=quiet, secrets=secrets) as repo:
         words = [each for each in (first, title) if each]
         name, subject = _subject(invocation, repo.trajectories, words, task, system, fetch=fetch)
+        others = [] if subject is None else _others(repo.trajectories, subject)
         made = repo.trajectories.start(
             name,
             task=subject,
@@ -156,6 +161,14 @@ def start(
         write_record(invocation, records.trajectory_state(made))
     elif not quiet:
         invocation.line(f"{made.id} {one_line(made.title, 60)}")
+    for each in others:
+        invocation.note(f"note: {each.id} is active for {one_line(each.title, 60)!r}, too")
+
+
+def _others(handle: Trajectories, task: Task) -> list[State]:
+    """Return the active trajectories of a task."""
+    found = handle.list(task=task.id, status="active") if task.id else []
+    return [each for each in found if each.task is not None and each.task.system == task.system]
 
 
 def _subject(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import QUIET, opened
+from trace_cli.porcelain.common import opened
 from trace_cli.porcelain.input import parsed_json
 from trace_cli.porcelain.trajectory import RECORDING, confidence_of, record
 from trace_cli.render.records import json_bytes
@@ -39,17 +39,7 @@ FLAGS = (
     Option("--learning", "learnings", "What to know next time; may be repeated", "TEXT", many=True),
     Option("--suggestion", "suggestions", "What to do next; may be repeated", "TEXT", many=True),
     Option("--confidence", "confidence", "How sure you are, 0 to 1", "C", default=""),
-    Option(
-        "--json",
-        "file",
-        "Read the retrospective from a JSON file, or from standard input (-)",
-        "FILE",
-    ),
-)
-ENDING = (
-    *RECORDING[:-2],
-    Option("--result-json", "as_json", "Print the result as JSON (--json is the input)"),
-    QUIET,
+    Option("--from", "file", "Read it from a JSON file, or from standard input (-)", "FILE"),
 )
 
 
@@ -57,24 +47,24 @@ ENDING = (
     *FLAGS,
     Option("--ask", "ask", "Let the model of `trace config model` draft it; you review the draft"),
     Option("-n --dry-run", "dry_run", "Print the retrospective as JSON, and record nothing"),
-    *ENDING,
+    *RECORDING,
 )
 def reflect(
     invocation: Invocation, *, file: str | None, ask: bool, dry_run: bool, **given: Any
 ) -> None:
     """Record the retrospective: what was done, what was hard, what to know next time.
 
-    Without SUMMARY and --json, a template opens in your editor. The newest retrospective is shown; earlier ones stay in
-    the history.
+    Without SUMMARY and --from, a template opens in your editor. What you do not give is taken from an earlier
+    retrospective, which stays in the history.
 
         trace trajectory reflect "Tokens are signed and refreshed" --learning "Clocks differ" --confidence 0.9
         trace trajectory reflect --ask --dry-run > draft.json
-        trace trajectory reflect --json draft.json
+        trace trajectory reflect --from draft.json
     """
     retrospective, options = _given(invocation, file, given)
     if ask and retrospective is not None:
         raise usage_error(
-            "--ask drafts it: omit SUMMARY, --json and the options of the retrospective"
+            "--ask drafts it: omit SUMMARY, --from and the options of the retrospective"
         )
     if retrospective is None:
         retrospective = _reviewed(invocation, options, ask=ask, dry_run=dry_run)
@@ -84,7 +74,7 @@ def reflect(
     record(invocation, lambda tr, fields: tr.reflect(**retrospective, **fields), **options)
 
 
-@takes(*FLAGS, *ENDING)
+@takes(*FLAGS, *RECORDING)
 def complete(invocation: Invocation, *, file: str | None, **given: Any) -> None:
     """Complete a trajectory, and record its retrospective if you give one.
 
@@ -128,7 +118,7 @@ def _given(
             raise usage_error("a retrospective needs a summary", "give SUMMARY first")
         return fields or None, given
     if fields:
-        raise usage_error("give --json or the retrospective's options, not both")
+        raise usage_error("give --from or the retrospective's options, not both")
     name = "standard input" if file == "-" else repr(file)
     read = parsed_json(invocation.read(file), name)
     return trajectories.retrospective.read_retrospective(read), given
@@ -145,7 +135,7 @@ def _reviewed(
             if not (dry_run or invocation.environment.editor):
                 raise usage_error(
                     "no editor is set to review the draft",
-                    "set VISUAL or EDITOR; or --dry-run prints the draft, and --json records it",
+                    "set VISUAL or EDITOR; or --dry-run prints the draft, and --from records it",
                 )
             settings = llm.settings.read_settings(repo.store.disk, invocation.environment)
             model = llm.http_model.HttpModel(settings)
@@ -156,7 +146,7 @@ def _reviewed(
             invocation,
             template(f"{state.id} {state.title}", draft),
             TYPED,
-            "give SUMMARY, or --json FILE",
+            "give SUMMARY, or --from FILE",
         )
         return _parsed(repo, text)
 

@@ -13,16 +13,19 @@ from trace_cli.porcelain.trajectory import (
     record,
 )
 from trace_store.trajectories import events as ev
+from trace_store.trajectories.events import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
+    from trace_store.trajectories.handle import Trajectories
+    from trace_store.trajectories.recording import Recorded
 
 TEXT = Argument("TEXT", "text", "The text; - reads standard input")
 ALTERNATIVE = Option(
-    "--alternative",
+    "--alternative --alternatives",
     "alternatives",
     "An option not chosen, and why; may be repeated",
     "OPTION: REASON",
@@ -43,7 +46,7 @@ def chapter(invocation: Invocation, *, title: str, **options: Any) -> None:
 
 
 @takes(
-    Argument("CHOSEN", "chosen", "What was chosen, or QUESTION|CHOSEN"),
+    Argument("CHOSEN", "chosen", "What was chosen, or QUESTION|CHOSEN; - reads standard input"),
     QUESTION,
     REASONING,
     ALTERNATIVE,
@@ -69,7 +72,7 @@ def decision(
         trace trajectory decision "Which token?|JWT" --reasoning "No session store" --alternative "sessions: a store"
         trace trajectory decision "pytest" --confidence 0.8
     """
-    chosen = argument_text(chosen)
+    chosen = text_from(invocation, "-") if chosen == "-" else argument_text(chosen)
     if question is None:
         before, bar, after = chosen.partition("|")
         question, chosen = (before, after) if bar else ("", chosen)
@@ -144,6 +147,7 @@ def message(invocation: Invocation, *, text: str, to: str, sender: str, **option
     Option("--description", "description", "More about the trajectory", "TEXT"),
     Option("--project", "project", "The project of the trajectory", "NAME"),
     TAG,
+    Option("--task", "task", "The task of the trajectory", "ID", default=""),
     *RECORDING,
 )
 def amend(
@@ -160,11 +164,13 @@ def amend(
     title: str | None,
     description: str | None,
     project: str | None,
+    task: str,
     **options: Any,
 ) -> None:
     """Amend an event, or the trajectory itself; earlier versions stay.
 
-    This works after the end, too. Fields that you do not give stay unchanged.
+    This works after the end, too. Fields that you do not give stay unchanged; alternatives and tags that you give
+    replace the earlier ones. `trace trajectory show --json` has the earlier versions.
 
         trace trajectory amend d2 --reasoning "The library is no longer maintained"
         trace trajectory amend --title "Sign in with passkeys"
@@ -182,7 +188,13 @@ def amend(
         "tags": tags or None,
     }
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    record(invocation, lambda tr, fields: tr.amend(event, **fields, **changes), **options)
+
+    def write(tr: Trajectories, fields: dict[str, Any]) -> Recorded:
+        if task:
+            changes["task"] = tr.tasks.named(task) or Task("", id=task)
+        return tr.amend(event, **fields, **changes)
+
+    record(invocation, write, **options)
 
 
 def _record_text(invocation: Invocation, type: str, text: str, **options: Any) -> None:

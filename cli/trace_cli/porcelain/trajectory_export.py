@@ -108,7 +108,7 @@ def export(
         raise usage_error("--format folder requires a folder", "-o FOLDER")
     with opened(invocation) as repo:
         exports = repo.trajectories.exports
-        name = repo.trajectories.find(trajectory).id
+        name = repo.trajectories.find(trajectory, ended=True).id
         if form == FOLDER:
             flags = {"thinking": thinking, "force": force, "as_json": as_json}
             _write_folder(invocation, exports, name, output, **flags)

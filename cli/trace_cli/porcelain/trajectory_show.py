@@ -35,7 +35,7 @@ INDENT = "    "
 def status(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
     """Show the current trajectory: its task, agents, chapter and last events."""
     with opened(invocation) as repo:
-        state = repo.trajectories.find(trajectory)
+        state = repo.trajectories.find(trajectory, ended=True)
         last = reading.last_events(repo.store, state.id, LAST)
         now = repo.store.clock.now()
     if as_json:

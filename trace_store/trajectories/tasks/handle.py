@@ -6,9 +6,8 @@ import os
 import re
 
 from trace_store import errors
-from trace_store.files import read_file
 from trace_store.frozen import replace, value
-from trace_store.refs.summary import git_dir
+from trace_store.refs.summary import git_branch
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading
 from trace_store.trajectories.events import NewEvent, Task, event_data
@@ -21,14 +20,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.environment import Environment
-    from trace_store.files import Disk
     from trace_store.store.handle import Store
     from trace_store.trajectories.recording import Recorder
     from trace_store.trajectories.state import State
     from trace_store.trajectories.tasks.record import TaskRecord
 
-HEAD_BYTES = 4_096
-_BRANCH = "ref: refs/heads/"
 _BEADS = re.compile(r"(?:^|[/_-])(bd-[a-z0-9]+(?:\.[0-9]+)*)(?=[/_-]|$)")
 _KEY = re.compile(r"(?:^|[/_-])([A-Z][A-Z0-9]{0,9}-[0-9]{1,9})(?=[/_-]|$)")
 _SMALL_KEY = re.compile(r"(?:^|/)([a-z][a-z0-9]{1,9}-[0-9]{1,9})(?=[/_-]|$)")
@@ -264,20 +260,6 @@ def _action(state: State, before: Task, now: Task) -> str:
     if not state.is_active and before.state in ENDED and now.state not in ENDED:
         return ev.REOPENED
     return ev.AMENDED if _changes(state, now) else ""
-
-
-def git_branch(disk: Disk, root: str) -> str:
-    """Return git's branch in the work tree around a folder; "" if there is none.
-
-    Raises:
-        StorageError: git's files cannot be read.
-    """
-    folder = git_dir(disk, root)
-    head = (
-        None if folder is None else read_file(disk, os.path.join(folder, "HEAD"), limit=HEAD_BYTES)
-    )
-    text = (head or b"").decode("utf-8", "replace").strip()
-    return text.removeprefix(_BRANCH) if text.startswith(_BRANCH) else ""
 
 
 def named_tasks(branch: str) -> Iterator[tuple[str, str]]:
