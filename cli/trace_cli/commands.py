@@ -23,6 +23,7 @@ COMMON = {
     "Examine history and state": ("status", "log", "show", "search"),
     "Branch, merge and undo": ("switch", "merge", "undo"),
     "Make room": ("trim", "compress", "checkpoint"),
+    "Record why the code is as it is": ("trajectory", "why"),
     "Share": ("seal", "export", "bundle"),
 }
 """The everyday commands that `trace` without a command lists."""

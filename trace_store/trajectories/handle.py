@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 
 from trace_store import errors, trajectories
@@ -456,7 +455,10 @@ class Trajectories(Recording):
     @property
     def exports(self) -> Exports:
         """Exports trajectories for readers: pages, timelines, the text of a pull request."""
-        find = functools.partial(self.find, ended=True)
+
+        def find(trajectory: str) -> State:
+            return self.find(trajectory, ended=True)
+
         return trajectories.exports.Exports(self._store, self._environment, find)
 
     @property

@@ -7,8 +7,6 @@ of another clone, the ref has two tips, and the next event has both as parents.
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from trace_store import errors, history
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import value
@@ -125,8 +123,10 @@ class Recorder:
         def record(events: Sequence[NewEvent]) -> list[str]:
             return [each.event.id.hex for each in self._record(id, events)]
 
-        with suppress(errors.SecretFoundError):
+        try:
             waiting.take(self._store, id, record)
+        except errors.SecretFoundError:
+            pass
 
     def _record(
         self,

@@ -7,7 +7,6 @@ Readers see these events at the end of the trajectory, and the next event that i
 
 from __future__ import annotations
 
-import json
 import os
 
 from trace_store.files import APPEND, PRIVATE, read_file
@@ -32,6 +31,8 @@ def add(store: Store, id: str, new: Sequence[NewEvent]) -> None:
     Raises:
         StorageError: the file cannot be written.
     """
+    import json  # as in `waiting`
+
     rows = [
         {
             "data": dict(each.data),
@@ -66,7 +67,11 @@ def take(store: Store, id: str, record: Callable[[Sequence[NewEvent]], Sequence[
 
 def waiting(store: Store, id: str) -> list[NewEvent]:
     """Return the events that wait, oldest first; a damaged line is left out."""
-    data = read_file(store.disk, _file(store, id)) or b""
+    data = read_file(store.disk, _file(store, id))
+    if not data:
+        return []
+    import json  # rarely needed, slow to import
+
     found: list[NewEvent] = []
     for line in data.splitlines():
         try:

@@ -161,7 +161,7 @@ def start(
         write_record(invocation, records.trajectory_state(made))
     elif not quiet:
         invocation.line(f"{made.id} {one_line(made.title, 60)}")
-    for each in others:
+    for each in () if quiet else others:
         invocation.note(f"note: {each.id} is active for {one_line(each.title, 60)!r}, too")
 
 
