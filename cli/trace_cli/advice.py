@@ -160,7 +160,7 @@ HINTS: dict[str, str] = {
     ErrorCode.TASK_NONSENSE: "try again later, or without --fetch; nothing was written",
     ErrorCode.TASK_NOT_FOUND: "check the id, or name the system with --system; nothing was written",
     ErrorCode.NO_TASK_KEY: "set {variable}",
-    ErrorCode.EVENT_NOT_FOUND: "`trace trajectory show {name}` numbers decisions, as d1; with --json it has all addresses",
+    ErrorCode.EVENT_NOT_FOUND: "`trace trajectory show {name}` numbers decisions: d1; --json has all addresses",
     ErrorCode.NO_TASK_SYSTEM: "set LINEAR_API_KEY or TRACE_JIRA_URL, or name another system with --system",
     ErrorCode.INTERNAL: "please report this, with the output under `TRACE_DEBUG=1`",
 }

@@ -126,7 +126,7 @@ class Recorder:
         try:
             waiting.take(self._store, id, record)
         except errors.SecretFoundError:
-            pass
+            return
 
     def _record(
         self,

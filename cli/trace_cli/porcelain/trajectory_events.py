@@ -13,7 +13,6 @@ from trace_cli.porcelain.trajectory import (
     record,
 )
 from trace_store.trajectories import events as ev
-from trace_store.trajectories.events import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,7 +190,7 @@ def amend(
 
     def write(tr: Trajectories, fields: dict[str, Any]) -> Recorded:
         if task:
-            changes["task"] = tr.tasks.named(task) or Task("", id=task)
+            changes["task"] = tr.tasks.named(task) or ev.Task("", id=task)
         return tr.amend(event, **fields, **changes)
 
     record(invocation, write, **options)
