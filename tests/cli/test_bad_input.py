@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Outcome, Run, Trace
 
 
 def state(folder: Path) -> dict[str, str]:
@@ -184,7 +183,7 @@ def test_a_branch_without_a_commit(repository: Trace) -> None:
     )
 
 
-def test_a_message_where_a_commit_is_needed(ok: Callable[..., Outcome], repository: Trace) -> None:
+def test_a_message_where_a_commit_is_needed(ok: Run, repository: Trace) -> None:
     for text in ("a", "b"):
         ok("commit", "-q", "--user", text)
     for words in (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from tests.store.support.histories import (
     pack_paths,
     reopen,
 )
+from tests.support.git import git
 from trace_store.errors import ObjectNotFoundError, StateError
 from trace_store.history.log import log
 from trace_store.maintenance.fsck import check_table
@@ -283,24 +283,22 @@ def test_reflogs_expire_by_age_and_by_what_leads_to_what_they_name(store: Store)
 
 
 def test_quarantine_is_nothing_to_git(tmp_path: Path) -> None:
-    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    git(tmp_path, "init", "-q")
     store = new_store(tmp_path)
     append(store, "kept")
     abandoned(store)
-    subprocess.run(["git", "-C", tmp_path, "add", ".trace"], check=True)
+    git(tmp_path, "add", ".trace")
     assert prune(store, grace_days=0).tracked == 1
-    args = ["git", "-C", str(tmp_path), "status", "--porcelain", "--untracked-files=all"]
-    told = subprocess.run(args, check=True, capture_output=True, text=True).stdout
-    assert "quarantine" not in told
+    assert "quarantine" not in git(tmp_path, "status", "--porcelain", "--untracked-files=all")
 
 
 def test_gc_leaves_packs_that_git_has(tmp_path: Path) -> None:
-    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    git(tmp_path, "init", "-q")
     store = new_store(tmp_path)
     for text in ("one", "two"):
         append(store, text * 30000)
         seal(store)
-        subprocess.run(["git", "-C", tmp_path, "add", ".trace"], check=True)
+        git(tmp_path, "add", ".trace")
     before = pack_paths(tmp_path)
     gc(store, grace_days=0)
     assert pack_paths(tmp_path) == before

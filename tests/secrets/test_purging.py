@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.git import git
 from trace_cli.porcelain.demo import SAMPLE
 from trace_store import Repo, history, importers
 from trace_store.bundles.create import create_bundle
@@ -287,18 +288,6 @@ def test_a_transcript_is_imported_again_without_what_was_purged(tmp_path: Path) 
         assert any(text.startswith("[purged") for text in texts(other.store, ref))
         other.seal()
     stands_nowhere(tmp_path / "second" / ".trace", victim)
-
-
-def git(folder: Path, *words: str) -> str:
-    done = subprocess.run(
-        ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull},
-    )
-    return done.stdout
 
 
 def test_a_clone_knows_and_a_merge_that_brings_the_bytes_back_is_told_and_undone(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import time
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from tests.store.support.histories import (
     pack_paths,
     reopen,
 )
+from tests.support.git import git
 from trace_store.maintenance.seal import seal
 from trace_store.oid import ObjectId
 from trace_store.refs import summary
@@ -31,30 +31,6 @@ from trace_store.store.handle import Store
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 BRANCH = "trunk"
-
-
-def git(folder: Path, *arguments: str, check: bool = True) -> str:
-    environment = {
-        **{k: v for k, v in os.environ.items() if not k.startswith("GIT_")},
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "HOME": str(folder),
-        "LC_ALL": "C",
-    }
-    settings = [
-        "-c",
-        "user.name=t",
-        "-c",
-        "user.email=t@example.org",
-        "-c",
-        "protocol.file.allow=always",
-    ]
-    done = subprocess.run(
-        ["git", *settings, *arguments], cwd=folder, env=environment, capture_output=True, text=True
-    )
-    if check:
-        assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 def commit_all(folder: Path, message: str = "work") -> None:
