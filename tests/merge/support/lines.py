@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from trace_store import Environment, Repo
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from trace_store import Environment, ObjectId, Repo
 from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.objects.commit import Commit
 from trace_store.repo.stopped import Stopped
 
 ADA = Environment(author="ada")
@@ -23,6 +30,32 @@ def branch(repo: Repo, name: str, revision: str = "HEAD") -> None:
 def on(repo: Repo, name: str) -> None:
     """Go to a branch."""
     repo.store.refs.set_head(f"refs/heads/{name}")
+
+
+def apart(repo: Repo, ours: Callable[[], Any], theirs: Callable[[], Any]) -> None:
+    """Let `side` and `main` go on from HEAD, each its own way; HEAD ends on main."""
+    branch(repo, "side")
+    on(repo, "side")
+    theirs()
+    on(repo, "main")
+    ours()
+
+
+def commit_of(repo: Repo, oid: ObjectId | None) -> Commit:
+    assert oid is not None
+    return Commit.decode(repo.store.objects.read(oid))
+
+
+def files(repo: Repo) -> dict[str, str]:
+    """Return the content of all files of a repository that a command must not touch before all is settled."""
+    root = repo.store.layout.root
+    found = {}
+    for folder, _, names in os.walk(root):
+        for name in names:
+            where = os.path.relpath(os.path.join(folder, name), root)
+            if where.split(os.sep)[0] in ("journal", "refs", "objects", "HEAD", "logs"):
+                found[where] = hashlib.sha256(Path(root, where).read_bytes()).hexdigest()
+    return found
 
 
 def pending(repo: Repo) -> Stopped:
