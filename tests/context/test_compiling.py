@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.support.histories import move, put
 from tests.support.pictures import PNG as PNG_BYTES
 from trace_store import Environment, FixedClock, Image, Message, Reasoning, Repo, Text, ToolCall
 from trace_store.column_file import DiskColumn
@@ -35,7 +36,6 @@ from trace_store.history import commit as writing
 from trace_store.ident import format_time
 from trace_store.maintenance.fsck import check_indexes
 from trace_store.objects.commit import Commit, Operation
-from trace_store.oid import hash_object
 
 ADA = Environment(author="ada")
 
@@ -173,9 +173,7 @@ def test_broken_pairs_are_repaired_or_refused(repo: Repo) -> None:
 def test_what_this_version_does_not_know_is_refused_by_name(repo: Repo) -> None:
     tip = repo.append("user", "a").oid
     commit = Commit([tip], "ada", 1, [Operation("teleport", {"targets": []})])
-    data = commit.encode()
-    edit = RefEdit("refs/heads/main", hash_object(data), ANY)
-    repo.store.transact(lambda _: Transaction([(hash_object(data), data)], [edit]))
+    put(repo.store, commit.encode(), "refs/heads/main")
     with pytest.raises(UnsupportedFormatError, match="teleport"):
         repo.compile()
     with pytest.raises(UnsupportedFormatError, match="teleport"):
@@ -187,9 +185,7 @@ def test_a_message_that_a_move_names_twice_stands_once(repo: Repo) -> None:
     tip = repo.commit([Message("user", text) for text in "abc"]).oid
     birth = tip[:16]
     twice = Operation("move", {"targets": [[birth, 2], [birth, 1], [birth, 2]]})
-    data = Commit([tip], "ada", 1, [twice]).encode()
-    edit = RefEdit("refs/heads/main", hash_object(data), ANY)
-    repo.store.transact(lambda _: Transaction([(hash_object(data), data)], [edit]))
+    put(repo.store, Commit([tip], "ada", 1, [twice]).encode(), "refs/heads/main")
     assert texts(repo.compile()) == ["c", "b", "a"]
 
 
@@ -277,8 +273,7 @@ def test_a_damaged_record_is_not_copied_on(repo: Repo, how: str) -> None:
     branch = "main"
     if how == "taken over":
         branch = "side"
-        edit = RefEdit("refs/heads/side", repo.resolve("HEAD"), None)
-        repo.store.transact(lambda _: Transaction([], [edit]))
+        move(repo.store, "refs/heads/side", repo.resolve("HEAD"))
     else:
         path.write_bytes(path.read_bytes() + b"cut off")
     writing.commit(repo.store, [Message("user", "s")], author="ada", branch=branch)
@@ -291,8 +286,7 @@ def test_an_index_of_another_branch_is_taken_over(repo: Repo) -> None:
     for text in "abc":
         repo.append("user", text)
     repo.compile()
-    edit = RefEdit("refs/heads/side", repo.resolve("HEAD"), None)
-    repo.store.transact(lambda _: Transaction([], [edit]))
+    move(repo.store, "refs/heads/side", repo.resolve("HEAD"))
     writing.commit(repo.store, [Message("user", "s")], author="ada", branch="side")
     assert texts(repo.compile("side")) == ["a", "b", "c", "s"]
     assert texts(repo.compile("side~2")) == ["a", "b"]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.merge.support.lines import ADA, apart, branch, commit_of, files, on, pending, said
+from tests.store.support.histories import move
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import (
     FixedClock,
@@ -21,7 +22,6 @@ from trace_store import (
     ToolResult,
     history,
 )
-from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import (
     DetachedHeadError,
     FormatError,
@@ -663,8 +663,7 @@ def diverged(folder: Path) -> tuple[Repo, tuple[bytes, int]]:
     repo = Repo.init(folder, environment=ADA, clock=FixedClock(), durability="fast")
     root = repo.append("user", "which day?")
     theirs = repo.edit((root.oid, 0), "which month?").oid
-    back = RefEdit("refs/heads/main", root.oid, ANY)
-    repo.store.transact(lambda _: Transaction([], [back], "back"), author="ada")
+    move(repo.store, "refs/heads/main", root.oid)
     repo.edit((root.oid, 0), "which week?")
     repo.seal()
     repo.store.refs.files.add("refs/heads/main", theirs)

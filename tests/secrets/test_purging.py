@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.support.histories import put
 from tests.support.git import git
 from trace_cli.porcelain.demo import SAMPLE
 from trace_store import Repo, history, importers
@@ -213,9 +214,7 @@ def test_the_text_of_a_commit_stays_and_is_told(tmp_path: Path) -> None:
         tip = repo.store.refs.head().oid
         assert tip is not None
         data = Commit((tip,), "Ada", 1, (), message=f"about {SECRET}").encode()
-        oid = hash_object(data)
-        edit = RefEdit("refs/heads/main", oid, tip)
-        repo.store.transact(lambda _: Transaction([(oid, data)], [edit]))
+        oid = put(repo.store, data, "refs/heads/main")
         report = purged(repo.store, SECRET)
         assert report.plan.structure == (oid,)
         assert report.absence is not None

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.store.support.histories import append, reopen
+from tests.store.support.histories import append, move, put, reopen
 from tests.support.examples import examples
 from trace_store import Environment, Message, Repo, graph
 from trace_store.commit_table.commits import Commits
@@ -167,8 +167,7 @@ def test_an_incomplete_history_is_walked_as_far_as_it_goes(tmp_path: Path) -> No
     with Store.init(str(tmp_path), durability="fast") as store:
         absent = hash_object(b"nowhere")
         data = Commit([absent], "ada", 1, [], "bottom").encode()
-        store.transact(lambda refs: Transaction([(hash_object(data), data)], []))
-        tip = hash_object(data)
+        tip = put(store, data)
         for _ in range(2):
             walk = commits_of(store).topological([tip])
             with pytest.raises(NotFoundError):
@@ -179,7 +178,7 @@ def test_an_incomplete_history_is_walked_as_far_as_it_goes(tmp_path: Path) -> No
 def line_of(count: int, folder: Path, disk: Disk) -> Store:
     store = Store.init(str(folder), durability="fast", disk=disk)
     oids = write(store, [[n - 1] if n else [] for n in range(count)])
-    store.transact(lambda refs: Transaction([], [RefEdit("refs/heads/main", oids[-1], ANY)]))
+    move(store, "refs/heads/main", oids[-1])
     seal(store)
     assert sum(1 for entry in log(store) if entry.summary()) == count
     store.close()

@@ -19,6 +19,7 @@ from tests.store.support.histories import (
     main_line,
     move,
     pack_paths,
+    put,
     reopen,
 )
 from tests.support.git import git
@@ -134,16 +135,12 @@ def test_two_clones_append_to_the_same_branch(tmp_path: Path) -> None:
 
 def join_tips(store: Store) -> ObjectId:
     """Create the commit that joins all tips of main."""
-    from trace_store.contracts import ANY, RefEdit, Transaction
     from trace_store.objects.commit import Commit
-    from trace_store.oid import hash_object
 
     tips = store.refs.tips(MAIN)
     content = Commit.decode(store.objects.read(tips[0])).meta
     data = Commit(list(tips), "t", 1, [], message="join", meta=content).encode()
-    oid = hash_object(data)
-    store.transact(lambda refs: Transaction([(oid, data)], [RefEdit(MAIN, oid, ANY)]))
-    return oid
+    return put(store, data, MAIN)
 
 
 def test_a_diverged_ref_is_joined_by_a_commit(tmp_path: Path) -> None:

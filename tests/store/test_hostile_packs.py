@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.support.histories import append, main_line, new_store, pack_paths, reopen
+from tests.store.support.histories import append, main_line, new_store, pack_paths, put, reopen
 from tests.store.test_packs import packs_in, texts, write_packs, write_raw
 from trace_store.contracts import Transaction
 from trace_store.errors import CorruptObjectError, CorruptPackError, StorageError
@@ -264,8 +264,7 @@ class TestOtherWriters:
     def test_a_sound_copy_written_since_is_found(self, tmp_path: Path) -> None:
         store = new_store(tmp_path)
         blob = encode_blob(os.urandom(2000))
-        oid = hash_object(blob)
-        store.transact(lambda refs: Transaction([(oid, blob)], [], ""))
+        oid = put(store, blob)
         seal(store)
         store.close()
         (path,) = pack_paths(tmp_path)
@@ -288,8 +287,7 @@ class TestFailingDisk:
         store = new_store(tmp_path, disk=disk)
         append(store, "one")
         blob = encode_blob(b"q" * 2000)
-        oid = hash_object(blob)
-        store.transact(lambda refs: Transaction([(oid, blob)], [], ""))
+        oid = put(store, blob)
         seal(store)
         store.objects.write(blob)
         append(store, "two")

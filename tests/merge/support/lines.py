@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.store.support.histories import move
 from trace_store import Environment, ObjectId, Repo
-from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.objects.commit import Commit
 from trace_store.repo.stopped import Stopped
 
@@ -23,8 +23,7 @@ def said(repo: Repo, revision: str = "HEAD") -> list[str]:
 
 def branch(repo: Repo, name: str, revision: str = "HEAD") -> None:
     """Create or move a branch to a revision."""
-    edit = RefEdit(f"refs/heads/{name}", repo.resolve(revision), ANY)
-    repo.store.transact(lambda _: Transaction([], [edit], "branch"), author="ada")
+    move(repo.store, f"refs/heads/{name}", repo.resolve(revision))
 
 
 def on(repo: Repo, name: str) -> None:
