@@ -21,6 +21,7 @@ import pytest
 
 import trace_store
 from tests.store.support.histories import move
+from tests.support.files import flip
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import Draft, Environment, Message, Repo, Store, Text, ToolCall, ToolResult
 from trace_store.errors import MessageNotFoundError, RepositoryNotFoundError
@@ -184,10 +185,7 @@ def test_c18_the_hash_covers_everything_and_fsck_computes_it_again(
     assert original.encode() == data
     assert [f for f in fsck(repo.store) if f.severity == "error"] == []
     pack = next((tmp_path / ".trace" / "objects" / "pack").glob("*.pack"))
-    content = bytearray(pack.read_bytes())
-    content[len(content) // 2] ^= 1
-    pack.chmod(0o644)
-    pack.write_bytes(content)
+    flip(pack)
     found = fsck(Store.open(str(tmp_path / ".trace")))
     assert [f for f in found if f.severity == "error"]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Outcome, Run, Trace
+from tests.support.files import flip
 
 
 def state(folder: Path) -> dict[str, str]:
@@ -145,10 +146,7 @@ def test_a_damaged_configuration(repository: Trace, tmp_path: Path, text: str) -
 def test_a_damaged_object(repository: Trace, tmp_path: Path) -> None:
     oid = repository("hash-object", "-w", "--stdin", stdin=b"precious").text.strip()
     path = tmp_path / ".trace" / "objects" / oid[:2] / oid[2:]
-    data = bytearray(path.read_bytes())
-    data[-1] ^= 1
-    path.chmod(0o644)
-    path.write_bytes(data)
+    flip(path, -1)
     refused(repository("cat-file", "-p", oid), 12, oid[:12])
     refused(repository("show", oid), 12)
     assert repository("cat-file", "--batch-check", stdin=oid.encode()).text == f"{oid} damaged\n"

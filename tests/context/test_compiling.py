@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.support.histories import move, put
+from tests.support.files import flip
 from tests.support.pictures import PNG as PNG_BYTES
 from trace_store import Environment, FixedClock, Image, Message, Reasoning, Repo, Text, ToolCall
 from trace_store.column_file import DiskColumn
@@ -208,12 +209,6 @@ def test_a_torn_or_garbled_index_is_rebuilt(repo: Repo, cut: int) -> None:
         path.write_bytes(whole)
 
 
-def flip(path: Path, at: int) -> None:
-    data = bytearray(path.read_bytes())
-    data[at] ^= 4
-    path.write_bytes(data)
-
-
 def test_a_flipped_bit_in_a_record_is_seen_and_the_index_made_anew(repo: Repo) -> None:
     """A commit that sets the tools, three messages, and one that is pinned and edited."""
     repo.set_tools([{"name": "grep"}])
@@ -240,12 +235,12 @@ def test_a_flipped_bit_in_a_record_is_seen_and_the_index_made_anew(repo: Repo) -
         for field in (3, 92, 96, 164):
             for name, ask in asks.items():
                 path.write_bytes(whole)
-                flip(path, HEADER_BYTES + record * MESSAGE_BYTES + field)
+                flip(path, HEADER_BYTES + record * MESSAGE_BYTES + field, 4)
                 with Repo.open(repo.store.layout.root + "/..", environment=ADA) as again:
                     assert ask(again) == expected[name], (record, field, name)
         if record < (len(whole) - HEADER_BYTES) // MESSAGE_BYTES - 1:
             path.write_bytes(whole)
-            flip(path, HEADER_BYTES + record * MESSAGE_BYTES + 100)
+            flip(path, HEADER_BYTES + record * MESSAGE_BYTES + 100, 4)
             with Repo.open(repo.store.layout.root + "/..", environment=ADA) as again:
                 assert [f.code for f in check_indexes(again.store)] == ["compile-index-differs"]
                 assert texts(again.compile()) == expected["texts"]
@@ -258,7 +253,7 @@ def test_a_flipped_bit_in_what_was_counted_is_counted_again(repo: Repo) -> None:
         repo.append("user", text)
     expected = repo.compile().message_tokens()
     (path,) = Path(repo.store.layout.index_dir).glob("*.tokens")
-    flip(path, HEADER_BYTES + 3)
+    flip(path, HEADER_BYTES + 3, 4)
     with Repo.open(repo.store.layout.root + "/..", environment=ADA) as again:
         assert again.compile().message_tokens() == expected
 
@@ -269,7 +264,7 @@ def test_a_damaged_record_is_not_copied_on(repo: Repo, how: str) -> None:
         repo.append("user", text)
     repo.compile()
     path = Path(repo.store.layout.index_file("refs/heads/main", "messages"))
-    flip(path, HEADER_BYTES + MESSAGE_BYTES + 90)
+    flip(path, HEADER_BYTES + MESSAGE_BYTES + 90, 4)
     branch = "main"
     if how == "taken over":
         branch = "side"

@@ -10,6 +10,7 @@ import pytest
 
 from tests.context.test_index_seeds import Counting
 from tests.store.support.histories import move
+from tests.support.files import flip
 from trace_store import FixedClock, Repo
 from trace_store.context.compiler import ContextCompiler
 
@@ -91,9 +92,7 @@ def test_counts_of_another_branch_serve_one_that_begins_otherwise(repo: Repo) ->
 @pytest.mark.parametrize("record", [12, 20, 29])
 def test_a_damaged_count_is_not_taken_over(repo: Repo, record: int) -> None:
     (path,) = Path(repo.store.layout.index_dir).glob("*.tokens")
-    data = bytearray(path.read_bytes())
-    data[64 + 40 * record] ^= 1
-    path.write_bytes(data)
+    flip(path, 64 + 40 * record)
     repo.edit("HEAD~20.0", "said otherwise")
     assert len(counted(repo)) >= 21
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.reliability.support.collecting import forget_logs
 from tests.store.support.histories import (
     MAIN,
     OTHER,
@@ -43,12 +44,6 @@ def store(tmp_path: Path) -> Store:
     return new_store(tmp_path)
 
 
-def forget(store: Store) -> None:
-    """Let reflogs say nothing, as they do in a fresh clone."""
-    for path in Path(store.layout.logs_dir).rglob("*.log"):
-        path.unlink()
-
-
 def abandoned(store: Store) -> ObjectId:
     """Return a sealed, unreachable commit."""
     lone = append(store, "abandoned", OTHER, parent=None)
@@ -56,7 +51,7 @@ def abandoned(store: Store) -> ObjectId:
     move(store, OTHER, None)
     seal(store)
     seal(store)
-    forget(store)
+    forget_logs(store)
     return lone
 
 
@@ -155,7 +150,7 @@ def test_what_is_young_stays_with_all_it_leads_to(store: Store, tmp_path: Path) 
     young = append(store, "younger", OTHER, parent=old)
     move(store, OTHER, None)
     seal(store)
-    forget(store)
+    forget_logs(store)
     assert prune(store).taken == 0
     assert line(store, young) == ["abandoned", "younger"]
     age(Path(store.layout.objects_dir), 20)
@@ -333,7 +328,7 @@ def test_a_commit_that_a_log_has_shown_is_not_missed_when_it_was_removed(
     move(store, OTHER, None)
     seal(store)
     seal(store)
-    forget(store)
+    forget_logs(store)
     for collect, oid in ((gc, loose), (prune, packed)):
         assert [len(list(log(store, str(each)))) for each in (MAIN, oid)] == [1, 1]
         collect(store, grace_days=0)

@@ -18,6 +18,7 @@ from tests.store.support.histories import (
     put,
     reopen,
 )
+from tests.support.files import flip
 from trace_store import Message, Repo
 from trace_store.context import snapshots
 from trace_store.context import snapshots as kept_folds
@@ -160,9 +161,7 @@ def test_a_damaged_object_is_named(tmp_path: Path) -> None:
     seal(store)
     store.close()
     (path,) = pack_paths(tmp_path)
-    data = bytearray(path.read_bytes())
-    data[60] ^= 1
-    path.write_bytes(data)
+    flip(path, 60)
     with reopen(tmp_path) as again:
         found = {(f.code, f.what) for f in errors(again)}
     assert ("object-damaged", str(tip)) in found

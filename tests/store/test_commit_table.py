@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.store.support.histories import append, move, put, reopen
 from tests.support.examples import examples
+from tests.support.files import flip
 from trace_store import Environment, Message, Repo, graph
 from trace_store.commit_table.commits import Commits
 from trace_store.commit_table.table import HEADER_BYTES, RECENT_ROWS, ROW_BYTES
@@ -272,9 +273,7 @@ def test_lines_that_are_damaged_are_told_from_the_commits(tmp_path: Path) -> Non
         expected = [entry.summary() for entry in log(store)]
         for name in (store.layout.commit_lines_file, store.layout.commit_text_file):
             for at in (3, 70, -9):
-                content = bytearray(Path(name).read_bytes())
-                content[at] ^= 4
-                Path(name).write_bytes(content)
+                flip(Path(name), at, 4)
                 assert [entry.summary() for entry in log(store)] == expected
                 assert [entry.summary() for entry in log(store)] == expected
 

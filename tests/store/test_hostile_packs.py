@@ -11,6 +11,7 @@ import pytest
 
 from tests.store.support.histories import append, main_line, new_store, pack_paths, put, reopen
 from tests.store.test_packs import packs_in, texts, write_packs, write_raw
+from tests.support.files import flip
 from trace_store.contracts import Transaction
 from trace_store.errors import CorruptObjectError, CorruptPackError, StorageError
 from trace_store.files import READ, Disk
@@ -270,9 +271,7 @@ class TestOtherWriters:
         (path,) = pack_paths(tmp_path)
         with reopen(tmp_path) as reader:
             assert reader.objects.contains(oid)
-            damaged = bytearray(path.read_bytes())
-            damaged[100] ^= 1
-            path.write_bytes(damaged)
+            flip(path, 100)
             with pytest.raises(CorruptObjectError):
                 reader.objects.read(oid)
             writer = PackWriter(reader.disk, reader.layout)
