@@ -144,15 +144,11 @@ BELOW = {
     "formats and models of providers: no repository is involved": {
         "advice": "llm",
         "bisect": "providers",
-        "checkpoint": "llm",
         "common": "context",  # names of models
         "compile": "providers",
-        "compress": "llm",
         "config": "context.tokens llm",
         "input": "providers",
         "model": "llm",
-        "trajectory_capture": "llm",
-        "trajectory_end": "llm",
     },
     "hooks in the git repository of the code": {
         "trajectory_git": "trajectories",

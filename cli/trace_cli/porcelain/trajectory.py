@@ -26,6 +26,14 @@ Agents record decisions with their alternatives, findings and chapters; each is 
 Several trajectories may be active at once: the one that is meant is that of --trajectory, else of TRACE_TRAJECTORY,
 else the active one of HEAD's branch, else the only active one. `trace tr` is short for `trace trajectory`.
 """
+ID = Argument(
+    "ID",
+    "trajectory",
+    "Which one; the current one if not given",
+    OPTIONAL,
+    default="",
+    completes="TRAJECTORY",
+)
 TRAJECTORY = Option(
     "--trajectory",
     "trajectory",

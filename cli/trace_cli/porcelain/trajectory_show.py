@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.arguments import Option, takes
 from trace_cli.porcelain.common import JSON, opened
-from trace_cli.porcelain.trajectory import TRAJECTORY
+from trace_cli.porcelain.trajectory import ID, TRAJECTORY
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, counted, date, paint, table
@@ -63,14 +63,7 @@ def status(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
 
 
 @takes(
-    Argument(
-        "ID",
-        "trajectory",
-        "Which one; the current one if not given",
-        OPTIONAL,
-        default="",
-        completes="TRAJECTORY",
-    ),
+    ID,
     Option("--events", "events", "Show the messages of the agents' sessions, too, a line for each"),
     Option("--thinking", "thinking", "Show what the agents thought, too"),
     JSON,
